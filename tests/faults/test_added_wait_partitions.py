@@ -7,14 +7,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 
 from sink.rebuild.tables import rebuild
 from sink.service import SinkService
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.support.database import Database
-from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
 
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 USED, THEN = 2, 5
-
-
-def grow(at: Scenario) -> None:
-    topic = at.settings.wait.topic
-    at.topics.admin.create_partitions([NewPartitions(topic, THEN)])[topic].result(30)
-    wait_until(lambda: len(at.topics.admin.list_topics(topic, timeout=30).topics[topic].partitions) == THEN)
 
 
 def sweep(settings: Settings) -> None:
@@ -49,7 +41,7 @@ def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
         item for partition in range(USED) for item in at.register([at.wait_record(n) for n in range(6)], partition)
     ]
     SinkService(at.settings, spark, once=True).run()
-    grow(at)
+    at.topics.grow(at.settings.wait.topic, THEN)
     at.resolve(waiting[::2])
     left = sorted(item.wait_id for item in waiting[1::2])
 
@@ -67,7 +59,7 @@ def test_records_in_new_partitions_stop_all_until_the_runbook_is_followed(
     at = scenario({"wait.partitions": USED, "sink.poll_interval_s": 0.1})
     ours = at.register([at.wait_record(n) for n in range(4)])
     SinkService(at.settings, spark, once=True).run()
-    grow(at)
+    at.topics.grow(at.settings.wait.topic, THEN)
     # Of a group whose processors were given another number.
     theirs = at.register([at.wait_record(n, group="another") for n in range(4)], THEN - 1)
     at.resolve([*ours[::2], *theirs[::2]])
