@@ -10,8 +10,9 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.oldest_due import QUERIES, DueWatch
+from wait_registry.cli.connect.watch import QUERIES, oldest_due
 from wait_registry.local.ports import free_ports
+from wait_registry.settings.root import Settings
 
 ROWS = 200_000
 DUE = """
@@ -30,11 +31,11 @@ returning 1
 CLOSED = "delete from wait where wait_topic = %s returning 1"
 
 
-def ages(watch: DueWatch) -> dict[str, int]:
+def ages(settings: Settings) -> dict[str, int]:
     """Return what a look finds, in whole hundreds of seconds."""
-    look = watch.run_once()
-    assert look.trouble is None, look.trouble
-    return {lacks: round(age_s / 100) for lacks, age_s in look.ages_s.items()}
+    ages_s, trouble = oldest_due(settings)
+    assert trouble is None, trouble
+    return {lacks: round(age_s / 100) for lacks, age_s in ages_s.items()}
 
 
 def test_exported_rows_lack_a_tombstone_and_closed_rows_nothing(
@@ -42,19 +43,19 @@ def test_exported_rows_lack_a_tombstone_and_closed_rows_nothing(
 ) -> None:
     settings = settings_for({"wait.skew_allowance_s": 100})
     database.install(settings)
-    topic, watch = settings.wait.topic, DueWatch(settings)
+    topic = settings.wait.topic
     database.rows(settings, DUE, 50, topic, 1, 4)  # expired, and within the allowance
     database.rows(settings, DUE, 900_000, "another.wait", 5, 8)
-    assert ages(watch) == {"tombstone": 0, "dead_letter": 0}
+    assert ages(settings) == {"tombstone": 0, "dead_letter": 0}
     database.rows(settings, DUE, 900, topic, 11, 12)
     database.rows(settings, DUE, 500, topic, 13, 14)
-    assert ages(watch) == {"tombstone": 8, "dead_letter": 8}, "since they were due"
+    assert ages(settings) == {"tombstone": 8, "dead_letter": 8}, "since they were due"
     database.rows(settings, EXPORTED, topic, 11, 12)
-    assert ages(watch) == {"tombstone": 8, "dead_letter": 4}
+    assert ages(settings) == {"tombstone": 8, "dead_letter": 4}
     database.rows(settings, EXPORTED, topic, 13, 14)
-    assert ages(watch) == {"tombstone": 8, "dead_letter": 0}
+    assert ages(settings) == {"tombstone": 8, "dead_letter": 0}
     database.rows(settings, CLOSED, topic)
-    assert ages(watch) == {"tombstone": 0, "dead_letter": 0}
+    assert ages(settings) == {"tombstone": 0, "dead_letter": 0}
 
 
 def test_the_queries_probe_an_index_of_a_large_table(settings_for: SettingsFactory, database: Database) -> None:

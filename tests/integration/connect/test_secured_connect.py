@@ -25,7 +25,7 @@ from tests.support.settings import settings_against
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.client_security import with_client_security
+from wait_registry.cli.connect.apply import with_client_security
 from wait_registry.cli.connect.connector_file import Connector, Role, own_files
 from wait_registry.kafka.security import java_security
 from wait_registry.local.connect_worker import ConnectWorker

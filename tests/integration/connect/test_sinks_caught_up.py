@@ -21,14 +21,9 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.caught_up import (
-    SinksBehind,
-    TableSink,
-    await_connect_sinks,
-    await_spark_sink,
-    table_sinks,
-)
-from wait_registry.cli.connect.lag import SinkLags, read_group_lag
+from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
+from wait_registry.cli.connect.checks import OurServices
+from wait_registry.cli.connect.lag import read_group_lag, sink_lags
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
@@ -75,8 +70,19 @@ class Sink:
         commit_as_operator(self.settings.kafka.bootstrap_servers, self.group, [place])
 
     def wait(self) -> None:
-        sinks = [TableSink("wait.sink", self.group, (self.topic, f"{self.topic}.not.made.yet"))]
-        await_connect_sinks(sinks, self.settings, self.clock.report, self.clock)
+        await_all([self.state()], self.settings, self.clock)
+
+    def state(self) -> ConnectorState:
+        config = {
+            "topics": f"{self.topic},{self.topic}.not.made.yet",
+            "consumer.override.group.id": self.group,
+            "transforms.row.type": "io.waitreg.connect.WaitRecordToRow",
+        }
+        return ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
+
+
+def await_all(states: list[ConnectorState], settings: Settings, clock: Clock) -> None:
+    await_sinks(states, settings, OurServices(settings), clock.report, clock.monotonic, clock.sleep)
 
 
 @pytest.fixture
@@ -144,7 +150,7 @@ def test_a_new_source_waits_until_our_sink_has_read_the_log(
     clock = Clock(lambda offset: database.rows(settings, MOVED, offset))
 
     def wait() -> None:
-        await_spark_sink(settings, clock.report, pytest.fail, clock)
+        await_all([], settings, clock)
 
     wait()  # no sink has been here
     for partition in range(2):
@@ -166,8 +172,8 @@ def test_status_and_doctor_report_the_same_lag(sink: Sink, topics: Topics) -> No
     state = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
     producer = in_a_transaction(sink.settings, [b"three"])
     try:
-        lag = SinkLags(sink.settings.kafka).of([state])["wait.sink"]
         kafka = sink.settings.kafka
+        lag = sink_lags(kafka, [state])[0]["wait.sink"]
         assert lag == read_group_lag(kafka, admin(kafka), sink.group, sink.topic).offsets == 2
     finally:
         producer.abort_transaction(30)

@@ -14,8 +14,8 @@ from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import with_postgres
+from wait_registry.cli.connect.checks import OurServices
 from wait_registry.cli.connect.connector_file import own_files
-from wait_registry.cli.connect.postgres_checks import require_no_stale_slot, require_no_sweeper_at_work
 from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.errors import ConfigurationError
 
@@ -48,21 +48,22 @@ def test_an_unavailable_postgres_is_reported_once(settings_for: SettingsFactory,
 
 
 def test_a_source_is_refused_after_a_recent_sweep_of_its_topic(
-    settings_for: SettingsFactory, database: Database
+    settings_for: SettingsFactory, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = settings_for()
-    said: list[str] = []
-    require_no_sweeper_at_work(settings, said.append)
-    assert "Postgres can't be asked" in said[0], "there is no schema yet"
+    OurServices(settings).require_no_sweeper_at_work()
+    assert "Postgres can't be asked" in capsys.readouterr().err, "there is no schema yet"
     database.install(settings)
-    require_no_sweeper_at_work(settings, pytest.fail)
+    ours = OurServices(settings)
+    ours.require_no_sweeper_at_work()
     long_ago_s = 10 * settings.sweeper.interval_s + 60
     database.rows(settings, SWEPT, settings.wait.topic, long_ago_s)
     database.rows(settings, SWEPT, "another.wait", 1)
-    require_no_sweeper_at_work(settings, pytest.fail)
+    ours.require_no_sweeper_at_work()
     database.rows(settings, SWEPT, settings.wait.topic, 5)
     with pytest.raises(ConfigurationError, match=r"would export each expired registration twice: stop"):
-        require_no_sweeper_at_work(settings, pytest.fail)
+        ours.require_no_sweeper_at_work()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.guarantee("P4.16")
@@ -122,8 +123,11 @@ def test_a_sweeper_without_permission_on_the_outbox_starts(
 
 
 @pytest.mark.guarantee("P4.16")
-def test_a_slot_from_before_a_sweep_is_refused(settings_for: SettingsFactory, database: Database) -> None:
+def test_a_slot_from_before_a_sweep_is_refused(
+    settings_for: SettingsFactory, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = settings_for()
+    ours = OurServices(settings)
     database.install(settings)
     new = [our_connector(file, settings) for file in own_files("source", "debezium")]
     slot = f"waitreg_{settings.postgres.schema_name}_tombstones"
@@ -131,10 +135,11 @@ def test_a_slot_from_before_a_sweep_is_refused(settings_for: SettingsFactory, da
     database.rows(settings, SWEPT, settings.wait.topic, 600)
     with database.connect(settings) as source:
         source.execute("select pg_create_logical_replication_slot(%s, 'pgoutput', true)", (slot,))
-        require_no_stale_slot(new, settings, pytest.fail)  # nothing has ever been in the outbox
+        ours.require_no_stale_slot(new)  # nothing has ever been in the outbox
         database.rows(settings, FILLED, settings.wait.topic, 1, 500)
-        require_no_stale_slot(new, settings, pytest.fail)  # the sweeper's last sweep was before
+        ours.require_no_stale_slot(new)  # the sweeper's last sweep was before
         database.rows(settings, SWEPT, settings.wait.topic, 400)
         with pytest.raises(ConfigurationError, match=rf"drop_replication_slot\('{slot}'\); run this again"):
-            require_no_stale_slot(new, settings, pytest.fail)
-    require_no_stale_slot(new, settings, pytest.fail)  # with no slot it begins with what is open
+            ours.require_no_stale_slot(new)
+    ours.require_no_stale_slot(new)  # with no slot it begins with what is open
+    assert capsys.readouterr().err == ""

@@ -53,6 +53,10 @@ def test_print_shows_whole_connectors_without_a_password(capsys: pytest.CaptureF
         (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the tables"),
         (("apply", "--source", "debezium"), "sweeper.kind is spark: one service exports"),
         (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "would never be exported"),
+        (
+            ("apply", "--sink", "jdbc", "--print", "--set", "connect.secrets.kafka_key=hunter2"),
+            "kafka_key isn't a reference",
+        ),
         (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
     ],
 )
@@ -61,22 +65,6 @@ def test_wrong_usage_is_refused_with_a_fix(
 ) -> None:
     assert connect(*arguments) == 2
     assert said in capsys.readouterr().err
-
-
-def test_print_reports_what_apply_would_refuse(capsys: pytest.CaptureFixture[str]) -> None:
-    assert connect("apply", "--source", "jdbc", "--print", *SET_SWEEPER, *SET_SINK) == 0
-    printed = capsys.readouterr()
-    assert '"name": "expired.source"' in printed.out
-    assert "apply refuses it: expired.source asks for rows by their ID" in printed.err
-    assert connect("apply", "--source", "debezium", "--print", *SET_SWEEPER, *SET_SINK) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for file in ("a.json", "b.json"):
-        (tmp_path / file).write_text('{"name": "n", "config": {"connector.class": "x"}}', "utf-8")
-    assert connect("apply", "a.json", "b.json") == 2
-    assert "two files have the same name, n" in capsys.readouterr().err
 
 
 @pytest.mark.guarantee("P4.16")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.connect.client_security import CLIENTS, with_client_security
+from wait_registry.cli.connect.apply import CLIENTS, with_client_security
 from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.connect_relations import connect_problems, require_connect

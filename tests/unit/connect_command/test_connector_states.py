@@ -8,13 +8,10 @@ import pytest
 
 from tests.evidence import ROOT
 from tests.unit.connect_command.fake_worker import TRACE, state
-from wait_registry.cli.connect.apply import remarks
 from wait_registry.cli.connect.cluster import changed_properties, outcome
-from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.cli.connect.roles import exporters_first, sink_group, what_remains
-from wait_registry.cli.connect.state import Chosen, ConnectorState, as_json, as_lines, essence, is_well
+from wait_registry.cli.connect.state import ConnectorState, as_json, as_lines, choose, essence
 from wait_registry.diagnosis import Severity
-from wait_registry.settings.loading import load_settings
 
 
 @pytest.mark.parametrize(
@@ -78,22 +75,18 @@ def test_apply_accepts_what_runs_or_an_operator_holds(found: ConnectorState, sev
 
 def test_without_names_a_command_chooses_our_connectors_that_exist() -> None:
     states = {name: state(name, "RUNNING", "RUNNING") for name in ("expired.source", "another", "wait.sink")}
-    ours = Chosen.of(states, ())
-    assert [one.name for one in ours.present] == ["wait.sink", "expired.source"]
-    assert ours.missing == ()
+    present, missing = choose(states, ())
+    assert ([one.name for one in present], missing) == (["wait.sink", "expired.source"], [])
 
 
 def test_a_named_connector_that_does_not_exist_is_missing() -> None:
-    chosen = Chosen.of({"a": state("a", "RUNNING", "RUNNING")}, ["b", "a", "b"])
-    assert [one.name for one in chosen.present] == ["a"]
-    assert chosen.missing == ("b",)
+    present, missing = choose({"a": state("a", "RUNNING", "RUNNING")}, ["b", "a", "b"])
+    assert ([one.name for one in present], missing) == (["a"], ["b"])
 
 
 def test_the_status_shows_each_task_and_each_failure() -> None:
-    chosen = Chosen(
-        (state("wait.sink", "RUNNING", "RUNNING", "FAILED"), state("e", "PAUSED", kind="source")), ("gone",)
-    )
-    lines = list(as_lines(chosen, {"wait.sink": 7}))
+    present = [state("wait.sink", "RUNNING", "RUNNING", "FAILED"), state("e", "PAUSED", kind="source")]
+    lines = list(as_lines(present, ["gone"], {"wait.sink": 7}))
     assert lines[0].split() == ["connector", "type", "task", "state", "worker", "lag"]
     assert lines[2].split() == ["wait.sink", "sink", "RUNNING", "w:8083", "7"]
     assert [line.split() for line in lines[3:5]] == [["0", "RUNNING", "w:8083"], ["1", "FAILED", "w:8083"]]
@@ -101,25 +94,11 @@ def test_the_status_shows_each_task_and_each_failure() -> None:
         line.startswith("failed: wait.sink task 1: ") and "Connection to db:5432 refused" in line for line in lines
     )
     assert lines[-1].startswith("not there: gone")
-    as_object = json.loads(as_json(chosen, {"wait.sink": 7}))
+    as_object = json.loads(as_json(present, ["gone"], {"wait.sink": 7}))
     first = as_object["connectors"][0]
     assert (first["failed"], first["running"], first["lag"]) == (True, False, 7)
     assert first["tasks"][1]["trace"] == TRACE
     assert as_object["missing"] == ["gone"]
-
-
-@pytest.mark.parametrize(
-    ("present", "missing", "well"),
-    [
-        ((state("a", "PAUSED"), state("b", "RUNNING", "UNASSIGNED")), (), True),
-        ((state("a", "RUNNING", "FAILED"),), (), False),
-        ((state("a", "RUNNING", "RUNNING"),), ("b",), False),
-    ],
-)
-def test_a_failure_or_a_missing_connector_ends_status_with_1(
-    present: tuple[ConnectorState, ...], missing: tuple[str, ...], well: bool
-) -> None:
-    assert is_well(Chosen(present, missing)) is well
 
 
 def test_changed_properties_omit_the_name_that_the_worker_adds() -> None:
@@ -148,34 +127,7 @@ def test_removing_a_source_names_its_slot_and_the_steps_before_a_sweeper() -> No
     assert "Before a sweeper of ours may run" in what_remains({"query": query})
 
 
-@pytest.mark.parametrize(
-    ("names", "listed", "said"),
-    [
-        (("wait.sink",), "", ()),
-        (("mine",), "mine,wait.sink", ()),
-        (("wait.sink", "mine"), "", ("don't include mine by default: list it in connect.connectors",)),
-        (("wait.sink", "mine"), "mine", ("don't include wait.sink",)),
-    ],
-)
-def test_apply_remarks_on_connectors_that_no_command_includes(
-    names: tuple[str, ...], listed: str, said: tuple[str, ...]
-) -> None:
-    given = load_settings({"connect.connectors": listed}, env={})
-    remarked = list(remarks([Connector(name, {}, f"{name}.json") for name in names], given))
-    assert len(remarked) == len(said)
-    assert all(words in remark for words, remark in zip(said, remarked, strict=True))
-
-
 def test_sources_are_removed_before_their_sinks() -> None:
     source = {"table.include.list": "public.expired_outbox"}
-    found = exporters_first({"wait.sink": {"topics": "a"}, "gone": None, "s1": source, "other": {}, "s2": source})
-    assert [name for name, _ in found] == ["s1", "s2", "wait.sink", "gone", "other"]
-
-
-def test_apply_remarks_on_a_group_that_the_settings_do_not_name() -> None:
-    mine = Connector("my.sink", {"topics": "a, waits"}, "my.json")
-    ours = Connector("wait.sink", {"topics": "waits"}, "wait.sink.debezium.json")
-    other = Connector("other.sink", {"topics": "waits.dlq"}, "other.json")
-    given = {"wait.topic": "waits", "connect.connectors": "my.sink,wait.sink,other.sink"}
-    (said,) = remarks([mine, ours, other], load_settings(given, env={}))
-    assert "set sink.connect_group=connect-my.sink" in said
+    found = exporters_first({"wait.sink": {"topics": "a"}, "gone": {}, "s1": source, "other": {}, "s2": source})
+    assert found == ["s1", "s2", "wait.sink", "gone", "other"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.certificates import Authority
 from tests.unit.connect_command.fake_worker import answering, refusing, rest
-from wait_registry.cli.connect.rest import SecretUnreadable, WorkerBusy, WorkerUnavailable
+from wait_registry.cli.connect.rest import WorkerBusy, WorkerUnavailable
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.local.ports import free_ports
 
@@ -29,9 +29,15 @@ from wait_registry.local.ports import free_ports
             ConfigurationError,
             "a Kafka Connect worker does (405: Not Allowed): is connect.url",
         ),
-        (500, refusing("ConfigException: Could not read properties from file"), SecretUnreadable, "connect.secrets.*"),
-        (400, refusing("Could not read properties from file /a:b"), SecretUnreadable, "config.providers"),
+        (
+            500,
+            refusing("ConfigException: Could not read properties from file"),
+            ConfigurationError,
+            "connect.secrets.*",
+        ),
+        (400, refusing("Could not read properties from file /a:b"), ConfigurationError, "config.providers"),
         (500, refusing("ConfigException: no such"), ConfigurationError, "refuses it (500): ConfigException: no such"),
+        (500, refusing("Failed to find any class that implements Connector"), ConfigurationError, "plugin.path"),
         (409, refusing("rebalance"), WorkerBusy, "busy: rebalance"),
         (500, refusing("a rebalance is expected"), WorkerBusy, "a rebalance is expected"),
         (500, refusing("timed out"), WorkerUnavailable, "can't at the moment (500): timed out"),

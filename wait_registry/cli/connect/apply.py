@@ -2,72 +2,73 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
+
+from pydantic import SecretStr
 
 from wait_registry.cli.check_report import shown
-from wait_registry.cli.connect.caught_up import await_connect_sinks, await_spark_sink, table_sinks
-from wait_registry.cli.connect.checks import (
-    require_no_rivals,
-    require_no_source_with_new_sinks,
-    require_place,
-    require_sinks_at_work,
-)
-from wait_registry.cli.connect.client_security import with_client_security
+from wait_registry.cli.connect.caught_up import await_sinks
+from wait_registry.cli.connect.checks import OurServices, require_no_conflict, require_place
 from wait_registry.cli.connect.cluster import ConnectCluster, Report, outcome
-from wait_registry.cli.connect.connector_file import NAMES, Connector, plain_secrets, read_connector
-from wait_registry.cli.connect.postgres_checks import (
-    Notice,
-    require_no_sink_position,
-    require_no_stale_slot,
-    require_no_sweeper_at_work,
-)
+from wait_registry.cli.connect.connector_file import Connector, read_connector
 from wait_registry.cli.connect.rest import ConnectRest
-from wait_registry.cli.connect.roles import exports, keeps_tables, sink_group, sink_topics
+from wait_registry.cli.connect.roles import exports, keeps_tables
 from wait_registry.cli.connect.variables import variable
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.security import java_security
+from wait_registry.settings.kafka import SecuritySettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+
+# A sink reads, and writes its dead letters; a source writes, and reads its offsets; both create topics.
+CLIENTS: Final = ("consumer.override.", "producer.override.", "admin.override.")
 
 
 def read_connectors(files: Iterable[Path], settings: Settings) -> list[Connector]:
     """Read connectors, fill in their variables, and add the security of their clients.
 
     Raises:
-        ConfigurationError: a file can't be read or filled in, or two have one name.
+        ConfigurationError: a file can't be read or filled in.
     """
-    found = [read_connector(file, partial(variable, settings=settings)) for file in files]
-    names = [connector.name for connector in found]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise ConfigurationError(f"two files have the same name, {', '.join(doubled)}: apply one of them")
-    return [with_client_security(connector, settings) for connector in found]
+    return [
+        with_client_security(read_connector(file, partial(variable, settings=settings)), settings) for file in files
+    ]
 
 
-def remarks(connectors: Sequence[Connector], settings: Settings) -> Iterator[str]:
-    """Yield a sentence for each thing about these connectors that deserves attention and prevents nothing. Pure."""
-    yield from _other_groups(connectors, settings.wait.topic, settings.sink.connect_group)
-    yield from plain_secrets(connectors)
-    watched = settings.connect.connectors or NAMES
-    for connector in connectors:
-        if connector.name not in watched:
-            yield (
-                f"status, watch and remove don't include {connector.name} by default: list it in connect.connectors, "
-                "with all others that they should include"
+def with_client_security(connector: Connector, settings: Settings) -> Connector:
+    """Add `kafka.security` to a connector, if `connect.client_security` asks for it.
+
+    The worker must allow it (connector.client.config.override.policy=All). What the file itself sets wins.
+
+    Raises:
+        ConfigurationError: a secret is needed, and connect.secrets doesn't say where the worker finds it.
+    """
+    if not settings.connect.client_security:
+        return connector
+    properties = java_security(settings.kafka.model_copy(update={"security": _by_reference(settings)}))
+    overrides = {f"{client}{name}": value for client in CLIENTS for name, value in properties.items()}
+    return replace(connector, config={**overrides, **connector.config})
+
+
+def _by_reference(settings: Settings) -> SecuritySettings:
+    """Return kafka.security with references; a certificate is public anyway, its key and the password aren't."""
+    security, secrets = settings.kafka.security, settings.connect.secrets
+    instead: dict[str, SecretStr] = {}
+    for name, reference in (("password", secrets.kafka_password), ("key", secrets.kafka_key)):
+        if getattr(security, name) is None:
+            continue
+        if not reference:
+            raise ConfigurationError(
+                f"connect.client_security is on, and connect.secrets.kafka_{name} is empty: set it to where the worker "
+                "finds the secret, such as env:NAME"
             )
-
-
-def _other_groups(connectors: Iterable[Connector], wait_topic: str, expected: str) -> Iterator[str]:
-    for connector in connectors:
-        group = sink_group(connector.name, connector.config)
-        if wait_topic in sink_topics(connector.config) and group != expected:
-            yield (
-                f"{connector.name} reads {wait_topic} as group {group}, but sink.connect_group is {expected}: if it "
-                f"keeps the tables, set sink.connect_group={group}, by which doctor and query judge their age"
-            )
+        instead[name] = SecretStr(f"${{{reference}}}")
+    return security.model_copy(update=instead)
 
 
 def apply_connectors(connectors: Sequence[Connector], settings: Settings, rest: ConnectRest, report: Report) -> bool:
@@ -79,42 +80,31 @@ def apply_connectors(connectors: Sequence[Connector], settings: Settings, rest: 
     Raises:
         ConfigurationError: they contradict the settings, other connectors, or a sink or sweeper of ours that has run.
         WorkerUnavailable: no worker answers; try again.
-        SinksBehind: a sink has stopped, failed or makes no progress, so that no source is created; try again.
+        SinksBehind: a sink makes no progress, so that no source is created; try again.
     """
     require_place(connectors, settings)
-    notice = _once()
-    _require_nothing_of_ours(connectors, settings, notice)
+    ours = OurServices(settings)
+    if any(exports(connector.config) for connector in connectors):
+        ours.require_no_sweeper_at_work()
+    if settings.sink.kind is SinkKind.CONNECT and any(
+        exports(connector.config) or keeps_tables(connector.config) for connector in connectors
+    ):
+        ours.require_no_sink_position()
     cluster = ConnectCluster(rest, settings.connect.start_timeout_s, report)
     cluster.require_valid(connectors)
-    there = cluster.states().values()
-    require_no_rivals(connectors, there)
-    require_no_source_with_new_sinks(connectors, there)
-    last = cluster.new_exporters(connectors)
-    with_connect_sink = settings.sink.kind is SinkKind.CONNECT
-    if last:
-        require_no_stale_slot(last, settings, notice)
-        if with_connect_sink:
-            require_sinks_at_work(there, settings, [connector.name for connector in connectors])
+    there = rest.states()
+    require_no_conflict(connectors, there)
+    # New sources must find tables that are up to date.
+    last = [connector for connector in connectors if exports(connector.config) and connector.name not in there]
+    ours.require_no_stale_slot(last)
     well = _put(cluster, [connector for connector in connectors if connector not in last])
     if not last:
         return well
     if not well:
         report("not created", ", ".join(connector.name for connector in last), "what they depend on doesn't run")
         return False
-    if with_connect_sink:
-        await_connect_sinks(table_sinks(cluster.states().values(), settings), settings, report)
-    else:
-        await_spark_sink(settings, report, notice)
+    await_sinks(rest.states().values(), settings, ours, report)
     return _put(cluster, last)
-
-
-def _require_nothing_of_ours(connectors: Sequence[Connector], settings: Settings, notice: Notice) -> None:
-    exporting = any(exports(connector.config) for connector in connectors)
-    if exporting:
-        require_no_sweeper_at_work(settings, notice)
-    keeping = any(keeps_tables(connector.config) for connector in connectors)
-    if settings.sink.kind is SinkKind.CONNECT and (keeping or exporting):
-        require_no_sink_position(settings, notice)
 
 
 def _put(cluster: ConnectCluster, connectors: Sequence[Connector]) -> bool:
@@ -122,15 +112,3 @@ def _put(cluster: ConnectCluster, connectors: Sequence[Connector]) -> bool:
     for line in outcomes:
         print(shown(line), flush=True)
     return all(line.severity is not Severity.ERROR for line in outcomes)
-
-
-def _once() -> Notice:
-    """Return what prints notices that are no results, each sentence once."""
-    printed: set[str] = set()
-
-    def notice(sentence: str) -> None:
-        if sentence not in printed:
-            printed.add(sentence)
-            print(sentence, file=sys.stderr)
-
-    return notice

@@ -78,31 +78,21 @@ def lag_line(lag: ConnectLag) -> str:
     return f"tables of {lag.topic} by Kafka Connect: group {lag.group} is {lag.offsets} offsets behind the log"
 
 
-class SinkLags:
-    """The lags of sink connectors, as far as they are known; a cluster that doesn't answer delays nothing."""
-
-    def __init__(self, kafka: KafkaSettings) -> None:
-        self._kafka = kafka.model_copy(update={"request_timeout_s": min(kafka.request_timeout_s, _LIMIT_S)})
-        self._admin: Admin | None = None
-        self.trouble: str | None = None
-
-    def of(self, connectors: Iterable[ConnectorState]) -> dict[str, int]:
-        """Return the lag of each sink among these by name; ``trouble`` says afterwards why one is missing."""
-        lags: dict[str, int] = {}
-        self.trouble = None
-        for connector in connectors:
-            topics = sink_topics(connector.config) if connector.kind == "sink" else []
-            try:
-                if topics:
-                    lags[connector.name] = self._lag(sink_group(connector.name, connector.config), topics)
-            except WaitRegistryError as error:
-                self.trouble = f"the lag of {connector.name} is unknown: {error}"
-                if isinstance(error, TransientError):
-                    break
-        return lags
-
-    def _lag(self, group: str, topics: Iterable[str]) -> int:
-        if self._admin is None:
-            self._admin = admin(self._kafka)
-        client = self._admin
-        return sum(read_group_lag(self._kafka, client, group, topic).offsets for topic in topics)
+def sink_lags(kafka: KafkaSettings, connectors: Iterable[ConnectorState]) -> tuple[dict[str, int], str | None]:
+    """Return the lag of each sink by its name, and why one is missing; a cluster that doesn't answer delays little."""
+    kafka = kafka.model_copy(update={"request_timeout_s": min(kafka.request_timeout_s, _LIMIT_S)})
+    client: Admin | None = None
+    lags: dict[str, int] = {}
+    trouble = None
+    for connector in connectors:
+        group = sink_group(connector.name, connector.config)
+        topics = sink_topics(connector.config) if connector.kind == "sink" else []
+        try:
+            if topics:
+                client = client or admin(kafka)
+                lags[connector.name] = sum(read_group_lag(kafka, client, group, topic).offsets for topic in topics)
+        except WaitRegistryError as error:
+            trouble = f"the lag of {connector.name} is unknown: {error}"
+            if isinstance(error, TransientError):
+                break
+    return lags, trouble

@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -19,10 +20,12 @@ from urllib.parse import quote
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.settings.connect import ConnectSettings
+from wait_registry.settings.connect_relations import require_connect
 
 log = logging.getLogger(__name__)
 
 _MAX_ANSWER_CHARS: Final = 500
+_BUSY_POLL_S: Final = 0.25
 _NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
 # Errors of Kafka's own ConfigProviders for a file or folder that they can't read.
 _SECRET_NOT_READ: Final = re.compile(
@@ -34,10 +37,6 @@ class WorkerUnavailable(TransientError):
     """The worker doesn't answer, or can't at the moment: try again."""
 
 
-class SecretUnreadable(ConfigurationError):
-    """The worker can't resolve a reference to a secret: correct the reference, or what the worker finds there."""
-
-
 class WorkerBusy(WorkerUnavailable):
     """The workers are dividing connectors among themselves: try again in a second."""
 
@@ -45,11 +44,22 @@ class WorkerBusy(WorkerUnavailable):
 class ConnectRest:
     """A cluster of workers: any of them answers for all, and the next is asked if one doesn't answer.
 
-    Every method raises `WorkerUnavailable` if no answer comes or the worker reports that it can't (`WorkerBusy` during
-    a rebalance), and ConfigurationError if it refuses us or what it was given: the message says what to fix.
+    Every method raises `WorkerUnavailable` if no answer comes or the worker reports that it can't, and
+    ConfigurationError if it refuses us or what it was given: the message says what to fix.
     """
 
-    def __init__(self, settings: ConnectSettings) -> None:
+    def __init__(self, settings: ConnectSettings, patience_s: float | None = None) -> None:
+        """Ask nothing yet.
+
+        Args:
+            settings: addresses and credentials of the workers.
+            patience_s: limit for a rebalance of the workers to end, s; by default connect.start_timeout_s.
+
+        Raises:
+            ConfigurationError: settings contradict each other.
+        """
+        require_connect(settings)
+        self._patience_s = settings.start_timeout_s if patience_s is None else patience_s
         self._urls = settings.urls
         self._timeout_s = settings.request_timeout_s
         self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
@@ -62,17 +72,9 @@ class ConnectRest:
             handlers.append(urllib.request.HTTPSHandler(context=_trusting(settings.ca)))
         self._opener = urllib.request.build_opener(*handlers)
 
-    @property
-    def _url(self) -> str:
-        return self._urls[0]
-
     def require_healthy(self) -> None:
         """Raise WorkerUnavailable unless the worker is in its group and reads its topics (KIP-1017, Kafka 3.9)."""
-        self._ask_if_there("GET", "/health")  # an older worker has no such path, and answers
-
-    def plugin_classes(self) -> list[str]:
-        """Return the connector classes that the worker has."""
-        return sorted({plugin["class"] for plugin in self._ask("GET", "/connector-plugins")})
+        self._ask("GET", "/health", absent=True)  # an older worker has no such path, and answers
 
     def validate(self, connector_class: str, config: Mapping[str, str]) -> list[str]:
         """Have the connector's class validate a configuration that includes ``name``; nothing is changed.
@@ -80,22 +82,9 @@ class ConnectRest:
         Returns:
             Each error with its property; an empty list if the configuration is accepted.
         """
-        try:
-            answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
-        except WorkerUnavailable as error:
-            if _NO_SUCH_CLASS not in str(error):
-                raise
-            raise ConfigurationError(
-                f"the worker at {self._url} has no connector class {connector_class}: put its jars into a folder of "
-                f"the worker's plugin.path and restart it. It has {', '.join(self.plugin_classes()) or 'none'}"
-            ) from None
+        answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
         values = (entry["value"] for entry in answer["configs"])
         return [f"{value['name']}: {error}" for value in values for error in value["errors"]]
-
-    def config(self, name: str) -> dict[str, str] | None:
-        """Return a connector's configuration as it was given; None if there is no such connector."""
-        found: dict[str, str] | None = self._ask_if_there("GET", f"{_path(name)}/config")
-        return found
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """Create a connector, or give it another configuration."""
@@ -108,85 +97,92 @@ class ConnectRest:
         whole = {name: entry for name, entry in answer.items() if "status" in entry and "info" in entry}
         return {name: ConnectorState.of(entry["status"], entry["info"]) for name, entry in whole.items()}
 
-    def restart_failed(self, name: str) -> bool:
-        """Restart a connector and its tasks, if they are FAILED (KIP-745); False if it doesn't exist."""
-        path = f"{_path(name)}/restart?includeTasks=true&onlyFailed=true"
-        return self._ask_if_there("POST", path, {}) is not None
+    def restart_failed(self, name: str) -> None:
+        """Restart a connector and its tasks, if they are FAILED (KIP-745)."""
+        self._ask("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true", {}, absent=True)
 
     def delete(self, name: str) -> bool:
         """Delete a connector; its offsets remain. False if there was none."""
-        return self._ask_if_there("DELETE", _path(name)) is not None
+        return self._ask("DELETE", _path(name), absent=True) is not None
 
-    def _ask(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
-        answer = self._ask_if_there(method, path, body)
-        if answer is None:
-            raise ConfigurationError(f"{self._url}{path} doesn't exist (404): is connect.url the address of a worker?")
-        return answer
+    def _ask(self, method: str, path: str, body: Mapping[str, str] | None = None, absent: bool = False) -> Any:
+        """Return the answer's JSON, an empty object if it has none; wait until a rebalance ends.
 
-    def _ask_if_there(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the answer's JSON, an empty object if it has none, None for 404."""
-        for _ in self._urls[1:]:
+        What is asked for may be ``absent``: then the answer 404 is None.
+        """
+        deadline, unavailable = time.monotonic() + self._patience_s, 0
+        while True:
             try:
-                return self._ask_one(method, path, body)
+                answer = self._ask_one(method, path, body)
             except WorkerBusy:
-                raise
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_BUSY_POLL_S)
             except WorkerUnavailable as error:
+                unavailable += 1
+                if unavailable == len(self._urls):
+                    raise
                 self._urls = [*self._urls[1:], self._urls[0]]
-                log.info("%s; the next one is asked, %s", error, self._url)
-        return self._ask_one(method, path, body)
+                log.info("%s; the next one is asked, %s", error, self._urls[0])
+            else:
+                if answer is None and not absent:
+                    raise _no_worker(f"{self._urls[0]}{path} doesn't exist (404)")
+                return answer
 
     def _ask_one(self, method: str, path: str, body: Mapping[str, str] | None) -> Any:
-        data = None if body is None else json.dumps(dict(body)).encode()
-        request = urllib.request.Request(f"{self._url}{path}", data, self._headers, method=method)
+        url, data = self._urls[0], None if body is None else json.dumps(dict(body)).encode()
+        request = urllib.request.Request(f"{url}{path}", data, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
-                return _json(answer.read(), self._url)
+                return _json(answer.read(), url)
         except urllib.error.HTTPError as refused:
             with refused:
                 if refused.code == HTTPStatus.NOT_FOUND:
                     return None
-                raise self._refusal(refused.code, refused.read()) from None
+                raise _refusal(url, refused.code, refused.read()) from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._silence(error) from None  # its reason is in the error
-
-    def _refusal(self, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
-        where, by_worker, said = f"the Kafka Connect worker at {self._url}", *_error(body)
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return ConfigurationError(
-                f"{where} refuses this user ({status}): correct connect.username and connect.password"
-            )
-        # A worker that expects a rebalance answers 500, one that is in it 409.
-        if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
-            return WorkerBusy(f"{where} is busy: {said}")
-        if _SECRET_NOT_READ.search(said):
-            return SecretUnreadable(
-                f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
-                "connect.secrets.* (where the worker finds secrets), the worker's config.providers, or the secret there"
-            )
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR and not by_worker:
-            reason = said.removeprefix(f"{status}:").strip() or "no text"
-            return ConfigurationError(
-                f"{self._url} doesn't answer as a Kafka Connect worker does ({status}: {reason}): is connect.url the "
-                "address of a worker?"
-            )
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR or "ConfigException" in said:
-            return ConfigurationError(f"{where} refuses it ({status}): {said}")
-        return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
-
-    def _silence(self, error: Exception) -> WorkerUnavailable | ConfigurationError:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            return ConfigurationError(
-                f"the certificate of {self._url} isn't trusted ({reason.verify_message}): set connect.ca_file to the "
-                "certificate of its authority, and connect.url to a name that is in it"
-            )
-        return WorkerUnavailable(
-            f"no Kafka Connect worker answers at {self._url} ({reason}): start it, or correct connect.url"
-        )
+            raise _silence(url, error) from None  # its reason is in the error
 
 
 def _path(name: str) -> str:
     return f"/connectors/{quote(name, safe='')}"
+
+
+def _refusal(url: str, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
+    where, by_worker, said = f"the Kafka Connect worker at {url}", *_error(body)
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return ConfigurationError(
+            f"{where} refuses this user ({status}): correct connect.username and connect.password"
+        )
+    # A worker that expects a rebalance answers 500, one that is in it 409.
+    if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
+        return WorkerBusy(f"{where} is busy: {said}")
+    if _NO_SUCH_CLASS in said:
+        return ConfigurationError(
+            f"{where} lacks a connector class: put its jars into a folder of the worker's plugin.path and restart it "
+            f"({said})"
+        )
+    if _SECRET_NOT_READ.search(said):
+        return ConfigurationError(
+            f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
+            "connect.secrets.* (where the worker finds secrets), the worker's config.providers, or the secret there"
+        )
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR and not by_worker:
+        reason = said.removeprefix(f"{status}:").strip() or "no text"
+        return _no_worker(f"{url} doesn't answer as a Kafka Connect worker does ({status}: {reason})")
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR or "ConfigException" in said:
+        return ConfigurationError(f"{where} refuses it ({status}): {said}")
+    return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
+
+
+def _silence(url: str, error: Exception) -> WorkerUnavailable | ConfigurationError:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return ConfigurationError(
+            f"the certificate of {url} isn't trusted ({reason.verify_message}): set connect.ca_file to the "
+            "certificate of its authority, and connect.url to a name that is in it"
+        )
+    return WorkerUnavailable(f"no Kafka Connect worker answers at {url} ({reason}): start it, or correct connect.url")
 
 
 def _trusting(ca: str | None) -> ssl.SSLContext:
@@ -200,9 +196,11 @@ def _json(body: bytes, url: str) -> Any:
     try:
         return json.loads(body) if body.strip() else {}
     except ValueError as error:
-        raise ConfigurationError(
-            f"{url} answers with something else than JSON: is connect.url the address of a worker?"
-        ) from error
+        raise _no_worker(f"{url} answers with something else than JSON") from error
+
+
+def _no_worker(seen: str) -> ConfigurationError:
+    return ConfigurationError(f"{seen}: is connect.url the address of a worker?")
 
 
 def _error(body: bytes) -> tuple[bool, str]:

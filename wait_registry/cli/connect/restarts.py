@@ -33,8 +33,12 @@ class Restarts:
 
     def due(self, now_s: float) -> bool:
         """Return whether the next restart may be now."""
-        count = self._within_window(now_s)
-        return count == 0 or now_s >= self._times[-1] + self._pause_s(count)
+        count, settings = self._within_window(now_s), self._settings
+        if count == 0:
+            return True
+        at_limit = count >= settings.restart_limit
+        pause_s = backoff_s(count, settings.restart_backoff_s, settings.restart_backoff_max_s)
+        return now_s >= self._times[-1] + (self.apart_s if at_limit else pause_s)
 
     def limit_reached(self, now_s: float) -> bool:
         """Return whether restarts don't help, so that an operator must act.
@@ -49,9 +53,3 @@ class Restarts:
         while self._times and self._times[0] <= now_s - self._settings.restart_window_s:
             self._times.popleft()
         return len(self._times)
-
-    def _pause_s(self, count: int) -> float:
-        settings = self._settings
-        if count >= settings.restart_limit:
-            return self.apart_s
-        return backoff_s(count, settings.restart_backoff_s, settings.restart_backoff_max_s)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-OWN_GROUP: Final = "consumer.override.group.id"
 _ROWS: Final = ("io.waitreg.connect.WaitRecordToRow", "io.waitreg.connect.DeadLetterToRow")
-_EXPORTED: Final = ("expired_outbox", "expired_tombstone")
+# `schema.expired_outbox`, `"schema".expired_outbox_open` and `schema\.expired_outbox` are one table; the function
+# fill_expired_outbox isn't meant.
+_OUTBOX: Final = re.compile(r'(?:([^\s".\\,()]+)"?\\?\.)?"?(?<!\w)(expired_outbox|expired_tombstone)')
 
 
 def keeps_tables(config: Mapping[str, str]) -> bool:
@@ -23,14 +23,12 @@ def keeps_tables(config: Mapping[str, str]) -> bool:
 
 def exports(config: Mapping[str, str]) -> bool:
     """Return whether a connector exports from the outbox what the sweeper would export."""
-    return any(table in value for value in config.values() for table in _EXPORTED)
+    return any(map(_OUTBOX.search, config.values()))
 
 
-def exporters_first(
-    configs: Mapping[str, Mapping[str, str] | None],
-) -> list[tuple[str, Mapping[str, str] | None]]:
-    """Return connectors' names and configurations (None: not there), those that export first, else in order. Pure."""
-    return sorted(configs.items(), key=lambda named: named[1] is None or not exports(named[1]))
+def exporters_first(configs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return connectors' names, those that export first, else in order. Pure."""
+    return sorted(configs, key=lambda name: not exports(configs[name]))
 
 
 def asks_by_id(config: Mapping[str, str]) -> bool:
@@ -40,18 +38,15 @@ def asks_by_id(config: Mapping[str, str]) -> bool:
 
 # Where a sink has its table; the default of both families is `${topic}`.
 _TABLE_NAMES: Final = ("collection.name.format", "table.name.format")
-# `schema.expired_outbox`, `"schema".expired_outbox_open` and `schema\.expired_outbox` are one table; the function
-# fill_expired_outbox isn't meant.
-_OUTBOX: Final = re.compile(r'(?:([^\s".\\,()]+)"?\\?\.)?"?(?<!\w)(expired_outbox|expired_tombstone)')
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Work that only one connector may do: ``what`` for people, in a ``table`` of a ``database``."""
+class Work(NamedTuple):
+    """Work that only one connector may do: write a table from a topic, or export from a table, with no topic."""
 
-    what: str
     database: str
+    schema: str
     table: str
+    topic: str = ""
 
 
 def works(config: Mapping[str, str]) -> frozenset[Work]:
@@ -59,12 +54,12 @@ def works(config: Mapping[str, str]) -> frozenset[Work]:
     found: set[Work] = set()
     if keeps_tables(config):
         table = next((config[name] for name in _TABLE_NAMES if name in config), "${topic}")
+        schema, _, name = table.replace('"', "").rpartition(".")
         topics = sink_topics(config) or [config.get("topics.regex", "")]
-        found |= {Work(f"writes {table} from {topic}", _database(config), table) for topic in topics}
+        found |= {Work(_database(config), schema, name, topic) for topic in topics}
     if exports(config):
         tables = {match.groups("") for value in config.values() for match in _OUTBOX.finditer(value)}
-        named = {".".join(filter(None, parts)) for parts in tables}
-        found |= {Work(f"exports from {table}", _database(config), table) for table in named}
+        found |= {Work(_database(config), schema, name) for schema, name in tables}
     return frozenset(found)
 
 
@@ -79,8 +74,7 @@ def _database(config: Mapping[str, str]) -> str:
 
 def registries(config: Mapping[str, str], table: str = "") -> set[tuple[str, str]]:
     """Return database and schema of a connector's tables, or only of those with the given name."""
-    split = [(work.database, *work.table.replace('"', "").rpartition(".")[::2]) for work in works(config)]
-    return {(database, schema) for database, schema, name in split if table in ("", name)}
+    return {(work.database, work.schema) for work in works(config) if table in ("", work.table)}
 
 
 def what_remains(config: Mapping[str, str]) -> str:
@@ -102,7 +96,7 @@ def what_remains(config: Mapping[str, str]) -> str:
 
 def sink_group(name: str, config: Mapping[str, str]) -> str:
     """Return the consumer group of a sink connector."""
-    return config.get(OWN_GROUP) or f"connect-{name}"
+    return config.get("consumer.override.group.id") or f"connect-{name}"
 
 
 def sink_topics(config: Mapping[str, str]) -> list[str]:

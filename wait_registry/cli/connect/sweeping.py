@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -119,13 +118,10 @@ class LogPolicy(TablesPolicy):
             TailTooLong: more rows are due than the tail may hold.
         """
         now, max_ids = tables.clock(), settings.sweeper.max_tail_records
+        old_before_ms = int((now - oldest_allowed(topic.delete_retention_ms)).timestamp() * 1000)
         due: dict[str, int] = dict(tables.ask(QUERIES, "due_places", limit=max_ids + 1))
         position = Position(min(due.values()) if due else log_end(), now)
-        return FirstDueRow(position, TailOfIds(position.next_offset, max_ids, due, _old_before_ms(now, topic)))
-
-
-def _old_before_ms(now: datetime, topic: WaitTopic) -> int:
-    return int((now - oldest_allowed(topic.delete_retention_ms)).timestamp() * 1000)
+        return FirstDueRow(position, TailOfIds(position.next_offset, max_ids, due, old_before_ms))
 
 
 def require_no_source_at_work(settings: Settings, connections: OpenConnections | None = None) -> None:
@@ -143,12 +139,13 @@ def require_no_source_at_work(settings: Settings, connections: OpenConnections |
     # A source that has been removed is taken for a running one for this long.
     silent_most_s = longest_silence_s(settings.sweeper.interval_s)
     question = {"topic": settings.wait.topic, "silent_most_s": silent_most_s}
-    reads, ago_s = False, None
+    seen = ""
     try:
         with (connections or OpenConnections()).open(settings.postgres, "waitreg-sweeper") as connection:
-            reads = connection.execute(QUERIES["outbox_read"]).fetchone() is not None
-            row = connection.execute(QUERIES["outbox_filled"], question).fetchone()
-            ago_s = None if row is None else row[0]
+            if connection.execute(QUERIES["outbox_read"]).fetchone():
+                seen = "reads expired_outbox"
+            for (ago_s,) in connection.execute(QUERIES["outbox_filled"], question):
+                seen = seen if ago_s is None else f"put a row into expired_outbox {ago_s:.0f} s ago"
     except psycopg.errors.InsufficientPrivilege:
         log.warning(
             "can't see whether a Kafka Connect source exports here, only sweeper.kind counts: grant select on "
@@ -156,8 +153,7 @@ def require_no_source_at_work(settings: Settings, connections: OpenConnections |
         )
     except (WaitRegistryError, psycopg.Error) as error:
         log.debug("can't see whether a source exports here: %s", error)
-    if reads or ago_s is not None:
-        seen = "reads expired_outbox" if ago_s is None else f"put a row into expired_outbox {ago_s:.0f} s ago"
+    if seen:
         raise ConfigurationError(
             f"a Kafka Connect source {seen}, and a sweeper would export every expired registration a second time. "
             "Don't start `waitreg sweeper`, and set sweeper.kind=connect. Or, to sweep instead, run `waitreg connect "

@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, Final
 
 from sweeper.export_decision import Policy
-from wait_registry.cli.connect.postgres_address import TLS_FILES, PostgresAddress
+from wait_registry.cli.connect.postgres_address import PARTS, postgres_part
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.settings.names import find_setting, nearest, setting_names
 from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import value_of
-
-SECRETS: Final = "connect.secrets."
 
 
 def variable(name: str, settings: Settings) -> str | None:
@@ -35,18 +33,19 @@ def variable(name: str, settings: Settings) -> str | None:
     """
     if name in DERIVED:
         return DERIVED[name](settings)
-    if name in _INSTEAD:
-        raise _secret(name, _INSTEAD[name])
-    found = find_setting(name)
-    if found is None:
+    setting, key = find_setting(name) or (None, None)
+    if name in _INSTEAD or (setting is not None and setting.is_secret):
+        instead = _INSTEAD.get(name, "a reference to where the worker finds it, ${env:NAME} or ${file:PATH:KEY}")
+        raise ConfigurationError(
+            f"${{{name}}} would put a secret into the connector's configuration, which Kafka Connect shows to every "
+            f"client of its REST API: write {instead}"
+        )
+    if setting is None:
         raise ConfigurationError(_unknown(name))
-    setting, key = found
-    if setting.is_secret:
-        raise _secret(name, "a reference to where the worker finds it, ${env:NAME} or ${file:PATH:KEY}")
     if setting.is_table or key is not None:
         raise ConfigurationError(f"${{{name}}} is a table of properties; write what you need of it into the file")
     value = value_of(settings, name)
-    if name.startswith(SECRETS):
+    if name.startswith("connect.secrets."):
         return f"${{{value}}}" if value else ""
     return _text(name, value)
 
@@ -73,17 +72,8 @@ def _copied_dead_letter_topics(settings: Settings) -> str:
     return ",".join(topics)
 
 
-def _option(name: str, settings: Settings) -> str | None:
-    return PostgresAddress.of(settings).option(name)
-
-
 DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
-    "postgres.host": lambda settings: PostgresAddress.of(settings).only_host[0],
-    "postgres.port": lambda settings: PostgresAddress.of(settings).only_host[1],
-    "postgres.database": lambda settings: PostgresAddress.of(settings).database,
-    "postgres.user": lambda settings: PostgresAddress.of(settings).user,
-    "postgres.jdbc_url": lambda settings: PostgresAddress.of(settings).jdbc_url,
-    **{f"postgres.{name}": partial(_option, name) for name in ("sslmode", *TLS_FILES)},
+    **{f"postgres.{part}": partial(postgres_part, part) for part in PARTS},
     "sink.dead_letter_topics": _copied_dead_letter_topics,
     "sweeper.dead_letter_topic": lambda settings: Policy.of(settings).dead_letter_template,
     "dead_letter.max_message_bytes": lambda settings: str(settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),
@@ -96,13 +86,6 @@ _INSTEAD: Final = {
     "kafka.security.password": "${connect.secrets.kafka_password}",
     "kafka.security.key": "${connect.secrets.kafka_key}",
 }
-
-
-def _secret(name: str, instead: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"${{{name}}} would put a secret into the connector's configuration, which Kafka Connect shows to every client "
-        f"of its REST API: write {instead}"
-    )
 
 
 def _unknown(name: str) -> str:
