@@ -27,7 +27,6 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.local.ports import free_ports
 from wait_registry.local.postgres import EmbeddedPostgres
-from wait_registry.local.server import ServerError
 from wait_registry.local.stack import EmbeddedStack
 
 PARENT = """
@@ -141,7 +140,7 @@ def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> N
 def test_a_broker_that_cannot_start_shows_the_end_of_its_log() -> None:
     stack = EmbeddedStack(broker_properties={"num.io.threads": "none"})
 
-    with pytest.raises(ServerError, match=r"num\.io\.threads"):
+    with pytest.raises(ConfigurationError, match=r"num\.io\.threads"):
         stack.start()
 
     assert not stack.data_dir.exists()

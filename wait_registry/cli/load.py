@@ -91,5 +91,6 @@ def command(
             invocation.settings(), plan, lambda count: bar.update(task, completed=count), stopping=stop.is_set
         )
         stopped = " and stopped, as asked" if stop.is_set() else ""
-    print(f"published {result.records} records in {result.seconds:.1f} s ({result.rate_per_s:.0f}/s){stopped}")
+    rate_per_s = result.records / result.seconds if result.seconds else 0.0
+    print(f"published {result.records} records in {result.seconds:.1f} s ({rate_per_s:.0f}/s){stopped}")
     return 0

@@ -10,7 +10,7 @@ import asyncio
 import signal
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
 
 from processor.group_config import group_config
 from processor.handlers.loading import load_handler
@@ -32,14 +32,14 @@ async def run(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     handler = load_handler(settings.processor)
     await handler.open()
-    consumer = Consumer({**group_config(settings), "auto.offset.reset": "earliest"})
+    consumer = Consumer({**group_config(settings), "auto.offset.reset": "earliest", "enable.auto.offset.store": True})
     consumer.subscribe(list(settings.processor.topics))
     try:
         while not stop.is_set():
             messages = _poll(consumer, settings.processor.max_in_flight)
             await asyncio.gather(*(_call(handler, message, settings.processor) for message in messages))
             if messages:
-                _commit(consumer, messages)
+                consumer.commit(asynchronous=False)  # what was polled
             await asyncio.sleep(0)  # lets the signal handlers run
     finally:
         consumer.close()
@@ -52,11 +52,6 @@ def _poll(consumer: Consumer, limit: int) -> list[Message]:
         if (error := message.error()) is not None:
             raise KafkaException(error)
     return messages
-
-
-def _commit(consumer: Consumer, messages: list[Message]) -> None:
-    ends = {(message.topic(), message.partition()): (message.offset() or 0) + 1 for message in messages}
-    consumer.commit(offsets=[TopicPartition(*place, end) for place, end in ends.items()], asynchronous=False)
 
 
 async def _call(handler: OpenHandler, message: Message, processor: ProcessorSettings) -> None:

@@ -68,7 +68,8 @@ def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Proble
     )
     for wait_id in sorted(letters.keys() | tombstones.keys()):
         own, count = letters.get(wait_id, []), tombstones[wait_id]
-        if len(own) != count or any(_lacks_tombstone(letter, log) for letter in own):
+        registered = [entry for letter in own if (entry := log.registration(letter)) is not None]
+        if len(own) != count or not all(log.export_tombstone(wait_id, entry.place) for entry in registered):
             about = f"wait {wait_id}: {len(own)} expired dead letters, {count} expired tombstones"
             yield Problem(Breach.UNPAIRED, about)
             continue
@@ -76,11 +77,6 @@ def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Proble
             if log.registration(letter) is None:
                 about = f"wait {wait_id}: a dead letter names a registration at {letter.registration}, not in the log"
                 yield Problem(Breach.UNPAIRED, about)
-
-
-def _lacks_tombstone(letter: DeadLetterSeen, log: WaitLog) -> bool:
-    registered = log.registration(letter)
-    return registered is not None and log.export_tombstone(letter.wait_id, registered.place) is None
 
 
 def falsely_exported(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:

@@ -11,7 +11,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.json_lines import JsonLines
-from wait_registry.demo.mixture import DROPPED, Behaviour
+from wait_registry.demo.mixture import DROPPED, parse_latency, parse_rotation, parse_status
 from wait_registry.errors import ConfigurationError
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -61,9 +60,8 @@ class Downstream:
             ConfigurationError: quotes what can't be read.
         """
         self.host, self.port = host, port
-        self._behaviour = Behaviour.read(mixture, failures)
+        self._behave(mixture, failures)
         self._log_file = log
-        self._resources = ExitStack()
         self._log: JsonLines | None = None
         self._runner: web.AppRunner | None = None
         self._started = 0
@@ -85,7 +83,7 @@ class Downstream:
         self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=STOP_S)
         try:
             if self._log_file is not None:
-                self._log = self._resources.enter_context(JsonLines(self._log_file))
+                self._log = JsonLines(self._log_file)
             await self._runner.setup()
             await web.TCPSite(self._runner, self.host, self.port, backlog=1024).start()
         except OSError as error:
@@ -100,7 +98,8 @@ class Downstream:
         """Stop listening, abort running calls, close the log."""
         if self._runner is not None:
             await self._runner.cleanup()
-        self._resources.close()
+        if self._log is not None:
+            self._log.close()
 
     def stats(self) -> dict[str, Any]:
         """Return how many calls got an answer, run now, and ended with each status (0: dropped, 499: hung up)."""
@@ -114,26 +113,28 @@ class Downstream:
         return web.json_response(self.stats())
 
     async def _change_mixture(self, request: web.Request) -> web.Response:
-        now = self._behaviour
         try:
             change = Change.model_validate_json(await request.read())
-            mixture = now.mixture if change.mixture is None else change.mixture
-            failures = now.failures if change.fail is None else change.fail
-            self._behaviour = Behaviour.read(mixture, failures)
+            self._behave(**{**self._wanted, **change.model_dump(exclude_none=True)})
         except (ConfigurationError, ValidationError) as error:
             return web.json_response({"error": str(error)}, status=400)
-        return web.json_response({"mixture": mixture, "fail": failures})
+        return web.json_response(self._wanted)
+
+    def _behave(self, mixture: str, fail: str) -> None:
+        latencies = parse_rotation(mixture, parse_latency)
+        self._statuses = parse_rotation(fail or "200", parse_status, rest=200)
+        self._latencies, self._wanted = latencies, {"mixture": mixture, "fail": fail}
 
     async def _answer_call(self, request: web.Request) -> web.Response:
         started_s, started_ms = time.monotonic(), _now_ms()
         self._started += 1
-        number, behaviour = self._started, self._behaviour
+        number, latencies, statuses = self._started, self._latencies, self._statuses
         self._in_flight += 1
         status, body = ABORTED, b""
         try:
             body = await request.read()
-            await asyncio.sleep(started_s + behaviour.latencies.at(number).of_call(number) - time.monotonic())
-            status = behaviour.statuses.at(number)
+            await asyncio.sleep(started_s + latencies.at(number).of_call(number) - time.monotonic())
+            status = statuses.at(number)
         finally:
             self._in_flight -= 1
             self._by_status[status] += 1

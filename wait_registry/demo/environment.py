@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
@@ -25,10 +24,5 @@ def _variables(model: BaseModel, prefix: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, BaseModel):
             yield from _variables(value, f"{variable}__")
         elif value is not None and value != field.default:
-            yield variable, _text(value)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    return str(value) if isinstance(value, str) else json.dumps(value)
+            plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+            yield variable, str(plain) if isinstance(plain, str) else json.dumps(plain)

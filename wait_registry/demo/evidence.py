@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message
-
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.committed_records import read_committed, read_headers
-from wait_registry.demo.manifest import fingerprint, read_manifest
+from wait_registry.demo.manifest import Published, fingerprint, read_manifest
 from wait_registry.demo.reconciliation import Evidence
 from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 from wait_registry.errors import ConfigurationError, DataError
@@ -26,7 +24,7 @@ from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import decode_wait_record
 from wait_registry.settings.root import Settings
 
-TABLES = "select wait_expiration_uuid from wait where consumer_group = %s"
+REGISTERED = "select wait_expiration_uuid from wait where consumer_group = %s"
 
 
 def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Sequence[int] | None = None) -> Evidence:
@@ -47,38 +45,39 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
         TransientError: Kafka or Postgres can't be reached; try again.
     """
     processor = settings.processor
+    published = _published(settings, manifest)
+    topics = sorted({dead_letter_topic(settings.dead_letter.topic, one, processor.group) for one in processor.topics})
+    client = admin(settings.kafka)
+    cluster = cluster_id(client)
+    # Arguments are evaluated in this order. The log comes after calls and dead letters: a record that ends meanwhile
+    # then looks unfinished, and not as if only half of its end had happened.
+    return Evidence(
+        published=published,
+        calls=list(read_calls(calls)),
+        dead_letters=[one for topic in topics for one in read_dead_letters(settings, topic, processor.group)],
+        wait_log=list(read_wait_log(settings, processor.group)),
+        tables={row[0] for row in query(settings, REGISTERED, processor.group)},
+        kills_ms=kills_ms,
+        wait_ids={
+            one.coordinates: wait_id(cluster, *one.coordinates, processor.group, one.timestamp_ms) for one in published
+        },
+    )
+
+
+def _published(settings: Settings, manifest: Path) -> list[Published]:
     published = list(read_manifest(manifest))
     if not published:
         raise ConfigurationError(
             f"{manifest} names no record: there is nothing to judge. Publish some with `waitreg load --manifest "
             f"{manifest}`, or give the manifest of the load that is to be judged"
         )
-    letter_topics = {
-        dead_letter_topic(settings.dead_letter.topic, topic, processor.group) for topic in processor.topics
-    }
-    client = admin(settings.kafka)
-    cluster = cluster_id(client)
-    retention_ms = delete_retention_ms(client, settings.wait.topic)
+    retention_ms = delete_retention_ms(admin(settings.kafka), settings.wait.topic)
     if min(one.timestamp_ms for one in published) < time.time_ns() // 1_000_000 - retention_ms:
         raise ConfigurationError(
             f"{manifest} names records that are older than delete.retention.ms of the wait topic ({retention_ms} ms): "
             "their tombstones may be gone. Start again with another input topic and another manifest"
         )
-    # Arguments are evaluated in this order. The log comes after calls and dead letters: a record that ends meanwhile
-    # then looks unfinished, and not as if only half of its end had happened.
-    return Evidence(
-        published=published,
-        calls=list(read_calls(calls)),
-        dead_letters=[
-            letter for topic in sorted(letter_topics) for letter in read_dead_letters(settings, topic, processor.group)
-        ],
-        wait_log=list(read_wait_log(settings, processor.group)),
-        tables={row[0] for row in query(settings, TABLES, processor.group)},
-        kills_ms=kills_ms,
-        wait_ids={
-            one.coordinates: wait_id(cluster, *one.coordinates, processor.group, one.timestamp_ms) for one in published
-        },
-    )
+    return published
 
 
 def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[DeadLetterSeen]:
@@ -111,7 +110,9 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
     What can't be read as a wait record, which a sink puts into quarantine, registers nothing: it is skipped.
     """
     for message in read_committed(settings, settings.wait.topic):
-        partition, offset, append_ms, key = _place(message)
+        partition, offset, append_ms = message.partition(), message.offset(), message.timestamp()[1]
+        assert partition is not None and offset is not None
+        key = (message.key() or b"").decode("utf-8", "backslashreplace")
         if message.value() is None:
             outcome = decode_outcome(read_headers(message))
             yield WaitEntry(partition, offset, append_ms, key, None, None if outcome is None else outcome.value)
@@ -138,9 +139,3 @@ def sink_lag(settings: Settings) -> int:
     ends = end_offsets(client, topic, range(describe_topic(client, topic).partitions))
     positions = dict(query(settings, "select partition, next_offset from sink_progress where topic = %s", topic))
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
-
-
-def _place(message: Message) -> tuple[int, int, int, str]:
-    partition, offset = message.partition(), message.offset()
-    assert partition is not None and offset is not None
-    return partition, offset, message.timestamp()[1], (message.key() or b"").decode("utf-8", "backslashreplace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -20,18 +19,22 @@ class JsonLines:
     def __init__(self, path: Path) -> None:
         """Open or create the file; raise OSError when that is impossible."""
         self._path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = path.open("ab", buffering=0)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        self._file.close()
 
     def append(self, content: Any) -> None:
         """Write one dataclass; raise OSError when the disk is full."""
         line = orjson.dumps(content) + b"\n"
-        if os.write(self._descriptor, line) != len(line):
+        if self._file.write(line) != len(line):
             raise OSError(f"short write to {self._path}: is the disk full?")
 
 

@@ -55,11 +55,6 @@ class LoadResult:
     records: int
     seconds: float
 
-    @property
-    def rate_per_s(self) -> float:
-        """Return acknowledged records a second."""
-        return self.records / self.seconds if self.seconds else 0.0
-
 
 class _Publication:
     """The deliveries of one load; the producer's callbacks run in the thread that polls."""

@@ -18,8 +18,6 @@ from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
 
-STRATEGIES = ("batch", "registry")
-
 
 def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
     """Run the demo and return 0.
@@ -41,7 +39,7 @@ def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
             comparisons = [
                 comparison_run(platform, strategy, max_in_flight)
                 for max_in_flight in plan.in_flight
-                for strategy in STRATEGIES
+                for strategy in ("batch", "registry")
             ]
             crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
             _start(screen, platform, [*comparisons, crashed])

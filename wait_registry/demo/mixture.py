@@ -17,7 +17,6 @@ from wait_registry.errors import ConfigurationError
 T = TypeVar("T")
 
 MAX_PERIOD: Final = 100_000
-OK: Final = 200
 DROPPED: Final = 0  # the connection is closed without an answer
 
 
@@ -122,27 +121,3 @@ def parse_duration_s(text: str) -> float:
                 raise ValueError(text)
             return seconds
     raise ValueError(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """A mixture of latencies and one of statuses, each with the text that it was read from."""
-
-    mixture: str
-    failures: str
-    latencies: Rotation[Latency]
-    statuses: Rotation[int]
-
-    @classmethod
-    def read(cls, mixture: str, failures: str) -> Behaviour:
-        """Read both mixtures.
-
-        Args:
-            mixture: shares of latencies: ``10%:1s-5s,1%:hang,89%:200ms``, or one latency.
-            failures: shares of calls that fail after their latency: ``1%:503,0.5%:drop``; the others answer 200.
-
-        Raises:
-            ConfigurationError: quotes what can't be read.
-        """
-        statuses = parse_rotation(failures or str(OK), parse_status, rest=OK)
-        return cls(mixture, failures, parse_rotation(mixture, parse_latency), statuses)

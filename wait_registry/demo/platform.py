@@ -7,14 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import NewTopic
 from pydantic import SecretStr
 
 from wait_registry.demo.background import Background, Backgrounds
 from wait_registry.demo.evidence import query
 from wait_registry.demo.plan import DemoPlan
-from wait_registry.kafka.clients import admin
-from wait_registry.kafka.requests import answer
 from wait_registry.kafka.topics import create_topics
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.postgres.connection import connect
@@ -72,10 +69,7 @@ class Platform:
 
     def create_inputs(self, topics: Sequence[str]) -> None:
         """Create input topics."""
-        client = admin(self.settings.kafka)
-        created = client.create_topics([NewTopic(topic, INPUT_PARTITIONS, 1) for topic in topics])
-        for topic, future in created.items():
-            answer(client, future, f"creating topic {topic}")
+        create_topics(self.settings_of(ProcessorSettings(topics=tuple(topics))), INPUT_PARTITIONS)
 
     def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

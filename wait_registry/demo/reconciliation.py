@@ -7,7 +7,7 @@ One reconciliation is about one consumer group. It trusts no count that a servic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wait_registry.demo import breaches
@@ -94,13 +94,11 @@ def reconcile(evidence: Evidence) -> Reconciliation:
     expired = [letter for letter in dead_letters if letter.reason == EXPIRED]
     taken = [breaches.described_letter(letter) for letter in expired if log.was_taken(letter)]
     _require_whole([*taken, *(breaches.described(place) for place, end in end_of.items() if end == "unseen")])
+    lost = [Problem(Breach.LOST, breaches.described(place)) for place, end in end_of.items() if end == "lost"]
     problems = [
-        *(Problem(Breach.LOST, breaches.described(place)) for place, end in end_of.items() if end == "lost"),
-        *breaches.doubled(expired),
-        *breaches.unpaired(expired, log),
-        *breaches.falsely_exported(expired, log),
+        *lost,
         *breaches.changed(published, dead_letters, evidence.calls),
-        *breaches.forgotten(expired, evidence.calls, evidence.kills_ms, log),
+        *_broken_exports(evidence, expired, log),
         *breaches.table_differences(evidence.tables, log),
     ]
     counts = Counter(problem.breach for problem in problems)
@@ -118,6 +116,13 @@ def reconcile(evidence: Evidence) -> Reconciliation:
         problems=tuple(problems[:SHOWN_PROBLEMS]),
         not_looked_for=frozenset(breach for breach, needed in lacking.items() if needed is None),
     )
+
+
+def _broken_exports(evidence: Evidence, expired: Sequence[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:
+    yield from breaches.doubled(expired)
+    yield from breaches.unpaired(expired, log)
+    yield from breaches.falsely_exported(expired, log)
+    yield from breaches.forgotten(expired, evidence.calls, evidence.kills_ms, log)
 
 
 def _require_whole(unknown: Sequence[str]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich import box
 from rich.console import Console
@@ -15,12 +14,6 @@ from rich.table import Table
 
 PLAIN_WIDTH = 120
 INDENT = " " * 9
-
-
-class ShowProgress(Protocol):
-    """Shows how far bars are; ``total`` is their new total if it has changed, ``note`` follows the count."""
-
-    def __call__(self, completed: Mapping[str, int], total: int | None = None, note: str = "") -> None: ...
 
 
 class Screen:
@@ -51,8 +44,12 @@ class Screen:
         self._console.print(Padding(table, (0, 0, 1, len(INDENT)), expand=False))
 
     @contextmanager
-    def progress(self, totals: Mapping[str, int]) -> Iterator[ShowProgress]:
-        """Show bars of these totals while a step lasts."""
+    def progress(self, totals: Mapping[str, int]) -> Iterator[Callable[..., None]]:
+        """Show bars of these totals while a step lasts.
+
+        The block gets a function that shows how far bars are, by name; ``total`` is their new total if it has changed,
+        ``note`` follows the count.
+        """
         columns = (
             TextColumn(INDENT + "{task.description:<24}"),
             BarColumn(30),

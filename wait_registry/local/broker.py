@@ -57,7 +57,6 @@ class EmbeddedBroker(JvmServer):
 
     name = "embedded Kafka broker"
     jars = "broker"
-    log4j_file = "broker-log4j2.properties"
     main_class = "kafka.Kafka"
 
     def __init__(
@@ -80,11 +79,9 @@ class EmbeddedBroker(JvmServer):
             heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
         """
-        super().__init__(directory, temporary=temporary)
+        super().__init__(directory, properties, heap, temporary=temporary)
         self.ports = ports
-        self._further = dict(properties or {})
         self._cluster_id = cluster_id
-        self.heap = heap
 
     @property
     def bootstrap_servers(self) -> str:
@@ -104,7 +101,6 @@ class EmbeddedBroker(JvmServer):
             "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{client_port}",
             "controller.quorum.bootstrap.servers": f"{LOOPBACK}:{controller_port}",
             "log.dirs": str(self.directory / "data"),
-            **self._further,
         }
 
     def _format(self) -> None:

@@ -43,7 +43,6 @@ class ConnectWorker(JvmServer):
 
     name = "embedded Kafka Connect worker"
     jars = "connect"
-    log4j_file = "connect-log4j2.properties"
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     jvm_options = ("-XX:+UseSerialGC",)
     start_timeout_s = 120.0
@@ -74,28 +73,27 @@ class ConnectWorker(JvmServer):
             heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
         """
-        super().__init__(directory, temporary=temporary)
+        super().__init__(directory, properties, heap, temporary=temporary)
         self.port = port
         self.group = group
         self._plugins = tuple(plugins)
         self.environment = dict(environment or {})
-        self.heap = heap
         self._bootstrap_servers = bootstrap_servers
-        self._further = dict(properties or {})
 
     @property
     def url(self) -> str:
         """The address of the REST API."""
         return f"http://{LOOPBACK}:{self.port}"
 
-    @property
-    def plugin_path(self) -> Path:
-        """The folder with a link to each plugin."""
-        return self.directory / "plugins"
-
     def _prepare(self) -> None:
         super()._prepare()
-        self._link_plugins()
+        links = self.directory / "plugins"
+        links.mkdir(exist_ok=True)
+        debezium = [jar_directory(kind) for kind in CONNECT_JAR_KINDS if kind != self.jars]
+        for plugin in (*debezium, *self._plugins):
+            link = links / plugin.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(plugin.absolute())
 
     def _properties(self) -> Mapping[str, str]:
         return {
@@ -106,17 +104,8 @@ class ConnectWorker(JvmServer):
             "offset.storage.topic": f"{self.group}-offsets",
             "status.storage.topic": f"{self.group}-status",
             "listeners": self.url,
-            "plugin.path": str(self.plugin_path),
-            **self._further,
+            "plugin.path": str(self.directory / "plugins"),  # with a link to each plugin
         }
-
-    def _link_plugins(self) -> None:
-        self.plugin_path.mkdir(exist_ok=True)
-        debezium = [jar_directory(kind) for kind in CONNECT_JAR_KINDS if kind != self.jars]
-        for plugin in (*debezium, *self._plugins):
-            link = self.plugin_path / plugin.name
-            link.unlink(missing_ok=True)
-            link.symlink_to(plugin.absolute())
 
     def _serving(self) -> bool:
         """Ask GET /health (KIP-1017): 200 once the worker has joined its group and read its topics."""

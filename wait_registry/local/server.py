@@ -69,11 +69,6 @@ class EmbeddedServer(ABC):
         """Whether the process exists (it may be paused)."""
         return self._child is not None and self._child.exit_status is None
 
-    @property
-    def exit_status(self) -> int | None:
-        """The status it ended with by itself (128 + signal number); None while it runs, and once stopped."""
-        return None if self._child is None else self._child.exit_status
-
     def start(self) -> None:
         """Start it and wait until it serves; nothing happens when it runs.
 
@@ -119,7 +114,7 @@ class EmbeddedServer(ABC):
 
     def require_running(self) -> None:
         """Raise ServerError if it has ended by itself."""
-        if (status := self.exit_status) is not None:
+        if self._child is not None and (status := self._child.exit_status) is not None:
             raise ServerError(f"the {self.name} ended with status {status}; {self._end_of_log()}")
 
     def stop(self) -> None:
@@ -181,12 +176,16 @@ class JvmServer(EmbeddedServer):
     """A server that runs from the jars of one kind, with a file of properties."""
 
     jars: JarKind
-    log4j_file: str
     main_class: str
     jvm_options: tuple[str, ...] = ()
-    heap = "512m"
     _java = ""
     _class_path = ""
+
+    def __init__(self, directory: Path, properties: Mapping[str, str] | None, heap: str, *, temporary: bool) -> None:
+        """Take further properties, which win over ours, and the JVM's -Xmx."""
+        super().__init__(directory, temporary=temporary)
+        self._further = properties or {}
+        self._heap = heap
 
     @property
     def properties_file(self) -> Path:
@@ -195,16 +194,16 @@ class JvmServer(EmbeddedServer):
 
     @abstractmethod
     def _properties(self) -> Mapping[str, str]:
-        """Return what the file of properties holds; it may be secret."""
+        """Return our own properties."""
 
     def _prepare(self) -> None:
         if not self._java:
             self._java = java_command()
             self._class_path = f"{jar_directory(self.jars)}/*"
-        log4j = resources.files("wait_registry_jvm").joinpath(self.log4j_file).read_text("utf-8")
+        log4j = resources.files("wait_registry_jvm").joinpath(f"{self.jars}-log4j2.properties").read_text("utf-8")
         (self.directory / "log4j2.properties").write_text(log4j, "utf-8")
-        lines = (f"{name}={_escaped(value)}\n" for name, value in self._properties().items())
-        self.properties_file.touch(mode=0o600)
+        lines = (f"{name}={_escaped(value)}\n" for name, value in {**self._properties(), **self._further}.items())
+        self.properties_file.touch(mode=0o600)  # further properties may be secret
         self.properties_file.write_text("".join(lines), "utf-8")
 
     def _java_call(self, *options: str) -> list[str]:
@@ -213,7 +212,7 @@ class JvmServer(EmbeddedServer):
         return [self._java, *options, configuration, f"-Dwaitreg.log={self.log}", "-cp", self._class_path]
 
     def _command(self) -> list[str]:
-        return [*self._java_call(f"-Xmx{self.heap}", *self.jvm_options), self.main_class, str(self.properties_file)]
+        return [*self._java_call(f"-Xmx{self._heap}", *self.jvm_options), self.main_class, str(self.properties_file)]
 
 
 def _escaped(value: str) -> str:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wait_registry.demo.downstream import Downstream
 from wait_registry.demo.mixture import (
     DROPPED,
-    Behaviour,
     Latency,
     Rotation,
     parse_duration_s,
@@ -73,7 +73,7 @@ def test_an_unreadable_choice_is_refused(parse: Callable[[str], Any], texts: lis
 )
 def test_an_unreadable_mixture_is_quoted(mixture: str, failures: str, quoted: str) -> None:
     with pytest.raises(ConfigurationError, match=quoted):
-        Behaviour.read(mixture, failures)
+        Downstream(mixture=mixture, failures=failures)
 
 
 def test_a_range_is_evenly_used_and_the_same_for_the_same_call() -> None:
