@@ -1,6 +1,6 @@
 # Two commands are enough: `make demo` and `make test`. Each sets up what it needs and finds it done the next time.
 # Variables: TESTS="tests/unit -k lineage" (what `make test` runs), STACK=containers (on which Kafka and Postgres),
-# ARGS="--keep" (for the demo), PYTHON=python3.12.
+# ARGS="--set processor.linger_ms=5" (for the demo), PYTHON=python3.12.
 
 BIN := .venv/bin
 TESTS ?= tests

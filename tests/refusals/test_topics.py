@@ -65,12 +65,13 @@ def test_a_sweeper_ends_when_the_wait_topic_starts_to_delete_by_age(
 
 
 @pytest.mark.fault("F14")
-def test_a_missing_dead_letter_topic_is_refused_at_the_start(processor_scenario: ProcessorScenarioFactory) -> None:
+@pytest.mark.parametrize("kind", ["dead letter", "input"])
+def test_a_missing_topic_is_refused_at_the_start(processor_scenario: ProcessorScenarioFactory, kind: str) -> None:
     at = processor_scenario()
-    letters = at.settings.dead_letter.topic
-    at.topics.delete(letters)
-    at.produce([b"value"])
-    with pytest.raises(ConfigurationError, match=rf"topic {letters}.*waitreg topics create"):
+    settings = at.settings
+    missing = settings.dead_letter.topic if kind == "dead letter" else settings.processor.topics[0]
+    at.topics.delete(missing)
+    with pytest.raises(ConfigurationError, match=rf"topic {missing}.*waitreg topics create"):
         at.start().join()
     assert at.stories() == {}
 
