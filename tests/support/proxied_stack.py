@@ -89,7 +89,7 @@ class ProxiedStack:
 
 
 class _RoutedStack(EmbeddedStack):
-    """The stack whose broker has the listeners; ports are known when the servers are made, again at each attempt."""
+    """The stack whose broker has the listeners; ports are known when the stack starts."""
 
     def __init__(self, routes: Sequence[str], passwords: Mapping[str, str], **stack: Any) -> None:
         super().__init__(**stack)
@@ -100,25 +100,18 @@ class _RoutedStack(EmbeddedStack):
 
     def close(self) -> None:
         super().close()
-        self._close_links()
-
-    def _close_links(self) -> None:
         for link in self.links.values():
             link.close()
 
-    def _make_servers(self, ports: tuple[int, int, int]) -> None:
-        self._close_links()
-        # All at once: the broker's ports and the stack's own have no listener yet, so they look free.
-        count = len(self._routes)
-        free = [port for port in free_ports(2 * count + len(ports)) if port not in ports]
-        behind = dict(zip(self._routes, free[:count], strict=True))
-        links = zip(behind.items(), free[count:], strict=False)
-        self.links = {route: Link((LOOPBACK, port), own).__enter__() for (route, port), own in links}
+    def _ports(self) -> tuple[int, ...]:
+        ports = super()._ports()
+        behind = dict(zip(self._routes, free_ports(len(self._routes)), strict=True))
+        self.links = {route: Link((LOOPBACK, port)).__enter__() for route, port in behind.items()}
         self._broker_properties = {**self._given_properties, **self._listeners(ports, behind)}
-        super()._make_servers(ports)
+        return ports
 
-    def _listeners(self, ports: tuple[int, int, int], behind: Mapping[str, int]) -> dict[str, str]:
-        client, controller, _ = ports
+    def _listeners(self, ports: tuple[int, ...], behind: Mapping[str, int]) -> dict[str, str]:
+        client, controller, *_ = ports
         # Names of listeners have neither dashes nor small letters.
         names = {route: f"ROUTE{number}" for number, route in enumerate(self._routes)}
         own = [f"PLAINTEXT://{LOOPBACK}:{client}"]
