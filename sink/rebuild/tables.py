@@ -23,7 +23,7 @@ from sink.position import TopicPartition
 from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
 from sink.read.log_ends import log_ends, read_log, stable_ends
 from sink.read.start_positions import first_positions
-from sink.rebuild.partition import QUERIES, PartitionRebuild, PartitionResult
+from sink.rebuild.replacement import QUERIES, PartitionRebuild, PartitionResult
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
