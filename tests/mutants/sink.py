@@ -60,9 +60,9 @@ def drops_tombstones_with_their_waits(patch: Patch) -> None:
 @mutant("P3.21")
 def trusts_a_slow_rebuild(patch: Patch) -> None:
     """A rebuild that was frozen for longer than tombstones stay brings back what was settled meanwhile."""
-    from sink.rebuild import partition
+    from sink.rebuild import replacement
 
-    patch.setattr(partition, "require_read_in_time", lambda *arguments: None)
+    patch.setattr(replacement, "require_read_in_time", lambda *arguments: None)
 
 
 @mutant("P4.12")
