@@ -160,7 +160,8 @@ def test_clean_run_passes_and_forgeries_in_it_are_found(
         with Watch(settings, 0.02) as watch:
             processor = backgrounds.service("processor", settings)
             wait_until(lambda: is_done(calls, processor), 120, "a call for each record")
-            assert processor.stop() == 0
+            processor.stop()
+            assert processor.stopped_with == 0
     verdict = check(read_history(settings, tmp_path, watch.polls, with_tables=False))
     assert verdict.passed, "\n\n".join([verdict.void, *verdict.stories()])
     assert verdict.figures["records"] == verdict.figures["done"] == sum(SHAPES) + 1
