@@ -63,8 +63,7 @@ def test_with_a_data_folder_the_worker_keeps_its_port_and_its_data(connect_plugi
         assert process.wait(60) == 1
     assert exports["WAITREG_CONNECT__URL"].rpartition(":")[2] == str(kept[3])
     errors = (tmp_path / "errors").read_text()
-    assert "the embedded Kafka Connect worker has ended by itself (status 137)" in errors
-    assert f"Data and logs stay in {data_dir}: the next start with this --data-dir uses them" in errors
+    assert "the embedded Kafka Connect worker ended with status 137" in errors
     assert (data_dir / "connect" / "server.log").is_file()
 
 
