@@ -29,7 +29,7 @@ Entry = tuple[int, int, int]
 class Instance(NamedTuple):
     """A process of the group.
 
-    ``position``, ``confirmed`` and ``requested`` as in ``processor/assigned_partition.py``; ``asked`` is the target of
+    ``position``, ``confirmed`` and ``requested`` as in ``processor/partition.py``; ``asked`` is the target of
     the commit in flight (-1: none), ``applied`` whether the coordinator has done it; ``gate`` is 1 when the first
     window is open. ``queues`` hold, for each record, what the producer has not delivered yet: ``W`` a wait record,
     ``w`` one whose entry was dropped, ``R`` a renewed one, ``T`` a tombstone.
