@@ -42,7 +42,7 @@ class Partition:
         start: the committed offset, None if there is none.
         warm_up_records: how many of the first records belong to the warm-up, `math.inf` without a limit.
         warm_up_end: offset from which on no record belongs to it, `math.inf` without a limit.
-        recorded: what commits of this assignment record until one reaches ``warm_up_end``.
+        recorded: what commits of this assignment record until one covers the warm-up.
     """
 
     __slots__ = (
@@ -124,6 +124,10 @@ class Partition:
     def in_warm_up(self, number: int, offset: int) -> bool:
         """Return whether a record belongs to the warm-up."""
         return number < self.warm_up_records and offset < self.warm_up_end
+
+    def ends_warm_up(self, offset: int) -> bool:
+        """Return whether no record at or after an offset belongs to the warm-up."""
+        return not self.in_warm_up(self._first + bisect_left(self._offsets, offset), offset)
 
     def request(self) -> int:
         """Return the offset to commit now, and note that it is requested."""

@@ -170,7 +170,7 @@ class Pipeline:
         return (
             once is not None
             and self._context.membership.joined
-            and not self.engine.open
+            and not self.engine.records
             and not self._context.outbox.unacknowledged
             and once.reached(self.group_consumer.assigned)
         )
@@ -182,16 +182,18 @@ class Pipeline:
         processor, outbox, engine = self._context.settings.processor, self._context.outbox, self.engine
         # Part of the limit is for leaving, and for the calls that run then.
         settled_s = self._context.clock.monotonic() + self._left_s() / 2
-        while engine.unsettled() and self._context.clock.monotonic() < settled_s:
+        while engine.records.unsettled() and self._context.clock.monotonic() < settled_s:
             await self.shell.run_once()
-        registered = await self._until(lambda: not engine.in_flight(), min(processor.flush_timeout_s, self._left_s()))
+        registered = await self._until(
+            lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self._left_s())
+        )
         # A flush that ran out of time isn't repeated.
         self.shell.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
-        await self._until(lambda: not engine.open, self._left_s())
-        left = engine.open
+        await self._until(lambda: not engine.records, self._left_s())
+        left = len(engine.records)
         await self.shell.pool.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)
         self._context.fault.raise_if_any()
@@ -226,7 +228,7 @@ class Pipeline:
             context.settings.processor.max_in_flight,
             len(self.group_consumer.pending_starts),
             context.watchdog.late_s(),
-            self.engine.registering_s(context.clock.monotonic()),
+            self.engine.records.registering_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
         )
 
@@ -235,10 +237,10 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.shell.pool.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.engine.waiting)
-        yield Reading(metrics.PROCESSOR_PREFETCH, self.engine.open)
+        yield Reading(metrics.PROCESSOR_PREFETCH, len(self.engine.records))
         yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.engine.prefetch.bound)
-        yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.engine.size)
-        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.engine.in_flight())
+        yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.engine.records.size)
+        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.engine.records.in_flight())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())

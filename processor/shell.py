@@ -187,7 +187,7 @@ class Shell:
         return (
             not self._outbox.unacknowledged
             and not self._outbox.full
-            and not self.engine.in_flight()
+            and not self.engine.records.in_flight()
             and not self.engine.paused
             and self.engine.room() > 0
         )
@@ -338,7 +338,7 @@ class Shell:
         """Wait for the acknowledgments of wait records, up to the limit of a rebalance."""
         # Blocking on purpose: the rebalance waits for this callback, and no handler may start meanwhile.
         end_s = time.monotonic() + self._flush_timeout_s
-        while (in_flight := self.engine.in_flight(places)) and self._fault.error is None:
+        while (in_flight := self.engine.records.in_flight(places)) and self._fault.error is None:
             if time.monotonic() >= end_s:
                 log.warning("%d wait records not acknowledged in time for the rebalance", in_flight)
                 return

@@ -131,9 +131,9 @@ def writes_tombstones_to_another_partition(patch: Patch) -> None:
 @mutant("P3.16")
 def starts_without_time_left(patch: Patch) -> None:
     """A handler starts although its registration expires while it works."""
-    from processor import engine
+    from tests.simulation.removals import overdue_is_renewed
 
-    patch.setattr(engine, "_is_overdue", lambda entry, now_s: False)
+    overdue_is_renewed(patch)
 
 
 @mutant("P7.2")
@@ -279,14 +279,14 @@ def takes_a_url_without_a_host(patch: Patch) -> None:
 @mutant("P4.18")
 def ends_once_with_records_in_flight(patch: Patch) -> None:
     """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
-    from processor.engine import Engine
+    from processor.open_records import OpenRecords
     from processor.pipeline import Pipeline
 
     original = Pipeline._worked_off
 
     def worked_off(self: Pipeline) -> bool:
         with pytest.MonkeyPatch.context() as nothing:
-            nothing.setattr(Engine, "open", 0)
+            nothing.setattr(OpenRecords, "__len__", lambda self: 0)
             return original(self)
 
     patch.setattr(Pipeline, "_worked_off", worked_off)

@@ -131,7 +131,7 @@ class Process:
     def busy(self) -> bool:
         """Return whether anything is left to do."""
         unread = any(self._world.end(place) > self.position[place] for place in self.engine.partitions)
-        return bool(unread or self._news or self.engine.open or len(self.steps()) > 1)
+        return bool(unread or self._news or self.engine.records or len(self.steps()) > 1)
 
     def poll_and_tick(self) -> None:
         """Poll: news first, then records; then let time pass in the engine."""
@@ -239,7 +239,7 @@ class Process:
     def revoke(self, places: list[TopicPartition], flush: bool) -> None:
         """The group takes partitions away in an orderly way: flush, commit, give up."""
         self.hear_all()
-        while flush and self.engine.in_flight(places):
+        while flush and self.engine.records.in_flight(places):
             if not self._waits and not self._reports:
                 raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
             self.append() if self._waits else self.report()
@@ -284,7 +284,7 @@ class Process:
 
     def may_leave(self) -> bool:
         """Return whether an orderly stop may leave the group now."""
-        drained = not self.engine.unsettled() and not self.engine.in_flight()
+        drained = not self.engine.records.unsettled() and not self.engine.records.in_flight()
         return drained or self._is_late(DRAIN_S / 2)
 
     def cancel_late_calls(self) -> None:
@@ -296,7 +296,7 @@ class Process:
 
     def may_end(self) -> bool:
         """Return whether an orderly stop has come to its end."""
-        return (not self.engine.open or self._is_late(DRAIN_S)) and len(self.steps()) == 1
+        return (not self.engine.records or self._is_late(DRAIN_S)) and len(self.steps()) == 1
 
     def _is_late(self, limit_s: float) -> bool:
         return not self._calm and self._now().s - self._drains_s > limit_s

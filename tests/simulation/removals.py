@@ -11,9 +11,12 @@ from uuid import UUID
 from pytest import MonkeyPatch
 
 from processor import engine, lifecycle
+from processor.commits import Commits
+from processor.dispatch import slots
 from processor.engine import Engine
 from processor.events import CallsEnded, DeadLetter, WriteTombstones
 from processor.lifecycle import UNSTARTED, Entry, State, Step
+from processor.open_records import OpenRecords
 from processor.partition import UNKNOWN, Partition
 from processor.registration.policy import RegistrationPolicy
 from tests.simulation import process
@@ -185,12 +188,12 @@ def uncovered_held_expires(patch: MonkeyPatch) -> None:
     """Call the handler for held records of a partition that was given up, though no commit covers them."""
 
     def changed(self: Engine, partition: Partition) -> None:
-        if self._is_assigned(partition) or partition in self._committing or partition in self._releasing:
+        if self._is_assigned(partition) or self._commits.may_cover_more(partition):
             return
-        held = [entry for entry in self._queues.pop(partition, ()) if entry.state is State.HELD]
+        held = [entry for entry in self._held._queues.pop(partition, ()) if entry.state is State.HELD]
         for entry in held:
             entry.take(Step.RELEASE)
-        self._make_ready(held)
+        self._slots.add(held)
 
     patch.setattr(Engine, "_leave_held", changed)
 
@@ -239,7 +242,7 @@ def no_tombstone_on_revoke(patch: MonkeyPatch) -> None:
     give_up = Engine._give_up
 
     def changed(self: Engine, partitions: list[Partition], targets: Any) -> None:
-        registered = [e for e in self._others if e.partition in partitions and e.state is State.READY_REGISTERED]
+        registered = [e for e in self.records if e.partition in partitions and e.state is State.READY_REGISTERED]
         give_up(self, partitions, targets)
         dropped = [entry for entry in registered if entry.state is State.DROPPED]
         if dropped:
@@ -250,8 +253,8 @@ def no_tombstone_on_revoke(patch: MonkeyPatch) -> None:
 
 def revoke_flushes(patch: MonkeyPatch) -> None:
     """Give partitions up without waiting for wait records in flight."""
-    in_flight = Engine.in_flight
-    patch.setattr(Engine, "in_flight", lambda self, places=None: 0 if places is not None else in_flight(self))
+    in_flight = OpenRecords.in_flight
+    patch.setattr(OpenRecords, "in_flight", lambda self, places=None: 0 if places is not None else in_flight(self))
 
 
 def commit_stops_at_unstarted(patch: MonkeyPatch) -> None:
@@ -266,10 +269,10 @@ def commit_stops_at_unstarted(patch: MonkeyPatch) -> None:
         return self.requested
 
     def changed(self: Engine, partitions: list[Partition], targets: Any) -> None:
-        for entry in [e for e in self._others if e.partition in partitions and e.state in UNSTARTED]:
+        for entry in [e for e in self.records if e.partition in partitions and e.state in UNSTARTED]:
             if entry.offset >= before.get(entry.partition, entry.partition.requested):
                 entry.take(Step.DROP)
-                self._close(entry)
+                self.records.close(entry)
         give_up(self, partitions, targets)
 
     patch.setattr(Partition, "last_commit", last_commit)
@@ -329,18 +332,10 @@ def deferred_proves_ownership(patch: MonkeyPatch) -> None:
 def commits_again_to_prove(patch: MonkeyPatch) -> None:
     """Never commit the same offset again."""
 
-    class Nothing(set[Partition]):
-        def add(self, partition: Partition) -> None: ...
-
-    begin = Engine.__init__
-
-    def changed(self: Engine, *arguments: Any) -> None:
-        begin(self, *arguments)
-        self._unproved = Nothing()
-
-    patch.setattr(Engine, "__init__", changed)
+    patch.setattr(Commits, "prove", lambda self, partition: None)
 
 
 def overdue_is_renewed(patch: MonkeyPatch) -> None:
     """Start calls however little of the time to live is left."""
-    patch.setattr(engine, "_is_overdue", lambda entry, now_s: False)
+    patch.setattr(engine, "is_overdue", lambda entry, now_s: False)
+    patch.setattr(slots, "is_overdue", lambda entry, now_s: False)

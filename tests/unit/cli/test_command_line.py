@@ -145,7 +145,10 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     ("script", "foreign"),
     [
         ("main(['--help'])", {"confluent_kafka", "pydantic", "aiohttp", "psycopg", "pyspark", "rich"}),
-        ("main(['processor', '--help']); import processor.service.main", {"psycopg", "pyspark", "pyarrow", "apscheduler"}),
+        (
+            "main(['processor', '--help']); import processor.service.main",
+            {"psycopg", "pyspark", "pyarrow", "apscheduler"},
+        ),
     ],
 )
 def test_a_command_loads_only_what_it_needs(script: str, foreign: set[str]) -> None:

@@ -7,7 +7,6 @@ Records are named by their offset, those of the second partition with a `b` in f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from processor import events
 from processor.dispatch.concurrency import FixedLimit
@@ -37,6 +36,15 @@ OUTCOMES: dict[str, events.Outcome | None] = {
     "discarded": events.Discarded("old"),
     "failed": events.DeadLetter("failed"),
     "cancelled": None,
+}
+
+ASKED: dict[str, Callable[[Engine], object]] = {
+    "open?": lambda engine: len(engine.records),
+    "in_flight?": lambda engine: engine.records.in_flight(),
+    "unsettled?": lambda engine: engine.records.unsettled(),
+    "room?": lambda engine: engine.room(),
+    "paused?": lambda engine: engine.paused,
+    "waiting?": lambda engine: engine.waiting,
 }
 
 
@@ -101,8 +109,7 @@ class EngineBench:
         """
         word, *names = text.split()
         if word.endswith("?"):
-            asked: Any = getattr(self.engine, word[:-1])
-            return str(asked() if callable(asked) else asked)
+            return str(ASKED[word](self.engine))
         if word in ("after", "later"):
             self.now_s += float(names[0])
             return "" if word == "later" else self.play("tick")

@@ -117,4 +117,4 @@ class PipelineBench:
 
     def settled(self) -> bool:
         """Return whether no record is open and every outcome is acknowledged."""
-        return not (self.engine.open or self.outbox.unacknowledged)
+        return not (self.engine.records or self.outbox.unacknowledged)

@@ -75,7 +75,7 @@ async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -
     bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600, producer=UNREACHABLE))
     bench.poll(0)
     await bench.pipeline.run()
-    assert bench.engine.in_flight([PLACE])
+    assert bench.engine.records.in_flight([PLACE])
     bench.shell.revoked([PLACE])
 
 

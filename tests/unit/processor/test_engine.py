@@ -286,7 +286,7 @@ def test_polling_resumes_if_no_record_is_open(n: int, records: int, size: int, p
     while running:
         ended: list[tuple[Entry, Done]] = [(entry, Done()) for entry in running]
         running = [e for x in bench.step(CallsEnded(ended)) for e in getattr(x, "entries", ())]
-    assert bench.engine.open == bench.engine.size == 0
+    assert len(bench.engine.records) == bench.engine.records.size == 0
     bench.step(Tick())
     assert not bench.engine.paused
     assert bench.engine.room() > 0
@@ -330,12 +330,12 @@ def test_a_call_can_not_end_twice() -> None:
 
 def test_the_oldest_registration_in_flight_shows_how_long_it_waits() -> None:
     bench = EngineBench()
-    assert bench.engine.registering_s(100.0) == 0
+    assert bench.engine.records.registering_s(100.0) == 0
     for text in ("later 70", "poll 0", "later 10", "poll 1"):
         bench.play(text)
-    assert bench.engine.registering_s(100.0) == 30
+    assert bench.engine.records.registering_s(100.0) == 30
     bench.play("registered 0")
-    assert bench.engine.registering_s(100.0) == 20
+    assert bench.engine.records.registering_s(100.0) == 20
 
 
 def test_the_engine_wakes_for_the_first_slow_record() -> None:
