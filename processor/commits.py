@@ -20,6 +20,9 @@ class Commits:
     Args:
         interval_s: pause between commits, s.
         recorded: what a commit says of this process, unless it stops within a warm-up.
+
+    Attributes:
+        sent_s: when the last one was sent, on the clock that never steps.
     """
 
     def __init__(self, interval_s: float, recorded: Recorded) -> None:
@@ -29,7 +32,7 @@ class Commits:
         self._last: dict[Partition, int] = {}
         # Partitions whose slow records wait for a commit that shows that they are still this process's.
         self._unproved: set[Partition] = set()
-        self._sent_s = self._due_s = self._not_before_s = -math.inf
+        self.sent_s = self._due_s = self._not_before_s = -math.inf
         self._soon = False
 
     def hasten(self) -> None:
@@ -54,7 +57,7 @@ class Commits:
         Returns:
             The commit, and the partitions whose last commit is no longer awaited.
         """
-        if (self._in_flight and now_s - self._sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
+        if (self._in_flight and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
             return None, []
         self._soon = False
         self._due_s = now_s + self._interval_s
@@ -67,7 +70,7 @@ class Commits:
         self._in_flight = targets
         if not targets:
             return None, unanswered
-        self._sent_s = now_s
+        self.sent_s = now_s
         return Commit(*self._content(targets)), unanswered
 
     def release(self, targets: Mapping[Partition, int]) -> Release:

@@ -268,7 +268,7 @@ class Engine:
             if state is State.HELD:
                 touched[partition] = None
             elif state is State.READY_REGISTERED:
-                self._slots.watch(entry.lifetime)
+                self._slots.reported(entry)
             elif state is State.SETTLED:
                 self.records.close(entry)
                 tombstones.append(entry)
@@ -292,9 +292,12 @@ class Engine:
         entry = event.entry
         if not entry.take(Step.REFUSE):
             return
+        entry.lifetime = None
         if entry.state is State.POLLED:
             self._fail(entry, DeadLetter("unregistrable", event.error, ours=True))
             self._effects.append(WriteDeadLetters([entry]))
+        elif entry.state is State.READY_UNREGISTRABLE:
+            self._slots.reported(entry)
         elif entry.state is State.SETTLED:
             entry.partition.make_safe(entry.number)
             self.records.close(entry)
@@ -392,7 +395,7 @@ class Engine:
     def _commit_answered(self, event: CommitAnswered, now: Instant) -> None:
         for partition, offset in self._commits.answered(event, now.s):
             if offset is not None:
-                self._confirm(partition, offset, now)
+                self._confirm(partition, offset)
             self._leave_held(partition)
         if event.confirmed and self._held.wait_for_commit():
             self._commit(now)
@@ -408,8 +411,8 @@ class Engine:
             self.records.close(entry)
         self._release_held(partition)
 
-    def _confirm(self, partition: Partition, offset: int, now: Instant) -> None:
-        partition.confirm(offset, now.s)
+    def _confirm(self, partition: Partition, offset: int) -> None:
+        partition.confirm(offset, self._commits.sent_s)
         self._release_held(partition)
         # The answer may be late, and the place may have been assigned again and be full by now.
         if self._is_assigned(partition):
@@ -478,7 +481,7 @@ class Engine:
             self._tick_due_s = now.s + TICK_S
             self.prefetch.observe(now.s, self._settled)
             self._renew_overdue(now)
-        if self.records.unregistered and now.s >= self._slow_due_s:
+        if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
             self._slow_due_s = now.s + SLOW_TICK_S
             self._register_slow(now)
         if self._commits.is_due(now.s) or self._held.wait_for_commit():

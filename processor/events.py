@@ -122,7 +122,9 @@ class SlotsBlocked(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """The client was polled, its news have been passed on, and time has passed."""
+    """Time has passed. ``polled`` is whether the client was polled since the last one, and its news passed on."""
+
+    polled: bool = True
 
 
 class Draining(NamedTuple):

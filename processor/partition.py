@@ -72,7 +72,7 @@ class Partition:
         self.warm_up_records = warm_up_records
         self.warm_up_end = warm_up_end
         self.recorded = recorded or Recorded(None, None)
-        # When a commit was last confirmed, which shows that the partition is still this process's.
+        # When the last confirmed commit was sent; then, at least, the partition was still this process's.
         self.confirmed_s = -math.inf
         # Records that no confirmed commit covers: their offsets, and a byte each that is 1 if a commit may pass it.
         self._offsets = array("q")
@@ -137,15 +137,19 @@ class Partition:
         self.requested = target
         return target
 
-    def confirm(self, offset: int, now_s: float) -> None:
+    def confirm(self, offset: int, sent_s: float) -> None:
         """Note a confirmed commit, which may be an old one.
+
+        Args:
+            offset: what is committed.
+            sent_s: when the commit was sent, on the clock that never steps.
 
         Raises:
             PartitionError: the broker confirmed what was never requested.
         """
         if offset > self.requested:
             raise PartitionError(f"{self!r}: {offset} is confirmed, requested was {self.requested}")
-        self.confirmed_s = now_s
+        self.confirmed_s = max(self.confirmed_s, sent_s)
         if offset <= self.confirmed:
             return
         self.confirmed = offset

@@ -176,7 +176,7 @@ class Shell:
     def run_without_polling(self) -> None:
         """Do what is due for the records polled so far, for the drain."""
         self.take_reports()
-        self.step(Tick())
+        self.step(Tick(polled=False))
 
     def limit_flush(self, limit_s: float) -> None:
         """Limit the flush of the last rebalance, s."""

@@ -33,6 +33,8 @@ class Slots:
         self.blocked = 0
         # Registered again after they had waited for a slot.
         self._renewing: set[Entry] = set()
+        # Too little time was left when a slot was free, and their first registration isn't acknowledged.
+        self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
 
     def __len__(self) -> int:
@@ -49,6 +51,13 @@ class Slots:
         """Note until when a record that waits must start."""
         if lifetime is not None and lifetime.start_by_s < self._overdue_from_s:
             self._overdue_from_s = lifetime.start_by_s
+
+    def reported(self, entry: Entry) -> None:
+        """Take note that the registration of a record that waits is acknowledged or refused."""
+        self.watch(entry.lifetime)
+        if entry in self._late:
+            self._late.remove(entry)
+            self._scheduler.add_first([entry])
 
     def renewed(self, entries: Iterable[Entry]) -> None:
         """Let records whose second registration is acknowledged start first, if they had waited before."""
@@ -72,7 +81,7 @@ class Slots:
             taken = self._scheduler.take(free)
             if not taken:
                 break
-            ready = [entry for entry in taken if not is_overdue(entry, now_s)]
+            ready = [entry for entry in taken if entry.lifetime is None or not self._lacks_time(entry, now_s)]
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             for entry in ready:
@@ -81,6 +90,12 @@ class Slots:
             started += ready
         self._renewing.update(overdue)
         return started, overdue
+
+    def _lacks_time(self, entry: Entry, now_s: float) -> bool:
+        if entry.state is State.READY_REGISTERING and _has_little_left(entry, now_s):
+            self._late.add(entry)
+            return True
+        return is_overdue(entry, now_s)
 
     def take_overdue(self, now_s: float) -> list[Entry]:
         """Return the waiting records that must be registered again: all slots may be busy for long."""
@@ -96,9 +111,13 @@ class Slots:
     def drop(self) -> None:
         """Forget the waiting records that are the next owner's now."""
         self._scheduler.remove(lambda entry: entry.state is State.DROPPED)
+        self._late = {entry for entry in self._late if entry.state is not State.DROPPED}
 
 
 def is_overdue(entry: Entry, now_s: float) -> bool:
     """Return whether too little is left of a registered record's time to live to start its call."""
-    lifetime = entry.lifetime
-    return lifetime is not None and lifetime.start_by_s < now_s and entry.state in _MAY_RENEW
+    return entry.state in _MAY_RENEW and _has_little_left(entry, now_s)
+
+
+def _has_little_left(entry: Entry, now_s: float) -> bool:
+    return entry.lifetime is not None and entry.lifetime.start_by_s < now_s

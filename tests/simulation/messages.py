@@ -20,6 +20,7 @@ class Taken(NamedTuple):
 
     id: RecordId
     wait_id: str
+    generation: int  # of the group when it was polled
 
 
 class News(NamedTuple):

@@ -104,6 +104,8 @@ class Process:
         # What an assignment said: the committed offset with its metadata, and the log's end.
         self._answers: deque[Event] = deque()
         self._news: deque[News] = deque()
+        # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
+        self._warned: dict[TopicPartition, bool] = {}
         self._given_up: set[TopicPartition] = set()
         self._known: set[Entry] = set()
         self.running: list[Entry] = []
@@ -135,8 +137,7 @@ class Process:
 
     def poll_and_tick(self) -> None:
         """Poll: news first, then records; then let time pass in the engine."""
-        while self._news and self._news[0].arrives_s <= self._now().s:
-            self._hear(self._news.popleft())
+        self._hear_news()
         room = self.engine.room() or 1
         for place in list(self.engine.partitions):
             if place not in self._paused and room > 0:
@@ -144,19 +145,32 @@ class Process:
         self._step(Tick())
 
     def tick(self) -> None:
-        """Let time pass without polling, as the drain does."""
-        self._step(Tick())
+        """Let time pass as a drain does, which polls for a while."""
+        polls = self._random.random() < 0.5
+        if polls:
+            self._hear_news()
+        self._step(Tick(polls))
+
+    def _hear_news(self) -> None:
+        while self._news and self._news[0].arrives_s <= self._now().s:
+            self._hear(self._news.popleft())
 
     def _poll(self, place: TopicPartition, most: int) -> int:
         log = [(at, nature) for at, nature in self._world.log(place) if at >= self.position[place]][:most]
         if not log:
             return 0
+        self._world.story.append(f"    {self.number} polls {place} {[at for at, _ in log]}")
         self.position[place] = log[-1][0] + 1
         offsets = [at for at, _ in log]
         self._polled[place] += offsets
         self._ever.update((*place, at) for at in offsets)
+        if not self._warned[place]:
+            self._world.may_be_left.update((*place, at) for at in offsets)
+        elif self._is_current(place):
+            self._world.may_be_left.difference_update((*place, at) for at in offsets)
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
-        records = [Taken((*place, at), wait_id("c", *place, at, "g", 0)) for at in offsets]
+        generation = self._generations[place]
+        records = [Taken((*place, at), wait_id("c", *place, at, "g", 0), generation) for at in offsets]
         self._step(Polled(place, offsets, records, [10] * len(log), malformed))
         return len(log)
 
@@ -166,9 +180,23 @@ class Process:
         if written.outcome is None and self._world.nature(written.record) is Nature.TOO_LARGE:
             self._reports.append(RegistrationRefused(entry))
             return
+        if written.outcome is None and not self._is_announced(entry.partition.place):
+            self._world.unannounced.add(written.record)
+        if written.outcome is None and taken(entry).generation != self._world.generation[entry.partition.place]:
+            self._world.may_be_left.add(written.record)
         self._world.append(written)
         if written.outcome is None:
             self._reports.append(Registered([entry]))
+
+    def _is_current(self, place: TopicPartition) -> bool:
+        return self._generations[place] == self._world.generation[place]
+
+    def _is_announced(self, place: TopicPartition) -> bool:
+        """Return whether a commit tells the next owner to expect what this process registers."""
+        committed = self._world.committed.get(place)
+        if committed is None or committed.bound is None:
+            return True
+        return committed.bound >= self._bound and committed.mode != RegistrationMode.OFF
 
     def append_letter(self) -> None:
         """The broker appends the dead letter that was sent first."""
@@ -270,6 +298,8 @@ class Process:
         self._polled[place] = []
         self._paused.discard(place)
         self._given_up.discard(place)
+        mode = None if committed is None else committed.mode
+        self._warned[place] = self.mode is not RegistrationMode.OFF or mode not in (None, RegistrationMode.OFF)
         end = None if self._random.random() < self._world.unknown_ends else self._world.end(place)
         if committed is None:
             self._step(Assigned(place, None, None, None, end))
@@ -291,7 +321,7 @@ class Process:
         """Cancel the calls that exceed the limit of an orderly stop."""
         if self._is_late(DRAIN_S) and self.running:
             running, self.running = self.running, []
-            self._world.may_expire.update(self._ever)
+            self._leave()
             self._step(CallsEnded([(entry, None) for entry in running]))
 
     def may_end(self) -> bool:
@@ -308,7 +338,9 @@ class Process:
         for effect in self.engine.step(event, self._now()):
             self._execute(effect)
         # No commit is known to cover them, and the next owner may not get them.
-        self._world.may_expire.update(record_of(entry) for entry in held if entry.state is State.DROPPED)
+        abandoned = [record_of(entry) for entry in held if entry.state is State.DROPPED]
+        self._world.may_expire.update(abandoned)
+        self._world.may_be_left.update(abandoned)
         if len(self.running) > self._slots:
             raise Breach(f"P7: {len(self.running)} calls run")
         for place in self.engine.partitions:
@@ -324,7 +356,7 @@ class Process:
             )
             self._register(effect)
         elif isinstance(effect, WriteTombstones):
-            self._waits.extend((entry, WaitEntry(*taken(entry), outcome_of(entry))) for entry in effect.entries)
+            self._waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry))) for entry in effect.entries)
         elif isinstance(effect, WriteDeadLetters):
             self._letters.extend(effect.entries)
         elif isinstance(effect, Commit):
@@ -353,7 +385,7 @@ class Process:
         for entry in effect.entries:
             if entry.state is not State.RENEWING and not self._may_be_its_own(entry):
                 raise Breach(f"P1: {record_of(entry)} is registered by a process that could know it isn't its own")
-            self._waits.append((entry, WaitEntry(*taken(entry), None, effect.lifetime.expires_at_ms)))
+            self._waits.append((entry, WaitEntry(*taken(entry)[:2], None, effect.lifetime.expires_at_ms)))
 
     def _may_be_its_own(self, entry: Entry) -> bool:
         """Return whether the process can't know that the record is another's by now."""
@@ -371,7 +403,8 @@ class Process:
         for entry in effect.entries:
             record = record_of(entry)
             place = entry.partition.place
-            if self._generations[place] == self._world.generation[place]:  # else another owner may call it too
+            self._world.story.append(f"    {self.number} calls {record}")
+            if self._is_current(place):  # else another owner may call it too
                 self._world.calls[record] = self._world.calls.get(record, 0) + 1
             if entry.lifetime is not None and entry.lifetime.start_by_s < self._now().s:
                 raise Breach(f"P3: the call of {record} starts with too little time until its registration expires")
@@ -379,8 +412,16 @@ class Process:
                 raise Killed
             self.running.append(entry)
 
+    def _leave(self) -> None:
+        self._world.may_expire.update(self._ever)
+        self._world.may_be_left.update(record_of(entry) for entry in self.engine.records)
+        for entry, written in self._waits:
+            self._world.may_be_left.add(written.record)
+            if not self._is_announced(entry.partition.place):
+                self._world.unannounced.add(written.record)
+
     def die(self) -> Dead:
         """Die; return what may still arrive of what was sent."""
         self.alive = False
-        self._world.may_expire.update(self._ever)
+        self._leave()
         return Dead((deque(written for _, written in self._waits), deque(record_of(entry) for entry in self._letters)))

@@ -31,7 +31,6 @@ class Run:
     def __init__(self, seed: int, most_records: int = 12, most_steps: int = 400) -> None:
         self._random = random = Random(seed)
         self._s = 0.0
-        self.story: list[str] = []
         self._modes = random.choice([(mode,) for mode in MODES] + [MODES])
         self._bounds = random.choice([(4,), (8,), (200,), (3, 12), (3, 12)])
         self._slots = random.choice([1, 3])
@@ -48,6 +47,7 @@ class Run:
         self.world.metadata = RegistrationMode.OFF in self._modes or random.random() < 0.8
         self.world.unknown_ends = random.choice([0.0, 0.0, 0.3])
         self._bias(random)
+        self.story = self.world.story
         self._steps = min(most_steps, random.randint(20, 400))
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
@@ -160,6 +160,8 @@ class Run:
             self.world.dead_letters.append(letters.popleft())
             return
         written: WaitEntry = waits.popleft()
+        if written.outcome is None:
+            self.world.may_be_left.add(written.record)
         if written.outcome is not None or self.world.nature(written.record) is not Nature.TOO_LARGE:
             self.world.append(written)
 
@@ -178,7 +180,7 @@ class Run:
         if kind == "kill":
             self._kill(process)
         elif kind == "pass":
-            self._s += self._random.choice([2.0, 10.0])
+            self._s += self._random.choice([2.0, 10.0, 45.0])
         elif kind == "stop":
             if not process.stopping:
                 self._tell(f"{process.number} drains")

@@ -44,7 +44,12 @@ PROCESSOR = (
     Safeguard(removals.warm_up_counts_the_recorded_bound, "P1.1"),
     Safeguard(removals.unknown_bound_is_no_limit, "P1.1"),
     Safeguard(removals.unknown_end_is_no_limit, "P1.1"),
-    Safeguard(removals.warm_up_ends, "P1.1"),
+    Safeguard(
+        removals.warm_up_ends,
+        "P1.1",
+        None,
+        "Without an end every call would wait for a commit, for as long as the assignment lasts.",
+    ),
     Safeguard(removals.switching_warms_up, "P1.1"),
     Safeguard(removals.held_waits_for_the_commit, "P1.1"),
     Safeguard(removals.uncovered_held_expires, "P1.1"),
@@ -67,4 +72,5 @@ PROCESSOR = (
         "Slow records of a partition where nothing moves are registered later, and their commit waits for their calls.",
     ),
     Safeguard(removals.overdue_is_renewed, "P3.16", "P3"),
+    Safeguard(removals.time_left_is_awaited, "P3.16", "P3"),
 )

@@ -52,6 +52,7 @@ class World:
     """What outlives every process."""
 
     logs: dict[TopicPartition, list[tuple[int, Nature]]]
+    story: list[str] = field(default_factory=list)
     metadata: bool = True  # whether commits have some
     unknown_ends: float = 0.0  # how likely it is that the log's end isn't known at an assignment
     # How many records of a log have been produced; all of them, if it isn't named here.
@@ -65,6 +66,11 @@ class World:
     calls: dict[RecordId, int] = field(default_factory=dict)
     # Records that may be left to expire: their process died, or no commit is known to cover them.
     may_expire: set[RecordId] = field(default_factory=set)
+    # Records whose registration may be left though they are settled: their process died, or wrote it when the record
+    # was another's already. Whoever polls a record takes care of what was registered before.
+    may_be_left: set[RecordId] = field(default_factory=set)
+    # The same, whoever polls them: a process wrote it before a commit told of its mode and bound.
+    unannounced: set[RecordId] = field(default_factory=set)
     # The last entry of each wait ID.
     last: dict[str, WaitEntry] = field(default_factory=dict)
 
@@ -118,6 +124,7 @@ class World:
             raise Breach(f"P1: a tombstone of {record} before its dead letter")
         if entry.outcome in ("done", "discarded") and record not in self.done:
             raise Breach(f"P1: a tombstone of {record}, whose call has not ended")
+        self.story.append(f"    {record} {entry.outcome or 'registered'}")
         self.wait_log.append(entry)
         self.last[entry.wait_id] = entry
 
@@ -138,6 +145,7 @@ class World:
             record = (*place, offset)
             if offset < committed.offset and not (self.settled(record) or self.registrations(record)):
                 raise Breach(f"P2: process {self.owner[place]} committed {place} to {committed.offset}, past {record}")
+        self.story.append(f"    {place} {committed}")
         self.committed[place] = committed
         return True
 
@@ -156,8 +164,7 @@ class World:
             calm: no process died, none lost a partition without notice, and every revocation was answered.
 
         Raises:
-            Breach: a record is lost, or left to expire without need; or, in a calm run, a registration is left of a
-                record that is settled.
+            Breach: a record is lost or left to expire without need, or the registration of a settled record is left.
         """
         for record in self.records():
             settled, left = self.settled(record), self.registrations(record)
@@ -165,5 +172,5 @@ class World:
                 raise Breach(f"P1: {record} ({self.nature(record).value}) is lost")
             if not settled and record not in self.may_expire:
                 raise Breach(f"P1: {record} is left to expire, though its process lives")
-            if settled and left and calm:
+            if settled and left and (calm or record not in self.may_be_left | self.unannounced):
                 raise Breach(f"P1: {record} is settled, and its registration is left, though nothing went wrong")

@@ -102,6 +102,15 @@ def test_a_slow_record_that_waits_for_a_slot_is_registered_too() -> None:
     play(f"{story} | registered 0 1 > tombstone 0", mode="deferred", slots=1)
 
 
+@pytest.mark.guarantee("P3.16")
+@pytest.mark.parametrize(
+    "answer", ["registered 1 > register 1 | registered 1 > start 1", "refused 1 > start 1", "lost | registered 1"]
+)
+def test_a_call_waits_for_a_registration_that_takes_nearly_all_of_its_time(answer: str) -> None:
+    story = "poll 0 1 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0 1 | later 41 | done 0 | "
+    play(story + answer, mode="deferred", slots=1)
+
+
 @stories("""
     the commit waits for every call
     poll 0 1 > start 0 1 | done 1 | after 9 | done 0 | after 1 > commit 2
