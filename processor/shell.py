@@ -162,9 +162,11 @@ class Shell:
     def take_reports(self) -> None:
         """Take what the broker has answered; send what waits for space."""
         self._producer.poll(0)
-        self._fault.raise_if_any()
         self._outbox.send_backlog()
-        for event in (*self._wait_records.events(), *self._outcomes.events()):
+        events = (*self._wait_records.events(), *self._outcomes.events())
+        # Before anything starts that a failure, or a stepped clock, forbids.
+        self._fault.raise_if_any()
+        for event in events:
             self.step(event)
 
     def step(self, event: Event) -> None:
