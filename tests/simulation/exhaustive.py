@@ -1,7 +1,7 @@
-"""Exhausts a model: every state that any order of its steps can reach, breadth first, so that a story is the shortest.
+"""Explore every state of a small world that any order of steps reaches, breadth first: stories are the shortest.
 
-A state is a tuple; a step leads to another one, or to a sentence where it breaks a promise at once. States that differ
-only in which of two like processes is which count as one (`Model.canonical`).
+A state is a tuple; a step leads to another one, or to a sentence where it breaks a guarantee at once. States that
+differ only in which of two like processes is which count as one (`Model.canonical`).
 
 That all fair runs end well is asked of every reachable state: may faults stop here, then the steps that are no faults
 can still lead to a settled state. In a finite graph this is what strong fairness needs, a step that is possible again
@@ -11,20 +11,18 @@ and again being taken some time.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 # A tuple of numbers and tuples; each model knows which.
 State: TypeAlias = Any
-# What happens, whether it is a fault (or new work), and the state it leads to, or the promise it breaks.
+# What happens, whether it is a fault (or new work), and the state it leads to, or the guarantee it breaks.
 Step: TypeAlias = tuple[str, bool, State]
 
 
 class Model(Protocol):
     """What can be explored."""
-
-    def __hash__(self) -> int:
-        """Models with the same bounds and switches are one."""
 
     @property
     def name(self) -> str:
@@ -37,10 +35,10 @@ class Model(Protocol):
         """Return all that can happen next."""
 
     def broken(self, state: State) -> str | None:
-        """Return the promise that a state breaks, None if it keeps all."""
+        """Return the guarantee that a state breaks, None if it keeps all."""
 
     def settled(self, state: State) -> bool:
-        """Return whether everything has ended as promised, with nothing left to do."""
+        """Return whether everything has ended as it must, with nothing left to do."""
 
     def canonical(self, state: State) -> State:
         """Return the one state that stands for all that differ in names only."""
@@ -48,7 +46,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise and the shortest way to it, one sentence a step."""
+    """A broken guarantee and the shortest way to it, one sentence a step."""
 
     broken: str
     story: tuple[str, ...]
@@ -68,7 +66,18 @@ class Explored:
     violation: Violation | None
 
 
-NEVER_ENDS = "however it continues, it never ends as promised"
+class Order:
+    """Numbers values as they come, so that those of like processes can be sorted, the same in every run."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        """Return the number of a value."""
+        return self._numbers.setdefault(value, len(self._numbers))
+
+
+NEVER_ENDS = "however it continues, it never ends as it must"
 
 
 class TooManyStates(Exception):
@@ -102,13 +111,16 @@ class _Graph:
         return path[::-1]
 
 
-def explore(model: Model, most_states: int = 1_000_000, fair: bool = True) -> Explored:
-    """Explore a model to the end, or to its first broken promise.
+def explore(
+    model: Model, most_states: int = 1_000_000, fair: bool = True, watch: Callable[[int], None] | None = None
+) -> Explored:
+    """Explore a model to the end, or to its first broken guarantee.
 
     Args:
         model: what to explore.
         most_states: more than these are refused.
         fair: ask also whether all fair runs end well.
+        watch: told the number of states now and then.
 
     Raises:
         TooManyStates: the bounds are too wide.
@@ -120,6 +132,8 @@ def explore(model: Model, most_states: int = 1_000_000, fair: bool = True) -> Ex
     while number < len(graph.states) and violation is None:
         if number > most_states:
             raise TooManyStates(f"{model.name}: more than {most_states} states")
+        if watch is not None and number % 1_000 == 0:
+            watch(len(graph.states))
         steps = model.steps(graph.states[number])
         taken += len(steps)
         violation = _follow(model, graph, number, steps)
@@ -175,7 +189,7 @@ def _told(model: Model, path: list[State], broken: str) -> Violation:
                 break
         else:
             raise AssertionError(f"{model.name}: the steps are not the same under another name: {state}")
-    # The promise is broken in this state, or else by the step that says so.
+    # The guarantee is broken in this state, or else by the step that says so.
     last = next(((what, said) for what, _, said in model.steps(state) if type(said) is str), None)
     if last is not None and broken != NEVER_ENDS and model.broken(state) is None:
         return Violation(str(last[1]), (*story, last[0]))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.explorer import NEVER_ENDS, State, Step, TooManyStates, explore
+from tests.simulation.exhaustive import NEVER_ENDS, State, Step, TooManyStates, explore
 
 
 class Counting:
-    """Counts up to an end; ``trap`` is a number from which nothing leads on, ``odd`` a step that breaks a promise."""
+    """Counts up to an end; nothing leads on from ``trap``, and a step from ``bad_step`` breaks a guarantee."""
 
     name = "counting"
 
@@ -23,7 +23,7 @@ class Counting:
         if left in (self.trap, self.end):
             return []
         if left == self.bad_step:
-            return [("a bad step", False, "a promise")]
+            return [("a bad step", False, "a guarantee")]
         return [("left", False, (left + 1, right)), ("right", False, (left, min(right + 1, 2)))]
 
     def broken(self, state: State) -> str | None:
@@ -48,10 +48,10 @@ def test_a_broken_state_is_found_by_the_shortest_way() -> None:
     assert (violation.broken, violation.story) == ("a state", ("left", "left", "left"))
 
 
-def test_a_step_that_breaks_a_promise_ends_the_story() -> None:
+def test_a_step_that_breaks_a_guarantee_ends_the_story() -> None:
     violation = explore(Counting(bad_step=2)).violation
     assert violation is not None
-    assert (violation.broken, violation.story) == ("a promise", ("left", "left", "a bad step"))
+    assert (violation.broken, violation.story) == ("a guarantee", ("left", "left", "a bad step"))
 
 
 def test_a_state_from_which_nothing_ends_well_is_found() -> None:
