@@ -52,7 +52,7 @@ class _Script:
         if self.next is None:
             for _, answer in self._answers:
                 if isinstance(answer, Failure):
-                    raise answer.error
+                    raise answer.error.with_traceback(None)
                 return answer
             self.next = effect
         raise _Pending

@@ -5,28 +5,20 @@ that is committed or aborted later. What is asked in every state is what the swe
 and what follows their position in the log are together the truth, unless the sweeper refuses the position as too old.
 """
 
-# ruff: noqa: SLF001 - the world looks into what the product knows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from sink.apply.applier import Applier
-from sink.metrics import TopicState
 from sink.position import LogEnds, Position, PositionExpired, require_fresh
-from sink.read.kafka_reader import SparkReader
-from sink.read.log_ends import log_ends, stable_ends
-from sink.read.ranges import plan
-from sink.read.start_positions import wait_start
-from sink.rebuild.tables import rebuild
-from sink.topic_sync import TopicSync
-from sink.topics import WAIT as WAIT_STREAM
-from sink.topics import SinkTopic
+from sink.read.kafka_reader import Batch
 from sweeper import export, tail
-from tests.simulation.clients import SETTINGS, SWEEP_URGENT, Spark, StagesOnce, sweep, table_of
+from tests.simulation import sink_calls
+from tests.simulation.clients import SWEEP_URGENT, StagesOnce, sweep
 from tests.simulation.exhaustive import Order, Step
-from tests.simulation.postgres import Connection, Tables
+from tests.simulation.postgres import Tables
 from tests.simulation.replay import Answers, Effect, Ended, Failure, Outcome, Replays
 from tests.simulation.wait_log import (
     ABORTED,
@@ -47,7 +39,6 @@ from tests.simulation.wait_log import (
     stable_end,
     truth,
 )
-from wait_registry.backoff import Backoff
 from wait_registry.errors import TransientError
 
 # Within a call, what follows at once: a transaction is one moment, and listings are one.
@@ -205,51 +196,11 @@ class SinkWorld:
         else:
             names = ["refresh", *(f"read {most}" for most in range(1, stable_end(state.log) - sink.read_to + 1))]
         calls: dict[str, tuple[tuple[Any, ...], Callable[[], Any]]] = {
-            "start": ((), self._start),
-            "refresh": ((sink.position,), lambda: self._applier(sink).refresh()),
-            "apply": ((sink.position, sink.batch), lambda: self._apply(sink)),
+            "start": ((), lambda: sink_calls.start(self._writer)),
+            "refresh": ((sink.position,), lambda: sink_calls.refresh(self._writer, sink.position)),
+            "apply": ((sink.position, sink.batch), lambda: sink_calls.apply(self._writer, sink.position, sink.batch)),
         }
-        return [
-            (name, *calls.get(name, ((sink.read_to,), lambda most=name: _read(sink.read_to, int(most.split()[1])))))
-            for name in names
-        ]
-
-    def _start(self) -> tuple[int, Position]:
-        connection: Any = Connection()
-        admin: Any = None
-        topic = SinkTopic(
-            NAME.topic,
-            TopicState(WAIT_STREAM, 60),
-            Backoff(1, 1, lambda: 0.5),
-            admin,
-            self._writer,
-            SETTINGS.wait.max_message_bytes,
-            start=lambda connection: wait_start(connection, admin, SETTINGS.wait),
-            require_same=lambda _: None,
-            delete_retention_ms=lambda: RETENTION_MS,
-            targets={NAME: 0},
-        )
-        reader: Any = None
-        sync = TopicSync(topic, reader, SETTINGS.sink, connection)
-        return sync._read_to[NAME], sync.refresh().positions[NAME]
-
-    def _applier(self, sink: Sink) -> Applier:
-        connection: Any = Connection()
-        admin: Any = None
-        assert sink.position is not None
-        return Applier(
-            connection,
-            self._writer,
-            {NAME: sink.position},
-            lambda: log_ends(connection, admin, [NAME]),
-            delete_retention_ms=RETENTION_MS,
-            whole_from={},
-        )
-
-    def _apply(self, sink: Sink) -> Any:
-        assert sink.batch is not None
-        end, found = sink.batch
-        return self._applier(sink).apply(table_of(found), {NAME: end})
+        return [(name, *calls.get(name, ((sink.read_to,), partial(_read, sink, name)))) for name in names]
 
     def _ended(self, sink: Sink, call: str, answers: Answers, ended: Ended) -> Sink:
         """Return what a sink knows after a call; after an error it ends."""
@@ -272,7 +223,7 @@ class SinkWorld:
         else:
             yield "the rebuild dies", True, state._replace(rebuild=None)
         for what, fault, after, answers, ended in self._replays.steps(
-            "", ("rebuild",), _rebuilding, state.rebuild or (), state, self._perform
+            "", ("rebuild",), sink_calls.rebuild_tables, state.rebuild or (), state, self._perform
         ):
             if ended is not None and ended.error is not None:
                 what += f": {type(ended.error).__name__}"
@@ -371,15 +322,8 @@ class SinkWorld:
             yield "Postgres is restored from the backup", True, after
 
 
-def _read(begin: int, most: int) -> Any:
-    admin: Any = None
-    spark: Any = Spark()
-    return SparkReader(spark, SETTINGS.kafka).read(plan({NAME: begin}, stable_ends(admin, [NAME]), most))
-
-
-def _rebuilding() -> None:
-    spark: Any = Spark()
-    rebuild(SETTINGS, spark)
+def _read(sink: Sink, call: str) -> Batch:
+    return sink_calls.read(sink.read_to, int(call.partition(" ")[2]))
 
 
 def _with_sink(state: State, which: int, sink: Sink) -> State:

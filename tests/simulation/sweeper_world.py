@@ -9,12 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep
+from tests.simulation.coordinator import (
+    NAMES,
+    State,
+    Sweeper,
+    Transaction,
+    aborted,
+    at_rest,
+    coordinator_steps,
+    fewer,
+    named,
+    number_of,
+    put,
+    with_transaction,
+    without_entry,
+)
 from tests.simulation.exhaustive import Order, Step
 from tests.simulation.replay import Answers, Effect, Failure, Outcome, Replays
 from tests.simulation.wait_log import (
@@ -29,7 +44,6 @@ from tests.simulation.wait_log import (
     WAIT,
     WAIT_IDS,
     Entry,
-    Log,
     Rows,
     moment,
     read_on,
@@ -37,49 +51,11 @@ from tests.simulation.wait_log import (
     replaced,
     stable_end,
     truth,
-    with_status,
 )
 from wait_registry.records.wait_partition import wait_partitions
 
-NAMES = ("sweeper A", "sweeper B")
 FENCED = Failure(KafkaException(KafkaError(KafkaError._FENCED)))
 NO_ANSWER = Failure(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
-
-
-class Sweeper(NamedTuple):
-    """A sweep so far, none at rest.
-
-    ``current`` is the transactional ID of a producer that nothing has fenced yet. ``asked`` is a commit that is on its
-    way, 0 for none, else 1 and the log's end by which it is judged; it outlives the sweeper. ``end`` is that end for
-    the next commit: where the log ended when the sweeper listed it last, or could have since its snapshot or its last
-    commit.
-    """
-
-    answers: Answers = ()
-    current: str = ""
-    asked: int = 0
-    end: int = 0
-
-
-class Transaction(NamedTuple):
-    """Of a transactional ID: whether it is open, and whether its commit is decided without markers yet."""
-
-    id: str
-    is_open: bool = False
-    is_decided: bool = False
-
-
-class State(NamedTuple):
-    """``letters`` are dead letters: offset of the registration and status. ``faults`` without a bound are negative."""
-
-    log: Log
-    letters: tuple[tuple[int, int], ...]
-    position: int
-    sweepers: tuple[Sweeper, ...]
-    transactions: tuple[Transaction, ...]
-    faults: int
-    appends: int
-    restores: int
 
 
 @dataclass(eq=False)
@@ -135,7 +111,7 @@ class SweeperWorld:
         return len(state.letters) == sum(entry.kind == EXPORTED and entry.status == COMMITTED for entry in log)
 
     def steps(self, state: State) -> list[Step]:
-        steps = [*_time(state), *self._others(state), *_sink(state), *_coordinator(state)]
+        steps = [*_time(state), *self._others(state), *_sink(state), *coordinator_steps(state)]
         for which, sweeper in enumerate(state.sweepers):
             steps += self._sweeper(state, which, sweeper)
         return steps
@@ -156,11 +132,11 @@ class SweeperWorld:
             if isinstance(after, str):
                 yield f"{NAMES[which]}: {what}", fault, after
             elif ended is not None:
-                yield f"{NAMES[which]}: {what}, and is done", fault, _at_rest(after, which)
+                yield f"{NAMES[which]}: {what}, and is done", fault, at_rest(after, which)
             else:
-                yield f"{NAMES[which]}: {what}", fault, _put(after, which, answers=answers)
+                yield f"{NAMES[which]}: {what}", fault, put(after, which, answers=answers)
         if sweeper.answers and state.faults:
-            dead = _at_rest(state, which)._replace(faults=_fewer(state.faults))
+            dead = at_rest(state, which)._replace(faults=fewer(state.faults))
             yield f"{NAMES[which]} dies, what it has asked for stays on its way", True, dead
 
     def _due(self, state: State) -> Rows:
@@ -174,16 +150,16 @@ class SweeperWorld:
     def _fence(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
         if all(each.id != id_ for each in state.transactions):
             state = state._replace(transactions=(*state.transactions, Transaction(id_)))
-        number = _number(state, id_)
+        number = number_of(state, id_)
         if not state.transactions[number].is_decided:  # else the coordinator answers when the markers are written
-            yield "fences", False, _put(_aborted(state, number), which, current=id_), None
+            yield "fences", False, put(aborted(state, number), which, current=id_), None
 
     def _snapshot(self, state: State, which: int, answers: Answers) -> Iterator[Outcome]:
         rows, due = self._rows(state), self._due(state)
         seen = Position(state.position, moment(0)), rows, due
         what = f"sees position {state.position} and due rows {due}"
         if all(kind != "snapshot" for kind, _ in answers):
-            state = _put(state, which, end=len(state.log))
+            state = put(state, which, end=len(state.log))
         yield what, False, state, seen
 
     def _clock(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
@@ -194,7 +170,7 @@ class SweeperWorld:
         end = stable_end(state.log)
         if kind != "end":
             end = end if stable else len(state.log)
-            yield f"lists the log's end, {end}", False, _put(state, which, end=len(state.log)), end
+            yield f"lists the log's end, {end}", False, put(state, which, end=len(state.log)), end
         elif end >= listed:  # else the sweeper waits
             yield f"finds the log stable up to {listed}", False, state, listed
 
@@ -206,7 +182,7 @@ class SweeperWorld:
         if state.sweepers[which].current != id_:
             yield "is fenced", False, state, FENCED
             return
-        number = _number(state, id_)
+        number = number_of(state, id_)
         if state.transactions[number].is_decided:
             return  # the coordinator makes it wait for the markers
         log = list(state.log)
@@ -217,11 +193,11 @@ class SweeperWorld:
             elif partition == NAME.partition:
                 log.append(Entry(EXPORTED, what, OPEN + number))
         after = state._replace(log=tuple(log), letters=tuple(sorted(letters)))
-        yield "writes", False, _with_transaction(after, number, Transaction(id_, is_open=True)), None
+        yield "writes", False, with_transaction(after, number, Transaction(id_, is_open=True)), None
 
     def _commit(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
         if state.sweepers[which].current == id_:
-            yield "asks to commit", False, _put(state, which, asked=state.sweepers[which].end + 1), None
+            yield "asks to commit", False, put(state, which, asked=state.sweepers[which].end + 1), None
         else:
             yield "is fenced", False, state, FENCED
 
@@ -229,11 +205,11 @@ class SweeperWorld:
         sweeper = state.sweepers[which]
         if not sweeper.asked:
             if sweeper.current == id_:
-                yield "has committed", False, _put(state, which, end=len(state.log)), None
+                yield "has committed", False, put(state, which, end=len(state.log)), None
             else:
                 yield "is fenced", False, state, FENCED
         if state.faults:
-            yield "gets no answer", True, state._replace(faults=_fewer(state.faults)), NO_ANSWER
+            yield "gets no answer", True, state._replace(faults=fewer(state.faults)), NO_ANSWER
 
     # ---- the environment
 
@@ -243,7 +219,7 @@ class SweeperWorld:
             if entry.status == FOREIGN:
                 for does, decided in (("commits", COMMITTED), ("aborts", ABORTED)):
                     after = state._replace(log=replaced(log, at, entry._replace(status=decided)))
-                    yield f"the foreign transaction {does} its tombstone {_named(log, at)}", False, after
+                    yield f"the foreign transaction {does} its tombstone {named(log, at)}", False, after
         if not state.appends:
             return
         for wait_id in sorted(set(self.waits)):
@@ -256,7 +232,7 @@ class SweeperWorld:
             ):
                 written = (*log, Entry(kind, wait_id, status))
                 after = state._replace(log=written, appends=state.appends - 1)
-                yield f"{what} {_named(written, len(log))}", True, after
+                yield f"{what} {named(written, len(log))}", True, after
 
     def _without_aborted(self, state: State) -> State:
         """Count offsets without aborted entries, on which no step acts."""
@@ -265,7 +241,7 @@ class SweeperWorld:
             seen = [each.answers[1][1][0].next_offset for each in state.sweepers if len(each.answers) > 1]
             gone = [at for at in gone if at < min([state.position, *seen])]
         for at in reversed(gone):
-            state = _without(state, at)
+            state = without_entry(state, at)
         return state
 
 
@@ -284,7 +260,7 @@ def _time(state: State) -> Iterator[Step]:
         earlier = any(e.kind == WAIT and e.wait_id == entry.wait_id and not e.due for e in state.log[:at])
         if entry.kind == WAIT and not entry.due and not earlier:
             after = state._replace(log=replaced(state.log, at, entry._replace(due=True)))
-            yield f"the time of registration {_named(state.log, at)} is up", False, after
+            yield f"the time of registration {named(state.log, at)} is up", False, after
 
 
 def _sink(state: State) -> Iterator[Step]:
@@ -295,124 +271,3 @@ def _sink(state: State) -> Iterator[Step]:
         for earlier in range(at):
             after = state._replace(position=earlier, restores=state.restores - 1)
             yield f"Postgres is restored to position {earlier}", True, after
-
-
-# ---- the coordinator, and the judge: what a commit makes visible is what a guarantee can be broken by
-
-
-def _coordinator(state: State) -> Iterator[Step]:
-    for number, transaction in enumerate(state.transactions):
-        if transaction.is_decided:
-            yield "the markers of the committed transaction are written", False, _closed(state, number, COMMITTED)
-        elif transaction.is_open:
-            yield "the coordinator aborts the transaction at its timeout", False, _aborted(state, number)
-            for which, sweeper in enumerate(state.sweepers):
-                if sweeper.asked and sweeper.current == transaction.id:
-                    what = f"the coordinator commits the transaction of {NAMES[which]}"
-                    yield what, False, _committed(state, number, which)
-
-
-def _aborted(state: State, number: int) -> State:
-    """Abort a transaction, if it is open, and raise the epoch: what its producers still ask for is refused."""
-    transaction = state.transactions[number]
-    if transaction.is_open:
-        state = _closed(state, number, ABORTED)
-    sweepers = [
-        each._replace(current="", asked=0) if each.current == transaction.id else each for each in state.sweepers
-    ]
-    return state._replace(sweepers=tuple(sweepers))
-
-
-def _closed(state: State, number: int, status: int) -> State:
-    kept = [letter for letter in state.letters if letter[1] != OPEN + number or status == COMMITTED]
-    letters = sorted((offset, status if at == OPEN + number else at) for offset, at in kept)
-    state = state._replace(log=with_status(state.log, OPEN + number, status), letters=tuple(letters))
-    return _with_transaction(state, number, Transaction(state.transactions[number].id))
-
-
-def _committed(state: State, number: int, which: int) -> State | str:
-    for offset, status in state.letters:
-        if status == OPEN + number and (problem := _judged(state, offset, state.sweepers[which].asked - 1)):
-            return problem
-    decided = state.transactions[number]._replace(is_decided=True)
-    return _put(_with_transaction(state, number, decided), which, asked=0)
-
-
-def _judged(state: State, offset: int, end: int) -> str | None:
-    """Judge a dead letter that becomes visible: of which registration, and where the log ended for its chunk."""
-    log = state.log
-    for other, status in state.letters:
-        if other == offset and (
-            status == COMMITTED or (status >= OPEN and state.transactions[status - OPEN].is_decided)
-        ):
-            return f"P4: registration {_named(log, offset)} is exported twice"
-    wait_id = log[offset].wait_id
-    others = any(log[other].wait_id == wait_id for other, status in state.letters if status == COMMITTED)
-    for at in range(offset + 1, end):
-        if log[at].kind == EXPORTED and not others:
-            continue  # the letter's own tombstone, which came before it
-        if log[at].wait_id == wait_id and log[at].status in (COMMITTED, ELSEWHERE):
-            return f"P3: registration {_named(log, offset)} is exported although {_named(log, at)} followed it"
-    return None
-
-
-# ---- states
-
-
-def _named(log: Log, offset: int) -> str:
-    return f"{'ab'[log[offset].wait_id]}@{offset}"
-
-
-def _number(state: State, id_: str) -> int:
-    return next(number for number, each in enumerate(state.transactions) if each.id == id_)
-
-
-def _put(state: State, which: int, **values: Any) -> State:
-    sweepers = list(state.sweepers)
-    sweepers[which] = sweepers[which]._replace(**values)
-    return state._replace(sweepers=tuple(sweepers))
-
-
-def _at_rest(state: State, which: int) -> State:
-    asked, current = state.sweepers[which].asked, state.sweepers[which].current
-    return _put(state, which, answers=(), end=0, current=current if asked else "")
-
-
-def _with_transaction(state: State, number: int, transaction: Transaction) -> State:
-    transactions = list(state.transactions)
-    transactions[number] = transaction
-    return state._replace(transactions=tuple(transactions))
-
-
-def _fewer(left: int) -> int:
-    return left - 1 if left > 0 else left
-
-
-def _without(state: State, at: int) -> State:
-    def moved(offset: int) -> int:
-        return offset - 1 if offset > at else offset
-
-    def answer(kind: str, told: Any) -> Any:
-        if kind == "snapshot":
-            position, *rows = told
-            return Position(moved(position.next_offset), moment(0)), *(tuple(map(moved, each)) for each in rows)
-        if kind == "end":
-            return moved(told)
-        if kind == "poll" and not isinstance(told, Failure):
-            return tuple((moved(offset), *rest) for offset, *rest in told[0]), moved(told[1])
-        return told
-
-    sweepers = [
-        each._replace(
-            answers=tuple((kind, answer(kind, told)) for kind, told in each.answers),
-            asked=moved(each.asked - 1) + 1 if each.asked else 0,
-            end=moved(each.end),
-        )
-        for each in state.sweepers
-    ]
-    return state._replace(
-        log=(*state.log[:at], *state.log[at + 1 :]),
-        letters=tuple((moved(offset), status) for offset, status in state.letters),
-        position=moved(state.position),
-        sweepers=tuple(sweepers),
-    )
