@@ -169,7 +169,7 @@ def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
     modes = random.choice(((random.choice(MODES),), (random.choice(MODES),), tuple(random.sample(MODES, 2))))
     return modes, {
         "processor.registration": modes[0],
-        "processor.register_after_s": random.choice((0.1, 0.5, 1.0)),
+        "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
         "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
     }
 
