@@ -15,7 +15,7 @@ ANSWER_LIMIT_S: Final = 30.0
 
 
 class Commits:
-    """The commits of an engine: one is in flight at most, beside the last ones of partitions that are given up.
+    """The commits of an engine: one is in flight at most, apart from the last ones of partitions that are given up.
 
     Args:
         interval_s: pause between commits, s.

@@ -53,7 +53,7 @@ class Slots:
             self._overdue_from_s = lifetime.start_by_s
 
     def reported(self, entry: Entry) -> None:
-        """Take note that the registration of a record that waits is acknowledged or refused."""
+        """Note that the registration of a record that waits is acknowledged or refused."""
         self.watch(entry.lifetime)
         if entry in self._late:
             self._late.remove(entry)

@@ -36,7 +36,7 @@ class Fetching:
         return 2 * partition.uncommitted >= self._uncommitted_max
 
     def polled(self, partition: Partition, records: int, has_room: bool, all_: Iterable[TopicPartition]) -> list[Pause]:
-        """Take note of records just polled; return what to pause.
+        """Note records just polled; return what to pause.
 
         Args:
             partition: whose they are.
@@ -55,7 +55,7 @@ class Fetching:
         return pauses
 
     def committed(self, partition: Partition) -> list[Resume]:
-        """Take note of a confirmed commit; return what to fetch again."""
+        """Note a confirmed commit; return what to fetch again."""
         if partition.place not in self._full or 2 * partition.uncommitted > self._uncommitted_max:
             return []
         self._full.discard(partition.place)
@@ -68,5 +68,5 @@ class Fetching:
         return Resume([place for place in all_ if place not in self._full])
 
     def forget(self, place: TopicPartition) -> None:
-        """Take note of a partition that is given up."""
+        """Note a partition that is given up."""
         self._full.discard(place)

@@ -180,7 +180,7 @@ SWEEPER = (
         sweeper.key_stays_in_its_partition,
         "P3.15",
         _sweeps,
-        since="As above; the partition is from the product's hash.",
+        since="As above, with tests for the mutant; the partition is from the product's hash.",
     ),
     Safeguard(
         sweeper.fence_before_view,
