@@ -87,7 +87,7 @@ class Commits:
         self._unproved.discard(partition)
 
     def answered(self, event: CommitAnswered, now_s: float) -> Iterator[tuple[Partition, int | None]]:
-        """Yield the partitions of which the answer tells, each with its offset, or None if its commit failed."""
+        """Yield the partitions in the answer, each with its offset, or None if its commit failed."""
         for requests in (self._in_flight, self._last):
             for partition, target in list(requests.items()):
                 # An answer with another offset belongs to an earlier commit.
