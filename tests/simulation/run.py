@@ -180,7 +180,7 @@ class Run:
         if kind == "kill":
             self._kill(process)
         elif kind == "pass":
-            self._s += self._random.choice([2.0, 10.0, 45.0])
+            self._s += self._random.choice([2.0, 10.0])
         elif kind == "stop":
             if not process.stopping:
                 self._tell(f"{process.number} drains")

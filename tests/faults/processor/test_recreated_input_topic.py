@@ -44,10 +44,17 @@ def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
     at.produce([b"old %d" % number for number in range(20)])
     running = at.start()
     wait_until(lambda: running.values(PROCESSOR_PAUSED) == [1], what="the pause")
+    # A commit on its way would be one of the new log.
+    wait_until(lambda: is_all_committed(running), what="the commit of what was polled")
     at.topics.delete(at.topic)
     at.topics.create(at.topic, 1)
     at.produce(NEW)
     return running
+
+
+def is_all_committed(running: RunningProcessor) -> bool:
+    partitions = running.service.pipeline.engine.partitions.values()  # type: ignore[union-attr]
+    return all(partition.confirmed == partition.position for partition in partitions)
 
 
 @pytest.mark.guarantee("P8.6")
