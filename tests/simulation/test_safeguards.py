@@ -16,7 +16,8 @@ FEW_SEEDS = 200
 @pytest.mark.parametrize("safeguard", PROCESSOR, ids=lambda safeguard: safeguard.name)
 def test_seeds_find_that_a_safeguard_is_missing(safeguard: Safeguard, monkeypatch: pytest.MonkeyPatch) -> None:
     safeguard.remove(monkeypatch)
-    found = first_breach(range(FEW_SEEDS if safeguard.breaks is None else MOST_SEEDS))
+    most = FEW_SEEDS if safeguard.breaks is None else MOST_SEEDS
+    found = first_breach(range(safeguard.first, safeguard.first + most))
     if safeguard.breaks is None:
         assert safeguard.since and found is None, found
     else:
