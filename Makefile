@@ -8,6 +8,7 @@ STACK ?= embedded
 ARGS ?=
 PLUGIN := connect-configs/plugin
 CLASSES := .waitreg/spark-classes.jsa
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
@@ -53,10 +54,10 @@ check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit
 	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,audit,$(BIN)/python setup/audit.py)
-	@$(call step,tests,$(BIN)/pytest -m "not acceptance" -n 3 --dist loadfile --no-loadscope-reorder tests)
+	@$(call step,tests,$(BIN)/pytest -m "not acceptance" $(WORKERS) tests)
 
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
-	@sh setup/coverage.sh "$(BIN)" $(TESTS)
+	@sh setup/coverage.sh "$(BIN)" $(WORKERS) $(TESTS)
 
 acceptance: jars ## whole-system runs: the demo, an incident, kill -9 of each service under load
 	@$(BIN)/pytest -m acceptance tests/acceptance
