@@ -14,7 +14,7 @@ WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants mutation bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ compose-test: ## docker-compose.yml for real, with kills under load; needs nothi
 
 mutants: jars ## each planted mutant must make a test of its clause fail; ARGS="--only NAME", ARGS=--list
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
+
+simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST=0, SEED=17 alone, or ARGS=--exhaustive
+	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 mutation: setup ## generated mutants of the pure modules (minutes to hours); ONLY="processor.committable*"
 	@sh setup/mutation.sh run --max-children 2 $(ONLY)

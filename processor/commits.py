@@ -1,127 +1,107 @@
-"""Offset commits: asynchronous, and one in flight at most."""
+"""Which commits are under way, what they record, and when the next one is due."""
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from processor.events import Commit, CommitAnswered, Release
+from processor.partition import Partition, Recorded
+from wait_registry.records.topics import TopicPartition
 
-from processor.assigned_partition import AssignedPartition
-from processor.ending import Fault
-from processor.stats import Stats
-from wait_registry.clock import Clock
-from wait_registry.kafka.errors import is_transient, kafka_failure
-
-log = logging.getLogger(__name__)
-
-# A commit whose answer is lost (the connection broke) must not stop all further commits.
-ANSWER_LIMIT_S = 30.0
-
-# Part of a rebalance: the callback that follows says which partitions are revoked.
-REBALANCING = frozenset(
-    {
-        KafkaError.ILLEGAL_GENERATION,
-        KafkaError.UNKNOWN_MEMBER_ID,
-        KafkaError.REBALANCE_IN_PROGRESS,
-        KafkaError.FENCED_MEMBER_EPOCH,
-        KafkaError.STALE_MEMBER_EPOCH,
-        KafkaError._ASSIGNMENT_LOST,
-        KafkaError._NO_OFFSET,
-        KafkaError._STATE,
-        KafkaError._DESTROY,
-    }
-)
-
-Send = Callable[[dict[AssignedPartition, int]], None]
+# A commit whose answer is lost must not stop all further commits.
+ANSWER_LIMIT_S: Final = 30.0
 
 
 class Commits:
-    """Commits the committable offset of each partition.
-
-    Only a confirmation shows what the coordinator has. The client repeats a commit by itself if its answer is lost or
-    says that it may be late, and returns the last answer only. So even "unknown member" may answer the repetition of a
-    commit that was written, and every requested offset may be committed: ``requested``.
+    """The commits of an engine: one is in flight at most, apart from the last ones of partitions that are given up.
 
     Args:
-        send: starts an asynchronous commit; the answer comes to `answered`.
         interval_s: pause between commits, s.
-        confirmed: called with each partition whose commit the broker has confirmed.
+        recorded: what a commit says of this process, unless it stops within a warm-up.
+
+    Attributes:
+        sent_s: when the last one was sent, on the clock that never steps.
     """
 
-    def __init__(
-        self,
-        send: Send,
-        interval_s: float,
-        clock: Clock,
-        fault: Fault,
-        stats: Stats,
-        confirmed: Callable[[AssignedPartition], None],
-    ) -> None:
-        self.send = send
+    def __init__(self, interval_s: float, recorded: Recorded) -> None:
         self._interval_s = interval_s
-        self._monotonic = clock.monotonic
-        self._now_ms = clock.now_ms
-        self._fault = fault
-        self._stats = stats
-        self._confirmed = confirmed
-        self._in_flight: dict[AssignedPartition, int] = {}
-        self._sent_s = -math.inf
+        self._recorded = recorded
+        self._in_flight: dict[Partition, int] = {}
+        self._last: dict[Partition, int] = {}
+        # Partitions whose slow records wait for a commit that shows that they are still this process's.
+        self._unproved: set[Partition] = set()
+        self.sent_s = self._due_s = self._not_before_s = -math.inf
+        self._soon = False
 
-    def due(self, now_s: float) -> bool:
-        """Return whether the interval has passed and no commit is in flight."""
-        waited_s = now_s - self._sent_s
-        return waited_s >= self._interval_s and (not self._in_flight or waited_s >= ANSWER_LIMIT_S)
+    def hasten(self) -> None:
+        """Let the next commit be due now."""
+        self._soon = True
 
-    @property
-    def idle(self) -> bool:
-        """Whether no commit is in flight."""
-        return not self._in_flight
+    def prove(self, partition: Partition) -> None:
+        """Commit now, the same offset again if need be: its confirmation shows whose the partition is."""
+        self._unproved.add(partition)
 
-    def commit(self, owners: Iterable[AssignedPartition]) -> None:
-        """Request the committable offsets that are ahead of the confirmed ones; do nothing if there are none."""
-        targets = {owner: owner.committable for owner in owners if owner.committable > owner.confirmed}
-        if not targets:
-            return
-        self._sent_s = self._monotonic()
-        try:
-            self.send(targets)
-        except KafkaException as error:
-            self._failed(error.args[0], "all partitions")
-            return
-        # A commit without an answer for too long is forgotten here; ``requested`` says that it may be done.
-        self._in_flight = targets
-        for owner, target in targets.items():
-            owner.requested = max(owner.requested, target)
+    def is_due(self, now_s: float) -> bool:
+        """Return whether a commit is due."""
+        return now_s >= self._due_s or self._soon or bool(self._unproved)
 
-    def answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Take the answer of an asynchronous commit (the client's ``on_commit``), each partition's by itself.
+    def may_cover_more(self, partition: Partition) -> bool:
+        """Return whether the answer of a commit of this partition is awaited."""
+        return partition in self._in_flight or partition in self._last
 
-        Answers to superseded commits are ignored; their offset differs.
+    def request(self, partitions: Iterable[Partition], now_s: float) -> tuple[Commit | None, list[Partition]]:
+        """Return the next commit, None if it must wait or there is nothing to commit.
+
+        Returns:
+            The commit, and the partitions whose last commit is no longer awaited.
         """
-        committed = {(p.topic, p.partition): p for p in partitions}
-        for owner, target in list(self._in_flight.items()):
-            answer = committed.get((owner.topic, owner.partition))
-            if (answer is None or answer.offset != target) and (partitions or error is None):
-                continue
-            del self._in_flight[owner]
-            refusal = error or (answer.error if answer is not None else None)
-            if refusal is None:
-                self.confirm(owner, target)
-            else:
-                self._failed(refusal, repr(owner))
+        if (self._in_flight and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
+            return None, []
+        self._soon = False
+        self._due_s = now_s + self._interval_s
+        targets = {
+            partition: partition.request()
+            for partition in partitions
+            if partition.committable > partition.confirmed or partition in self._unproved
+        }
+        unanswered = [partition for partition in self._in_flight if partition not in targets]
+        self._in_flight = targets
+        if not targets:
+            return None, unanswered
+        self.sent_s = now_s
+        return Commit(*self._content(targets)), unanswered
 
-    def confirm(self, owner: AssignedPartition, offset: int) -> None:
-        """Note that the broker has committed an offset."""
-        owner.requested = max(owner.requested, offset)
-        owner.confirmed = max(owner.confirmed, offset)
-        self._stats.committed(self._now_ms())
-        self._confirmed(owner)
+    def release(self, targets: Mapping[Partition, int]) -> Release:
+        """Return the last commit of partitions that are given up.
 
-    def _failed(self, error: KafkaError, what: str) -> None:
-        self._stats.commits["failed"] += 1
-        if error.code() in REBALANCING or is_transient(error):
-            log.warning("commit of %s failed, it will be tried again: %s (%s)", what, error.str(), error.name())
-        else:
-            self._fault.report(kafka_failure(error, f"committing offsets of {what}"))
+        It commits the same offset again where records beyond it may be registered: its metadata says how many.
+        """
+        last = {p: target for p, target in targets.items() if target > p.confirmed or p.uncommitted}
+        self._last.update(last)
+        return Release(*self._content(last))
+
+    def forget(self, partition: Partition) -> None:
+        """Prove a partition no more."""
+        self._unproved.discard(partition)
+
+    def answered(self, event: CommitAnswered, now_s: float) -> Iterator[tuple[Partition, int | None]]:
+        """Yield the partitions in the answer, each with its offset, or None if its commit failed."""
+        for requests in (self._in_flight, self._last):
+            for partition, target in list(requests.items()):
+                # An answer with another offset belongs to an earlier commit.
+                if event.confirmed.get(partition.place) == target:
+                    del requests[partition]
+                    self._unproved.discard(partition)
+                    yield partition, target
+                elif partition.place in event.failed:
+                    del requests[partition]
+                    self._not_before_s = now_s + self._interval_s
+                    yield partition, None
+
+    def _content(
+        self, targets: Mapping[Partition, int]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Recorded]]:
+        recorded = {p.place: self._recorded if p.ends_warm_up(target) else p.recorded for p, target in targets.items()}
+        return {partition.place: target for partition, target in targets.items()}, recorded

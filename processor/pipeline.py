@@ -1,4 +1,4 @@
-"""The way of a record through the process: register, commit, call the handler, write the outcome."""
+"""The parts of a processor, put together, run and drained."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from threading import Event
 
 from confluent_kafka import Producer
 
-from processor.attempts import Attempts
-from processor.broker_connection import BrokerConnection
-from processor.clock_watch import ClockWatch
-from processor.commits import Commits
-from processor.committable import CommittableOffsets
-from processor.dead_letters import DeadLetters
-from processor.deadline import DeadlineWatchdog
-from processor.dispatch import Dispatcher
-from processor.ending import Fault
-from processor.group_consumer import GroupConsumer
-from processor.membership import Membership
-from processor.metrics import partition_readings
-from processor.once import Once
-from processor.outbox import Outbox
-from processor.poll_loop import PollLoop
-from processor.prefetch import Outstanding, Prefetch
-from processor.readiness import not_ready_reasons
-from processor.rebalance import Rebalance
-from processor.registration import Registration
-from processor.retry_decision import TimeLimits
-from processor.settlement import Settlement
-from processor.start_offsets import StartOffsets
-from processor.stats import Stats
-from processor.subscription import SubscribedTopic
-from processor.traces import Traces
+from processor.dispatch.attempts import Attempts
+from processor.dispatch.concurrency import FixedLimit
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.retry_decision import TimeLimits
+from processor.dispatch.scheduler import Unordered
+from processor.dispatch.worker_pool import WorkerPool
+from processor.engine import Engine, Rules
+from processor.intake.broker_connection import BrokerConnection
+from processor.intake.group_consumer import GroupConsumer
+from processor.intake.membership import Membership
+from processor.intake.start_offsets import StartOffsets
+from processor.intake.subscription import SubscribedTopic
+from processor.intake.taken import Consumer
+from processor.registration.clock_watch import ClockWatch
+from processor.registration.policy import RegistrationPolicy
+from processor.registration.wait_records import WaitRecords
+from processor.service.ending import Fault
+from processor.service.metrics import partition_readings
+from processor.service.once import Once
+from processor.service.readiness import not_ready_reasons
+from processor.service.stats import Stats
+from processor.service.traces import Traces
+from processor.settlement.dead_letters import DeadLetters
+from processor.settlement.outbox import Outbox
+from processor.settlement.outcomes import Outcomes
+from processor.shell import Shell
 from wait_registry.clock import Clock
+from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -59,7 +62,7 @@ class Context:
     settings: Settings
     instance: str
     cluster_id: str
-    commit_metadata: Mapping[str, str]
+    commit_metadata: Mapping[str, CommitMetadata]
     topics: dict[str, SubscribedTopic]
     limits: TimeLimits
     producer: Producer
@@ -83,95 +86,70 @@ class Context:
 
 
 class Pipeline:
-    """Puts the parts together, runs the poll loop, and drains it."""
+    """Puts the parts together, runs the loop, and drains it."""
 
     def __init__(self, context: Context) -> None:
-        settings, processor = context.settings, context.settings.processor
-        clock, fault, stats, outbox = context.clock, context.fault, context.stats, context.outbox
         self._context = context
         self._draining = False
         self.leaving: asyncio.Future[None] | None = None
         self._end_s: float | None = None
-        self.committable = CommittableOffsets()
-        self.outstanding = Outstanding()
+        self.engine = engine_of(context.settings, context.limits)
+        self.shell = self._make_shell(context)
+        self.group_consumer = self.shell.consumer
+
+    def _make_shell(self, context: Context) -> Shell:
+        settings, processor = context.settings, context.settings.processor
+        clock, fault, stats, outbox = context.clock, context.fault, context.stats, context.outbox
+        traces = None if context.tracer is None else Traces(context.tracer, processor.group, context.instance)
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
         )
-        traces = None if context.tracer is None else Traces(context.tracer, processor.group, context.instance)
-        settlement = Settlement(outbox, letters, settings.wait.topic, self.outstanding, stats, traces)
-        self.registration = Registration(
-            context.producer,
+        wait_records = WaitRecords(
             outbox,
             settings.wait.topic,
             settings.wait.partitions,
-            context.cluster_id,
-            processor.group,
             context.topics,
-            context.limits,
             clock,
             ClockWatch(processor.margin_s, clock, fault, stats),
             fault,
             stats,
-            settlement.unregistrable,
-            settlement.malformed,
-            lambda entry: self.poll_loop.renewed(entry),
         )
-        self.dispatcher = Dispatcher(
-            processor.max_in_flight,
-            processor.group,
-            context.attempts,
-            context.watchdog,
-            clock,
-            fault,
-            settlement.settle,
-            self.registration.renew,
-            traces=traces,
-        )
-        self.poll_loop = self._make_poll_loop(context)
-
-    def _make_poll_loop(self, context: Context) -> PollLoop:
-        processor, clock, fault, stats = context.settings.processor, context.clock, context.fault, context.stats
-        poll_loop = PollLoop(
+        return Shell(
+            self.engine,
+            lambda shell: GroupConsumer(
+                settings,
+                shell,
+                context.start_offsets,
+                context.commit_metadata,
+                context.connection,
+                context.membership,
+                fault,
+            ),
             context.producer,
-            context.outbox,
-            self.registration,
-            self.dispatcher,
-            self.committable,
-            self.outstanding,
-            Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes),
+            Consumer(context.cluster_id, processor.group),
+            outbox,
+            wait_records,
+            Outcomes(outbox, letters, settings.wait.topic, stats, traces),
+            lambda ended: WorkerPool(context.attempts, context.watchdog, clock, fault, stats, ended, traces=traces),
             clock,
             fault,
             stats,
             processor.flush_timeout_s,
         )
-        self.group_consumer = GroupConsumer(
-            context.settings,
-            poll_loop,
-            context.start_offsets,
-            context.commit_metadata,
-            context.connection,
-            context.membership,
-            fault,
-        )
-        commit = self.group_consumer.commit
-        commits = Commits(commit, processor.commit_interval_s, clock, fault, stats, poll_loop.confirmed)
-        rebalance = Rebalance(self.committable, self.dispatcher, self.outstanding, commits, fault)
-        poll_loop.attach(self.group_consumer, commits, rebalance)
-        return poll_loop
 
     async def run(self) -> None:
         """Run until stopped; then release the partitions, let running handlers finish, and write their tombstones."""
         self.group_consumer.subscribe(self._context.topics)
         try:
             while not self._context.stop.is_set() and not self._worked_off():
-                await self.poll_loop.iterate()
+                await self.shell.run_once()
             await self._drain()
         except BaseException:
             self._draining = True
             (failure,) = await asyncio.gather(self._leave(), return_exceptions=True)
             if failure is not None:
                 log.warning("leaving the group failed", exc_info=failure)
-            await self.dispatcher.stop()
+            await self.shell.pool.stop()
             raise
 
     def _left_s(self) -> float:
@@ -192,25 +170,31 @@ class Pipeline:
         return (
             once is not None
             and self._context.membership.joined
-            and not self.outstanding.records
-            and not self.poll_loop.buffered
+            and not self.engine.records
             and not self._context.outbox.unacknowledged
             and once.reached(self.group_consumer.assigned)
         )
 
     async def _drain(self) -> None:
-        """Release the partitions first, so that the group continues; then finish the records, both within one limit."""
+        """Handle what is registered, release the partitions, and finish the records, all within one limit."""
         self._draining = True
-        processor, outbox = self._context.settings.processor, self._context.outbox
-        registered = await self._until(self.poll_loop.registered, min(processor.flush_timeout_s, self._left_s()))
+        self.shell.drain()
+        processor, outbox, engine = self._context.settings.processor, self._context.outbox, self.engine
+        # Part of the limit is for leaving, and for the calls that run then.
+        settled_s = self._context.clock.monotonic() + self._left_s() / 2
+        while engine.records.unsettled() and self._context.clock.monotonic() < settled_s:
+            await self.shell.run_once()
+        registered = await self._until(
+            lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self._left_s())
+        )
         # A flush that ran out of time isn't repeated.
-        self.poll_loop.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        self.shell.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
-        await self._until(lambda: not self.outstanding.records, self._left_s())
-        left = self.outstanding.records
-        await self.dispatcher.stop()
+        await self._until(lambda: not engine.records, self._left_s())
+        left = len(engine.records)
+        await self.shell.pool.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)
         self._context.fault.raise_if_any()
         self._log_rest(left, outbox.unacknowledged)
@@ -227,10 +211,10 @@ class Pipeline:
             log.info("drained: no record is left")
 
     async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Iterate without polling until the condition holds or the time is over; return the condition."""
+        """Continue without polling until the condition holds or the time is over; return the condition."""
         end_s = math.inf if timeout_s is None else self._context.clock.monotonic() + timeout_s
         while not condition() and self._context.clock.monotonic() < end_s:
-            self.poll_loop.iterate_without_polling()
+            self.shell.run_without_polling()
             await asyncio.sleep(DRAIN_STEP_S)
         return condition()
 
@@ -244,21 +228,35 @@ class Pipeline:
             context.settings.processor.max_in_flight,
             len(self.group_consumer.pending_starts),
             context.watchdog.late_s(),
-            self.committable.waiting_s(context.clock.monotonic()),
+            self.engine.records.registering_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
         )
 
     def readings(self) -> Iterable[Reading]:
         """Return the records in flight and prefetched, the limits, and the lags."""
-        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.dispatcher.running)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.shell.pool.running)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
-        yield Reading(metrics.PROCESSOR_WAITING, self.dispatcher.waiting)
-        yield Reading(metrics.PROCESSOR_PREFETCH, self.outstanding.records)
-        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.poll_loop.prefetch.bound)
-        yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.outstanding.size)
-        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.committable.pending())
+        yield Reading(metrics.PROCESSOR_WAITING, self.engine.waiting)
+        yield Reading(metrics.PROCESSOR_PREFETCH, len(self.engine.records))
+        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.engine.prefetch.bound)
+        yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.engine.records.size)
+        yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.engine.records.in_flight())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
-        yield Reading(metrics.PROCESSOR_PAUSED, self.poll_loop.pausing.paused)
-        yield from partition_readings(list(self.group_consumer.assigned.values()))
+        yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
+        yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
+
+
+def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
+    """Build the engine of a processor from its settings."""
+    processor = settings.processor
+    rules = Rules(
+        policy=RegistrationPolicy.of(processor.registration, processor.register_after_s),
+        uncommitted_max=processor.uncommitted_max,
+        commit_interval_s=processor.commit_interval_s,
+        ttl_s=limits.ttl_s,
+        start_needs_s=limits.start_needs_s,
+    )
+    prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
+    return Engine(rules, Unordered(), FixedLimit(processor.max_in_flight), prefetch)

@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
     ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 if the record has none) are those of
     the record's first delivery; ``delivery`` counts deliveries from 1; ``wait_id`` is the registration's key and
-    an idempotency key; ``expires_at`` (UTC) is when the registration expires.
+    an idempotency key; ``expires_at`` (UTC) is when the registration expires, None if there is none yet.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class Record(NamedTuple):
     delivery: int
     wait_id: str
     group: str
-    expires_at: datetime
+    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from bench.contenders.flow_program import BlockingCall, FlowArguments, MeasuredRun, blocking_call
 from bench.contenders.load import delete
 from bench.contenders.product import TTL_S, processor_settings
-from processor.group_config import group_config
+from processor.intake.group_config import group_config
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id

@@ -10,9 +10,9 @@ import aiohttp
 from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
+from processor.dispatch.retry_decision import RetryLater
 from processor.handlers.descriptors import require_descriptors
 from processor.handlers.open_handler import Slots
-from processor.retry_decision import RetryLater
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record

@@ -115,11 +115,11 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
 
 
 def _scene(stage: Stage, place: Place, schedule: Schedule, interrupted: threading.Event) -> Scene:
-    services = {name: stage.service(place, name) for name in schedule.names_of(*SERVICES)}
+    services = {name: stage.service(place, name, modes=schedule.modes) for name in schedule.names_of(*SERVICES)}
     visitors: list[Service] = []
 
     def visitor() -> Service:
-        visitors.append(stage.service(place, f"visitor-{len(visitors) + 1}", VISITOR))
+        visitors.append(stage.service(place, f"visitor-{len(visitors) + 1}", VISITOR, schedule.modes))
         return visitors[-1]
 
     downstream = stage.downstream(place, schedule.latencies, schedule.failures)
@@ -184,6 +184,7 @@ def _judge(
         replace(
             history,
             faults=faults,
+            modes=scene.schedule.modes,
             samples=samples.taken,
             snapshots=snapshots.taken,
             processes=scene.schedule.counts["processor"] + visitors,

@@ -14,6 +14,7 @@ from tests.chaos.mixture import mean_bytes
 SERVICES = ("processor", "sink", "sweeper")
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
 SERVERS = ("broker", "postgres")
+MODES = ("eager", "deferred", "off")
 
 # The load continues for some seconds behind the last fault that isn't aimed: what is done then must come to its end
 # without that excuse. An aimed one (`AIMED_S`) begins after the load where the TTL is long.
@@ -109,6 +110,7 @@ class PlannedFault:
 class Schedule:
     """One run: ``counts`` of processes by service, drawn settings by their dotted names.
 
+    ``modes``: a processor's registration mode at its first start, its second, and so on, again and again.
     ``latencies`` and ``failures`` are what the downstream does, by shares, when no fault hits it.
     """
 
@@ -116,13 +118,14 @@ class Schedule:
     counts: Mapping[str, int]
     load: Load
     settings: Mapping[str, Any]
+    modes: tuple[str, ...]
     latencies: str
     failures: str
     faults: tuple[PlannedFault, ...]
 
     def lines(self) -> Iterator[str]:
         """Return it for people; on one commit the same seed gives the same lines."""
-        behavior = {"latencies": self.latencies, "failures": self.failures}
+        behavior = {"modes": "/".join(self.modes), "latencies": self.latencies, "failures": self.failures}
         for part in (self.counts, asdict(self.load), self.settings, behavior):
             fields = ", ".join(f"{name} {value}" for name, value in part.items())
             yield from textwrap.wrap(f"seed {self.seed}: {fields}", 120, subsequent_indent="  ")
@@ -137,6 +140,7 @@ def schedule_of(seed: int) -> Schedule:
     """Return the run of a seed."""
     random = Random(f"chaos/{seed}")
     settings = _settings(random)
+    modes, registering = _registering(Random(f"chaos/{seed}/modes"))
     counts = {service: settings.pop(service) for service in SERVICES}
     load = _load(random, settings, counts["processor"])
     latencies, failures = _downstream(random, load, settings, counts["processor"])
@@ -157,7 +161,17 @@ def schedule_of(seed: int) -> Schedule:
         idle = fault.name == "hold_produce" and load.input_partitions < counts["processor"]
         faults.append(replace(fault, target="group") if idle else fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
-    return Schedule(seed, counts, load, settings, latencies, failures, in_order)
+    return Schedule(seed, counts, load, settings | registering, modes, latencies, failures, in_order)
+
+
+def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Draw the registration modes of a run, and the settings that go with them."""
+    modes = random.choice(((random.choice(MODES),), (random.choice(MODES),), tuple(random.sample(MODES, 2))))
+    return modes, {
+        "processor.registration": modes[0],
+        "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
+        "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
+    }
 
 
 def _settings(random: Random) -> dict[str, Any]:

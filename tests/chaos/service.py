@@ -94,10 +94,12 @@ class Service:
         variables: Mapping[str, str],
         ready_path: str = "/health/ready",
         port: int = 0,
+        modes: Sequence[str] = (),
     ) -> None:
         """Describe it, without starting it: its settings are ``variables``, ``ready_path`` answers 200 once it works.
 
-        It runs in ``directory``. If ``port`` is 0, it gets a free one as telemetry port.
+        It runs in ``directory``. If ``port`` is 0, it gets a free one as telemetry port. ``modes`` are the registration
+        modes of its starts, again and again; none for what has no mode, or that of its settings.
         """
         self.name = name
         self.kind = name.partition("-")[0]
@@ -109,6 +111,7 @@ class Service:
         self.starts = 0
         self._arguments = list(arguments)
         self._directory = directory
+        self._modes = modes
         self._variables = {**variables, f"{PREFIX}TELEMETRY__PORT": str(self.port)}
         self._scratch = directory / "scratch"
         self._scratch.mkdir(exist_ok=True)
@@ -143,6 +146,8 @@ class Service:
                 "TMPDIR": str(self._scratch),
                 **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
             }
+            if self._modes:
+                own[f"{PREFIX}PROCESSOR__REGISTRATION"] = self._modes[(self.starts - 1) % len(self._modes)]
             self._child = GuardedChild(
                 Program(
                     command=["env", *unset, sys.executable, "-m", "wait_registry", *self._arguments],

@@ -129,8 +129,11 @@ class Stage:
             database.close()
             port.release()
 
-    def service(self, place: Place, name: str, route: str = "") -> Service:
-        """Describe a service of a run, behind its route's links (its name's when none is given)."""
+    def service(self, place: Place, name: str, route: str = "", modes: Sequence[str] = ()) -> Service:
+        """Describe a service of a run, behind its route's links (its name's when none is given).
+
+        A processor's starts have these registration modes, one after the other; that of the settings without.
+        """
         kind, route = name.partition("-")[0], route or name
         reached = {
             "bootstrap_servers": self.proxied.bootstrap_of(route),
@@ -141,7 +144,8 @@ class Stage:
         # Where handlers may live, after what plants a mutant (tests/mutants).
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
         variables["WAITREG_POSTGRES__URL"] = self.proxied.postgres_url_of(route)
-        return Service(name, ["processor" if kind == "visitor" else kind], place.directory, variables)
+        arguments = ["processor" if kind == "visitor" else kind]
+        return Service(name, arguments, place.directory, variables, modes=modes if arguments == ["processor"] else ())
 
     def downstream(self, place: Place, latencies: str, failures: str) -> Service:
         """Describe the service that the handlers call."""

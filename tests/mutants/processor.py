@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka import OFFSET_STORED, TopicPartition
 
 from tests.mutants.mutant import mutant
-from wait_registry.records.dead_letter import Reason
 
 Patch = pytest.MonkeyPatch
 
@@ -17,89 +16,60 @@ Patch = pytest.MonkeyPatch
 @mutant("P2.2")
 def commits_what_it_has_polled(patch: Patch) -> None:
     """A commit asks for the position instead of the committable offset."""
-    from processor.commits import Commits
+    from processor.partition import Partition
 
-    original = Commits.commit
-
-    def commit(self: Commits, owners: Any) -> None:
-        owners = list(owners)
-        for owner in owners:
-            owner.committable = owner.position
-        original(self, owners)
-
-    patch.setattr(Commits, "commit", commit)
+    patch.setattr(Partition, "committable", property(lambda self: self.position))
 
 
 @mutant("P2.1")
 def commits_past_a_gap(patch: Patch) -> None:
-    """A batch that isn't acknowledged counts as acknowledged."""
-    from processor.committable import CommittableOffsets, RegistrationBatch
+    """A record that is neither registered nor settled counts as registered if a later one is."""
+    from tests.simulation.removals import commit_is_contiguous
 
-    original = CommittableOffsets.append
-
-    def append(self: CommittableOffsets, batch: RegistrationBatch) -> None:
-        batch.pending = 0
-        original(self, batch)
-
-    patch.setattr(CommittableOffsets, "append", append)
+    commit_is_contiguous(patch)
 
 
 @mutant("P2.3")
 def newer_records_overtake(patch: Patch) -> None:
-    """Records that are buffered for want of room are overtaken by what comes when there is room again."""
-    from processor.poll_loop import PollLoop
+    """Wait records that wait for want of room are overtaken by what comes when there is room again."""
+    from processor.settlement.outbox import Outbox, Pending
 
-    class Unseen(list[Any]):
-        def __bool__(self) -> bool:
-            return False
+    def put(self: Outbox, *record: Any) -> None:
+        if not self._produced(*record):
+            self._backlog.append(Pending(*record))
 
-    def buffer(self: Any, count: int) -> None:
-        taken = self._group_consumer.take(count)
-        self.buffered = Unseen([*self.buffered, *taken])
-
-    patch.setattr(PollLoop, "_buffer", buffer)
+    patch.setattr(Outbox, "put", put)
 
 
 @mutant("P2.4")
 def skips_a_refused_wait_record(patch: Patch) -> None:
     """A record whose wait record the broker refused counts as registered."""
-    from processor.registration import Registration
+    from processor.registration.wait_records import WaitRecords
 
-    patch.setattr(Registration, "refused", lambda self, entry, error: entry.batch.acknowledge())
-
-
-def _acknowledges_letters_at_once(patch: Patch, of: Reason) -> None:
-    from processor.dead_letters import DeadLetters
-
-    original = DeadLetters.send
-
-    def send(
-        self: DeadLetters, delivery: Any, reason: Reason, error: Any, acknowledged: Any, ours: bool = False
-    ) -> None:
-        if reason is not of:
-            return original(self, delivery, reason, error, acknowledged, ours)
-        acknowledged()
-        return original(self, delivery, reason, error, lambda: None, ours)
-
-    patch.setattr(DeadLetters, "send", send)
+    original = WaitRecords.reported
+    patch.setattr(WaitRecords, "reported", lambda self, entry, error, message: original(self, entry, None, message))
 
 
 @mutant("P1.2")
 def commits_an_oversized_record_early(patch: Patch) -> None:
     """The only copy of a record that can't be registered is on its way when its offset is committed."""
-    _acknowledges_letters_at_once(patch, Reason.UNREGISTRABLE)
+    from tests.simulation.removals import unregistrable_waits_for_letter
+
+    unregistrable_waits_for_letter(patch)
 
 
 @mutant("P1.3")
 def writes_the_tombstone_first(patch: Patch) -> None:
     """A tombstone doesn't wait for its dead letter."""
-    _acknowledges_letters_at_once(patch, Reason.FAILED)
+    from tests.simulation.removals import tombstone_waits_for_letter
+
+    tombstone_waits_for_letter(patch)
 
 
 @mutant("P8.1")
 def skips_a_refused_letter(patch: Patch) -> None:
     """A refused dead letter or tombstone is forgotten."""
-    from processor.outbox import Outbox
+    from processor.settlement.outbox import Outbox
 
     patch.setattr(Outbox, "refused", lambda self, receipt, error: self.over())
 
@@ -107,97 +77,77 @@ def skips_a_refused_letter(patch: Patch) -> None:
 @mutant("P1.1")
 def starts_before_the_first_commit(patch: Patch) -> None:
     """A handler starts before a commit covers its record, so a record that kills the process does so at every start."""
-    from processor.warm_up import WarmUp
+    from processor.registration.policy import RegistrationPolicy
 
-    original = WarmUp.__init__
-
-    def begin(self: WarmUp[Any], size: int) -> None:
-        original(self, size)
-        self.is_over = True
-
-    patch.setattr(WarmUp, "__init__", begin)
+    patch.setattr(RegistrationPolicy, "warm_up", lambda self, assigned, uncommitted_max: (0, 0))
 
 
 @mutant("P1.4")
 def drops_committed_records(patch: Patch) -> None:
     """A partition that moves takes records with it that only this process will see."""
-    from processor.dispatch import Dispatcher
+    from tests.simulation.removals import committed_is_kept
 
-    original = Dispatcher.drop
-    patch.setattr(Dispatcher, "drop", lambda self, owner, offset: original(self, owner, 0))
+    committed_is_kept(patch)
 
 
 @mutant("P1.6")
 def writes_tombstones_at_a_rebalance(patch: Patch) -> None:
     """Records that the next owner handles get a tombstone from this one."""
-    from processor.dispatch import Dispatcher
+    from tests.simulation.removals import no_tombstone_on_revoke
 
-    original = Dispatcher.drop
-
-    def drop(self: Any, owner: Any, offset: int) -> list[Any]:
-        dropped: list[Any] = original(self, owner, offset)
-        for entry in dropped:
-            self._settle(entry, None, 0.0)
-        return dropped
-
-    patch.setattr(Dispatcher, "drop", drop)
+    no_tombstone_on_revoke(patch)
 
 
 @mutant("P1.5")
 def takes_a_refused_commit_for_undone(patch: Patch) -> None:
     """A commit that was refused counts as not done, although an earlier repetition of it may have been."""
-    from processor.commits import Commits
+    from processor.engine import Engine
 
-    original = Commits.answered
+    original = Engine._commit_answered
 
-    def answered(self: Any, error: Any, partitions: list[TopicPartition]) -> None:
-        owners = list(self._in_flight)
-        original(self, error, partitions)
-        if error is not None or any(answer.error is not None for answer in partitions):
-            for owner in owners:
-                owner.requested = owner.confirmed
+    def answered(self: Engine, event: Any, now: Any) -> None:
+        original(self, event, now)
+        for place in self.partitions.keys() & event.failed:
+            self.partitions[place].requested = self.partitions[place].confirmed
 
-    patch.setattr(Commits, "answered", answered)
+    patch.setattr(Engine, "_commit_answered", answered)
 
 
 @mutant("P3.14")
 def writes_tombstones_to_another_partition(patch: Patch) -> None:
     """A tombstone goes to partition 0, where it settles nothing."""
-    from processor.settlement import Settlement
+    from processor.settlement.outcomes import Outcomes
 
-    original = Settlement._tombstone
+    original = Outcomes.write_tombstones
 
-    def tombstone(self: Settlement, entry: Any, *outcome: Any) -> None:
-        entry.wait_partition = 0
-        original(self, entry, *outcome)
+    def write(self: Outcomes, entries: Any) -> None:
+        for entry in entries:
+            entry.record.wait_partition = 0
+        original(self, entries)
 
-    patch.setattr(Settlement, "_tombstone", tombstone)
+    patch.setattr(Outcomes, "write_tombstones", write)
 
 
 @mutant("P3.16")
 def starts_without_time_left(patch: Patch) -> None:
     """A handler starts although its registration expires while it works."""
-    from processor.dispatch import Dispatcher
+    from tests.simulation.removals import overdue_is_renewed
 
-    def first(self: Any) -> Any:
-        entry = (self._renewed or self._ready).popleft()
-        self._wake()
-        return entry
-
-    patch.setattr(Dispatcher, "_first", first)
+    overdue_is_renewed(patch)
 
 
 @mutant("P7.2")
 def runs_one_handler_too_many(patch: Patch) -> None:
     """One handler more than max_in_flight runs."""
-    from processor.dispatch import Dispatcher
+    from processor.dispatch.concurrency import FixedLimit
+    from processor.engine import Engine
 
-    original = Dispatcher.__init__
+    original = Engine.__init__
 
-    def begin(self: Dispatcher, max_in_flight: int, *others: Any, **named: Any) -> None:
-        original(self, max_in_flight + 1, *others, **named)
+    def begin(self: Engine, rules: Any, scheduler: Any, limit: Any, prefetch: Any) -> None:
+        original(self, rules, scheduler, FixedLimit(limit.current + 1), prefetch)
 
-    patch.setattr(Dispatcher, "__init__", begin)
+    patch.setattr(Engine, "__init__", begin)
 
 
 @mutant("P7.3")
@@ -209,6 +159,7 @@ def gives_a_blocked_slot_away(patch: Patch) -> None:
 
     def abandon(self: Any) -> None:
         original(self)
+        self._slots.blocked -= 1
         self._slots.give()
 
     patch.setattr(_Call, "abandon", abandon)
@@ -217,7 +168,7 @@ def gives_a_blocked_slot_away(patch: Patch) -> None:
 @mutant("P1.8")
 def takes_any_wait_topic(patch: Patch) -> None:
     """Offsets that rely on another wait topic are taken for those of this one."""
-    from processor.start_offsets import StartOffsets
+    from processor.intake.start_offsets import StartOffsets
 
     patch.setattr(StartOffsets, "_check", lambda self, recorded: None)
 
@@ -225,7 +176,7 @@ def takes_any_wait_topic(patch: Patch) -> None:
 @mutant("P8.6")
 def misses_a_recreated_input_topic(patch: Patch) -> None:
     """A running processor reads a recreated input topic at a position of the old one."""
-    from processor.consumed_topics import ConsumedTopics
+    from processor.intake.consumed_topics import ConsumedTopics
 
     patch.setattr(ConsumedTopics, "require_unchanged", lambda self, admin: None)
 
@@ -233,8 +184,8 @@ def misses_a_recreated_input_topic(patch: Patch) -> None:
 @mutant("P8.2")
 def resets_a_position_silently(patch: Patch) -> None:
     """Records between a position that retention deleted and the end of the log are skipped without a word."""
-    from processor import group_consumer
-    from processor.group_config import group_config
+    from processor.intake import group_consumer
+    from processor.intake.group_config import group_config
 
     latest = {"auto.offset.reset": "latest"}
     patch.setattr(group_consumer, "group_config", lambda settings: {**group_config(settings), **latest})
@@ -243,7 +194,7 @@ def resets_a_position_silently(patch: Patch) -> None:
 @mutant("P8.24")
 def ends_at_an_outage(patch: Patch) -> None:
     """A broker that can't be reached ends the process."""
-    from processor import broker_connection
+    from processor.intake import broker_connection
 
     patch.setattr(broker_connection, "is_access_problem", lambda error: True)
 
@@ -251,7 +202,7 @@ def ends_at_an_outage(patch: Patch) -> None:
 @mutant("P8.5")
 def ends_at_a_moving_coordinator(patch: Patch) -> None:
     """A coordinator that moves ends a process that asks for its start offsets."""
-    from processor import start_offsets
+    from processor.intake import start_offsets
 
     patch.setattr(start_offsets, "is_transient", lambda error: False)
 
@@ -259,13 +210,17 @@ def ends_at_a_moving_coordinator(patch: Patch) -> None:
 @mutant("P1.9")
 def starts_anywhere_if_the_start_is_late(patch: Patch) -> None:
     """The client looks up the position of a partition whose start offset is late."""
-    from processor.start_offsets import StartOffsets
+    from processor.intake.start_offsets import Start, StartOffsets
+
+    class Anywhere(Start):
+        def for_client(self) -> TopicPartition:
+            return TopicPartition(self.topic, self.partition, OFFSET_STORED)
 
     original = StartOffsets.at_once
 
-    def at_once(self: StartOffsets, consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    def at_once(self: StartOffsets, consumer: Any, partitions: list[TopicPartition]) -> list[Start]:
         starts = original(self, consumer, partitions)
-        return starts or [TopicPartition(p.topic, p.partition, OFFSET_STORED) for p in partitions]
+        return starts or [Anywhere(p.topic, p.partition, None, None, None) for p in partitions]
 
     patch.setattr(StartOffsets, "at_once", at_once)
 
@@ -273,7 +228,7 @@ def starts_anywhere_if_the_start_is_late(patch: Patch) -> None:
 @mutant("P8.4")
 def misses_that_all_brokers_are_forgotten(patch: Patch) -> None:
     """A Kafka client that has forgotten all brokers is never replaced."""
-    from processor import broker_connection
+    from processor.intake import broker_connection
 
     patch.setattr(broker_connection, "FORGOTTEN_AFTER_S", math.inf)
 
@@ -281,23 +236,23 @@ def misses_that_all_brokers_are_forgotten(patch: Patch) -> None:
 @mutant("P8.17")
 def flushes_twice_in_vain(patch: Patch) -> None:
     """A stop waits a second time for what it has waited for in vain."""
-    from processor.poll_loop import PollLoop
+    from processor.shell import Shell
 
-    patch.setattr(PollLoop, "limit_flush", lambda self, limit_s: None)
+    patch.setattr(Shell, "limit_flush", lambda self, limit_s: None)
 
 
 @mutant("P8.20")
 def commits_during_a_poll(patch: Patch) -> None:
     """A commit waits for a poll, and the rebalance in that poll for the commit."""
-    from processor.poll_loop import PollLoop
+    from processor.intake.group_consumer import GroupConsumer
 
-    patch.setattr(PollLoop, "_commit_warm_up", lambda self: self.commits.commit(self._group_consumer.assigned.values()))
+    patch.setattr(GroupConsumer, "polling", property(lambda self: False, lambda self, now: None), raising=False)
 
 
 @mutant("P8.21")
 def never_joins_again(patch: Patch) -> None:
     """A member that missed an assignment continues as it is, and its partitions are stalled."""
-    from processor.membership import Membership
+    from processor.intake.membership import Membership
 
     original = Membership.begin
     patch.setattr(
@@ -308,7 +263,7 @@ def never_joins_again(patch: Patch) -> None:
 @mutant("P8.22")
 def ends_once_without_partitions(patch: Patch) -> None:
     """`--once` ends in a process that has no partitions, although others are not read."""
-    from processor.once import Once, reached
+    from processor.service.once import Once, reached
 
     patch.setattr(Once, "reached", lambda self, assigned: reached(self._ends, assigned.values()))
 
@@ -323,15 +278,15 @@ def takes_a_url_without_a_host(patch: Patch) -> None:
 
 @mutant("P4.18")
 def ends_once_with_records_in_flight(patch: Patch) -> None:
-    """`--once` gives registered records back, which then expire in a wait topic that the group has left."""
+    """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
+    from processor.open_records import OpenRecords
     from processor.pipeline import Pipeline
-    from processor.prefetch import Outstanding
 
     original = Pipeline._worked_off
 
-    def worked_off(self: Any) -> bool:
+    def worked_off(self: Pipeline) -> bool:
         with pytest.MonkeyPatch.context() as nothing:
-            nothing.setattr(self, "outstanding", Outstanding())
+            nothing.setattr(OpenRecords, "__len__", lambda self: 0)
             return original(self)
 
     patch.setattr(Pipeline, "_worked_off", worked_off)

@@ -15,7 +15,7 @@ ACCOUNT = "wait_registry/local/account.py"
     ["processor", "sink", "sweeper", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
     + [
         f"docs/{page}.md"
-        for page in ("comparison", "deploy", "first-handler", "guarantees", "kafka-connect", "metrics")
+        for page in ("comparison", "deploy", "first-handler", "guarantees", "kafka-connect", "metrics", "registration")
     ],
 )
 def test_no_word_of_the_list_is_used(place: str) -> None:

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, KafkaException, Message
 
-from processor.group_config import group_config
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
+from processor.intake.group_config import group_config
 from wait_registry.cli.processor import make_handlers_importable
 from wait_registry.handler import Record
 from wait_registry.logs import configure_logging

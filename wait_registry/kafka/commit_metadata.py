@@ -7,29 +7,41 @@ registered, and with the input topic that it was read from. See docs/decisions/0
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wait_registry.kafka.cluster import TopicIdentity
 
 PREFIX = "waitreg1"
 SEPARATOR = ";"
 IDENTITY_PARTS = 4
-_PARTITIONS = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_NAMED = ("input_topic_id", "registration", "uncommitted_max")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The wait topic that a commit relies on, and the ID of the consumed topic if the commit has it."""
+    """The wait topic that a commit relies on, and what else the commit has.
+
+    That is the ID of the consumed topic, the registration mode of the process, and how many records at most it had
+    polled that no confirmed commit covered.
+    """
 
     wait_topic: TopicIdentity
     input_topic_id: str | None = None
+    registration: str | None = None
+    uncommitted_max: int | None = None
+
+    def with_recorded(self, uncommitted_max: int | None, registration: str | None) -> CommitMetadata:
+        """Return the same with the bound of uncommitted records and the registration mode; None is unknown."""
+        return replace(self, uncommitted_max=uncommitted_max, registration=registration)
 
     def encode(self) -> str:
-        """Return ``waitreg1;{wait topic};{topic ID};{partition count}[;input_topic_id={topic ID}]``."""
+        """Return ``waitreg1;{wait topic};{topic ID};{partition count}``, then ``;name=value`` for what else it has."""
         topic = self.wait_topic
         parts = [PREFIX, topic.topic, topic.topic_id, str(topic.partitions)]
-        if self.input_topic_id is not None:
-            parts.append(f"input_topic_id={self.input_topic_id}")
+        for name in _NAMED:
+            if (value := getattr(self, name)) is not None:
+                parts.append(f"{name}={value}")
         return SEPARATOR.join(parts)
 
 
@@ -39,8 +51,14 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     The parts after the wait topic are ``name=value``; unknown names are ignored, so a later version can add some.
     """
     parts = (text or "").split(SEPARATOR)
-    if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not _PARTITIONS.fullmatch(parts[3]):
+    if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not _NUMBER.fullmatch(parts[3]):
         return None
     named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
     wait_topic = TopicIdentity(parts[1], parts[2], int(parts[3]))
-    return CommitMetadata(wait_topic, named.get("input_topic_id") or None)
+    bound = named.get("uncommitted_max", "")
+    return CommitMetadata(
+        wait_topic,
+        named.get("input_topic_id") or None,
+        named.get("registration") or None,
+        int(bound) if _NUMBER.fullmatch(bound) else None,
+    )

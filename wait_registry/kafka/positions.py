@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Literal
 
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
@@ -48,6 +48,28 @@ def end_offsets(
 def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     """List the first offset still in the log of each partition."""
     return _offsets(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted")
+
+
+def ends_in_time(
+    admin: AdminClient, places: Iterable[tuple[str, int]], limit_s: float = 1.0
+) -> dict[tuple[str, int], int]:
+    """List the ends of partitions (high watermarks), of those only for which the broker answers in time.
+
+    Args:
+        admin: the client to ask.
+        places: topics and partitions.
+        limit_s: how long to wait for all answers, s.
+    """
+    wanted = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+    if not wanted:
+        return {}
+    futures = admin.list_offsets(wanted, request_timeout=limit_s)
+    done, _ = wait(futures.values(), limit_s)
+    return {
+        (asked.topic, asked.partition): int(future.result().offset)
+        for asked, future in futures.items()
+        if future in done and future.exception() is None and future.result().offset >= 0
+    }
 
 
 def _offsets(

@@ -35,6 +35,14 @@ class AssignmentStrategy(StrEnum):
     ROUNDROBIN = "roundrobin"
 
 
+class RegistrationMode(StrEnum):
+    """When a record is written to the wait topic."""
+
+    EAGER = "eager"
+    DEFERRED = "deferred"
+    OFF = "off"
+
+
 class HttpHandlerSettings(Section):
     """The HTTP handler (``processor.handler = "http://..."``): one POST per record."""
 
@@ -60,7 +68,16 @@ class ProcessorSettings(Section):
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
     ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
     margin_s: float = Field(10.0, gt=0, description="reserve between the end of the last attempt and the expiry, s")
-    prefetch_max: int = Field(20_000, ge=1, description="records registered and not settled, at most")
+    registration: RegistrationMode = Field(
+        RegistrationMode.EAGER, description="when a record is registered: before its call, if it is slow, or never"
+    )
+    register_after_s: float = Field(
+        0.5, gt=0, le=10, description="in 'deferred': from polling a record to its registration, s"
+    )
+    uncommitted_max: int = Field(
+        20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"
+    )
+    prefetch_max: int = Field(20_000, ge=1, description="records polled and not settled, at most")
     prefetch_max_bytes: int = Field(
         67_108_864, ge=1, description="size of those records, in keys, values and headers, bytes"
     )

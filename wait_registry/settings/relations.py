@@ -12,7 +12,13 @@ from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_error
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems, more_than
-from wait_registry.settings.processor import AssignmentStrategy, ExpiryPolicy, GroupProtocol, ProcessorSettings
+from wait_registry.settings.processor import (
+    AssignmentStrategy,
+    ExpiryPolicy,
+    GroupProtocol,
+    ProcessorSettings,
+    RegistrationMode,
+)
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.settings.sink import SinkKind
@@ -27,6 +33,9 @@ MISSING_EXTRA: Final = (
     "telemetry.traces is on, but OpenTelemetry isn't installed: run pip install 'wait-registry[otel]', "
     "or set telemetry.traces=false"
 )
+# Of librdkafka, and of the broker for the group protocol 'consumer'.
+DEFAULT_SESSION_S: Final = 45.0
+SESSION_SHARE: Final = 4
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -76,6 +85,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
         if not value:
             yield error(f"processor.{name} isn't set; the processor needs it")
     yield from _expiry_problems(settings)
+    yield from _registration_problems(settings)
     yield from _limit_problems(settings)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
@@ -97,7 +107,7 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     if first_s > longest_s:
         yield more_than("processor.backoff_initial_s", first_s, "processor.backoff_max_s", longest_s, unit=" s")
     least_s = least_ttl_s(settings)
-    if processor.ttl_s > least_s:
+    if processor.registration is RegistrationMode.OFF or processor.ttl_s > least_s:
         return
     prefetch = steady_prefetch(processor)
     yield error(
@@ -110,6 +120,36 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     )
 
 
+def _registration_problems(settings: Settings) -> Iterator[Diagnosis]:
+    processor = settings.processor
+    after_s, ttl_s = processor.register_after_s, processor.ttl_s
+    if processor.registration is not RegistrationMode.DEFERRED:
+        return
+    # A process learns within a session that a partition was taken from it, and must not register records of it then.
+    session_s = _session_timeout_s(settings)
+    if after_s * SESSION_SHARE > session_s:
+        yield error(
+            f"processor.register_after_s is {after_s:g} s, more than a quarter of the consumer's session timeout = "
+            f"{session_s:g} s. Set it to {session_s / SESSION_SHARE:g} or less, or raise "
+            "kafka.librdkafka.session.timeout.ms"
+        )
+    if after_s >= ttl_s:
+        yield error(
+            f"processor.register_after_s is {after_s:g} s, not less than processor.ttl_s = {ttl_s:g} s, which counts "
+            "from the registration. Lower the first or raise the second"
+        )
+
+
+def _session_timeout_s(settings: Settings) -> float:
+    given = str(settings.kafka.librdkafka.get("session.timeout.ms", ""))
+    return int(given) / 1000 if given.isdecimal() else DEFAULT_SESSION_S
+
+
+def least_uncommitted_max(processor: ProcessorSettings) -> int:
+    """Return the least ``processor.uncommitted_max``: all worker slots are busy while their records are committed."""
+    return 2 * processor.max_in_flight + 20
+
+
 def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor, wait = settings.processor, settings.wait
     slots, size = processor.max_in_flight, wait.max_message_bytes
@@ -119,6 +159,13 @@ def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     if size > processor.prefetch_max_bytes:
         name = "processor.prefetch_max_bytes"
         yield more_than("wait.max_message_bytes", size, name, processor.prefetch_max_bytes, unit=" bytes")
+    least = least_uncommitted_max(processor)
+    if processor.uncommitted_max < least:
+        yield error(
+            f"processor.uncommitted_max is {processor.uncommitted_max}, less than 2 x processor.max_in_flight + 20 = "
+            f"{least}, so a partition could not keep all worker slots busy. Set it to {least} or more, or lower "
+            "max_in_flight"
+        )
 
 
 def _queue_problems(settings: Settings) -> Iterator[Diagnosis]:

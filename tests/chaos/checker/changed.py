@@ -102,6 +102,8 @@ def _republished(ledger: Ledger, letter: TopicRecord) -> str:
         return f"it names the group {letter.group}"
     if letter.reason in (Reason.UNREGISTRABLE, Reason.MALFORMED):
         return "" if letter.registration is None else "it names a registration, and says that it can't have one"
+    if letter.registration is None and not ledger.eager and letter.outcome not in EXPORTS:
+        return ""
     entry = ledger.registered_as(letter)
     if entry is None:
         # `false_export` judges exports without one.

@@ -49,6 +49,8 @@ class Ledger:
         self.attempts = processor.max_attempts
         self.retry_statuses = processor.http.retry_statuses
         self.discard_statuses = processor.http.discard_statuses
+        # Then every record is registered before its call.
+        self.eager = set(history.modes) == {"eager"}
         self.registration_bytes = history.settings.wait.max_message_bytes
 
     @cached_property
@@ -152,8 +154,9 @@ class Ledger:
 
     @cached_property
     def unregistered_letters(self) -> Mapping[str, Sequence[Republished]]:
-        """Dead letters of records that could not be registered, by the wait ID that they would have had."""
-        never = (letter for letter in self.letters if letter.reason in (Reason.UNREGISTRABLE, Reason.MALFORMED))
+        """Dead letters of records that weren't registered, by the wait ID that they would have had."""
+        refused = (Reason.UNREGISTRABLE, Reason.MALFORMED)
+        never = (one for one in self.letters if one.reason in refused or not (self.eager or one.registration))
         return grouped(never, lambda letter: letter.wait_id)
 
     @cached_property

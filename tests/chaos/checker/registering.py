@@ -100,12 +100,21 @@ def _poll_at_end(history: History) -> Poll:
 
 
 def _is_safe(ledger: Ledger, place: Coordinates, poll: Poll) -> bool:
-    return any(
-        entry.offset < poll.wait_ends.get(entry.partition, 0) for entry in ledger.registrations_of.get(place, ())
-    ) or any(
-        letter.offset < poll.letter_ends.get((letter.topic, letter.partition), 0)
-        for letter in ledger.unregistered_letters.get(ledger.id_of[place], ())
+    return (
+        any(entry.offset < poll.wait_ends.get(entry.partition, 0) for entry in ledger.registrations_of.get(place, ()))
+        or any(
+            letter.offset < poll.letter_ends.get((letter.topic, letter.partition), 0)
+            for letter in ledger.unregistered_letters.get(ledger.id_of[place], ())
+        )
+        or (not ledger.eager and _was_settled(ledger, place, poll))
     )
+
+
+def _was_settled(ledger: Ledger, place: Coordinates, poll: Poll) -> bool:
+    """Return whether a call had settled a record before a poll; in eager that isn't enough for a commit."""
+    calls = ledger.calls_of_id.get(ledger.id_of[place], ())
+    good = (call for call in calls if call.succeeded or call.status in ledger.discard_statuses)
+    return any(call.finished_ms <= poll.ended_ms + ROUNDING_MS for call in good)
 
 
 def _why_unsafe(ledger: Ledger, place: Coordinates, poll: Poll) -> str:
@@ -118,7 +127,9 @@ def _why_unsafe(ledger: Ledger, place: Coordinates, poll: Poll) -> str:
 
 
 def early_call(ledger: Ledger) -> Iterator[Finding]:
-    """Find calls that began before the first registration of their ID was appended, or without any."""
+    """In eager, find calls that began before the first registration of their ID was appended, or without any."""
+    if not ledger.eager:
+        return
     for wait_id, calls in ledger.calls_of_id.items():
         first = min(ledger.registrations_of_id.get(wait_id, ()), key=lambda entry: entry.append_ms, default=None)
         for call in calls:
@@ -161,11 +172,13 @@ def _explained(ledger: Ledger, call: Call, entry: Registration) -> bool:
 
 
 def handled_again(ledger: Ledger) -> Iterator[Finding]:
-    """Find IDs that were called more often than their registrations have attempts.
+    """In eager, find IDs that were called more often than their registrations have attempts.
 
     Within its attempts a record may be called again although it was answered: the answer may have come too late for its
     caller, which can't be seen from outside. So where there are two attempts, two calls are never too many.
     """
+    if not ledger.eager:
+        return
     for wait_id, calls in ledger.calls_of_id.items():
         registered = len(ledger.registrations_of_id.get(wait_id, ()))
         # `early_call` judges calls without any.

@@ -118,7 +118,7 @@ class History:
     isn't the downstream: then tombstones are the only evidence of work. ``committed_at_end`` is read before everything
     else, ``ends`` (high watermarks of wait, dead letter and redelivery topics) after the topics. ``tables`` is None if
     Postgres isn't judged, ``snapshots`` (the tables during the run) if they weren't read. ``processes`` is how many
-    processors are planned to run at once.
+    processors are planned to run at once, ``modes`` are their registration modes.
     """
 
     settings: Settings
@@ -136,6 +136,7 @@ class History:
     snapshots: Sequence[Tables] | None = None
     samples: Sequence[MemorySample] = ()
     processes: int = 1
+    modes: Sequence[str] = ("eager",)
 
     @property
     def group(self) -> str:

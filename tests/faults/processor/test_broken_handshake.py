@@ -34,7 +34,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
     secured_settings: SecuredSettings, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[KafkaError] = []
-    monkeypatch.setattr("processor.broker_connection.log_client_error", events.append)
+    monkeypatch.setattr("processor.intake.broker_connection.log_client_error", events.append)
     settings = secured_settings.of(
         "processor",
         "SASL_PLAINTEXT",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processor import broker_connection
+from processor.intake import broker_connection
 from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
 from tests.support.waiting import wait_until

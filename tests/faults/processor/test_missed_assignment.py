@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from confluent_kafka import TopicCollection
 
-from processor import broker_watch
+from processor.intake import broker_watch
 from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.kafka_io import group_member
 from tests.support.tcp_proxy import Fate, KafkaProxy

@@ -44,10 +44,17 @@ def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
     at.produce([b"old %d" % number for number in range(20)])
     running = at.start()
     wait_until(lambda: running.values(PROCESSOR_PAUSED) == [1], what="the pause")
+    # A commit on its way would be one of the new log.
+    wait_until(lambda: is_all_committed(running), what="the commit of what was polled")
     at.topics.delete(at.topic)
     at.topics.create(at.topic, 1)
     at.produce(NEW)
     return running
+
+
+def is_all_committed(running: RunningProcessor) -> bool:
+    partitions = running.service.pipeline.engine.partitions.values()  # type: ignore[union-attr]
+    return all(partition.confirmed == partition.position for partition in partitions)
 
 
 @pytest.mark.guarantee("P8.6")
@@ -56,7 +63,7 @@ def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
 def test_a_running_processor_ends_and_the_next_one_starts_over(
     protocol: str, faulty_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.broker_watch.IDENTITY_EVERY_S", 0.5)
+    monkeypatch.setattr("processor.intake.broker_watch.IDENTITY_EVERY_S", 0.5)
     handler = BlocksAtFirst()
     at = faulty_scenario(handler, 1, RARE_LOOKS, max_in_flight=1, prefetch_max=2, group_protocol=protocol)
     running = start_on_a_topic_and_recreate_it(at)

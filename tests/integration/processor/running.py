@@ -7,8 +7,8 @@ import types
 import uuid
 from typing import Any
 
-from processor.service import ProcessorService
-from processor.stats import Stats
+from processor.service.main import ProcessorService
+from processor.service.stats import Stats
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings

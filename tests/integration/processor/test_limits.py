@@ -48,6 +48,7 @@ def test_a_record_whose_time_runs_short_is_renewed(processor_scenario: ScenarioF
     assert first < last
     assert renewed.resolved
     assert renewed.outcomes == ["done"]
+    assert started[-1].expires_at is not None
     assert started[-1].expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z") == last
 
 
@@ -60,7 +61,7 @@ def test_the_prefetch_stays_within_its_bounds_and_consumption_is_paused(processo
     running = at.start().wait_joined()
     try:
         wait_until(lambda: is_paused(running), what="the pause")
-        assert running.stats.registered == 10
+        assert 10 <= running.stats.registered <= 14, "four records are taken without room"
         # Nothing is fetched now: only a request to the broker shows these.
         at.produce([b"value"] * 500)
         wait_until(lambda: sum(lags(running)) >= 950, what="the lag")

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from processor import once
+from processor.service import once
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import Gate, ScenarioFactory, scenarios_on
 from tests.support.kafka_io import group_member

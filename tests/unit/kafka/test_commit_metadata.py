@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,20 +17,29 @@ WAIT_TOPIC = TopicIdentity("waitreg.wait", "h-_4", 8)
 TEXT = "waitreg1;waitreg.wait;h-_4;8"
 
 
-@given(NAMES, IDS, st.integers(1, 10_000), st.none() | IDS)
-def test_decoding_returns_what_was_encoded(
-    topic: str, topic_id: str, partitions: int, input_topic_id: str | None
-) -> None:
-    written = CommitMetadata(TopicIdentity(topic, topic_id, partitions), input_topic_id)
+WAIT_TOPICS = st.builds(TopicIdentity, NAMES, IDS, st.integers(1, 10_000))
+MODES = st.sampled_from(["eager", "deferred", "off"])
+
+
+@given(st.builds(CommitMetadata, WAIT_TOPICS, st.none() | IDS, st.none() | MODES, st.none() | st.integers(0, 999_999)))
+def test_decoding_returns_what_was_encoded(written: CommitMetadata) -> None:
     assert decode_metadata(written.encode()) == written
 
 
-@pytest.mark.parametrize(("input_topic_id", "text"), [(None, TEXT), ("x_-9", f"{TEXT};input_topic_id=x_-9")])
-def test_the_text_is_the_documented_one(input_topic_id: str | None, text: str) -> None:
-    assert CommitMetadata(WAIT_TOPIC, input_topic_id).encode() == text
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((), TEXT),
+        (("x_-9",), f"{TEXT};input_topic_id=x_-9"),
+        (("x", "deferred", 20_000), f"{TEXT};input_topic_id=x;registration=deferred;uncommitted_max=20000"),
+        ((None, "off"), f"{TEXT};registration=off"),
+    ],
+)
+def test_the_text_is_the_documented_one(parts: tuple[Any, ...], text: str) -> None:
+    assert CommitMetadata(WAIT_TOPIC, *parts).encode() == text
 
 
-@pytest.mark.parametrize("unknown", ["", "ttl_s=900;skew_allowance_s=5", "margin_s=3;a flag", "ttl_s"])
+@pytest.mark.parametrize("unknown", ["", "ttl_s=900;skew_allowance_s=5", "margin_s=3;a flag", "uncommitted_max=many"])
 def test_unknown_parts_are_ignored(unknown: str) -> None:
     assert decode_metadata(f"{TEXT};{unknown}") == CommitMetadata(WAIT_TOPIC)
     assert decode_metadata(f"{TEXT};{unknown};input_topic_id=x") == CommitMetadata(WAIT_TOPIC, "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -11,12 +12,12 @@ import psycopg
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from processor.assigned_partition import AssignedPartition
-from processor.broker_connection import BrokerConnection
-from processor.commits import Commits
-from processor.ending import Fault
-from processor.metrics import partition_readings, stats_readings
-from processor.stats import Stats
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.broker_connection import BrokerConnection
+from processor.partition import Partition
+from processor.service.ending import Fault
+from processor.service.metrics import partition_readings, stats_readings
+from processor.service.stats import Stats
 from sink.apply.applier import Applied
 from sink.metrics import SinkTelemetry, TopicState
 from sink.position import LogEnds, Position
@@ -25,9 +26,8 @@ from sink.read.kafka_reader import ReadFailed
 from sweeper.housekeeping import TABLES
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
-from tests.unit.processor.parts import batch, entry
-from tests.unit.processor.pipeline_bench import PipelineBench
-from wait_registry.clock import SystemClock
+from tests.unit.processor.parts import PLACE
+from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.records.tombstone import Outcome
@@ -48,7 +48,7 @@ def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> di
 def test_unacknowledged_records_are_shown() -> None:
     async def readings() -> list[Reading]:
         bench = PipelineBench()
-        bench.committable.append(batch(entry(bench.owner, 0), entry(bench.owner, 1)))
+        bench.poll(0, 1)
         bench.outbox.unacknowledged = 3
         return list(bench.pipeline.readings())
 
@@ -58,35 +58,33 @@ def test_unacknowledged_records_are_shown() -> None:
 
 
 def test_what_is_consumed_and_not_committed_is_shown_by_partition() -> None:
-    behind, level = AssignedPartition("orders", 0, 10), AssignedPartition("orders", 1, 4)
-    behind.position = 17
-    assert values(partition_readings([behind, level]), m.PROCESSOR_COMMIT_LAG) == {
-        ("orders", "0"): 7,
-        ("orders", "1"): 0,
-    }
+    behind, level = Partition(("orders", 0), 10), Partition(("orders", 1), 4)
+    behind.add(array("q", [16]))
+    partitions = {partition.place: partition for partition in (behind, level)}
+    found = list(partition_readings([AssignedLog(place, None) for place in partitions], partitions))
+    assert values(found, m.PROCESSOR_COMMIT_LAG) == {("orders", "0"): 7, ("orders", "1"): 0}
 
 
 def test_the_lag_of_an_unread_partition_counts_from_its_start() -> None:
-    unread, taken, unknown = (AssignedPartition("orders", number) for number in range(3))
+    unread, taken, unknown = (AssignedLog(("orders", number), None) for number in range(3))
     unread.update_watermarks(100, 130)
     taken.update_watermarks(100, 130)
     taken.position = 120
     unknown.update_watermarks(-1001, -1001)
-    lags = values(partition_readings([unread, taken, unknown]), m.PROCESSOR_CONSUMER_LAG)
+    lags = values(partition_readings([unread, taken, unknown], {}), m.PROCESSOR_CONSUMER_LAG)
     assert lags == {("orders", "0"): 30, ("orders", "1"): 10}
 
 
 def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> None:
-    stats, owner, clock = Stats(), AssignedPartition("orders", 0, 10), SystemClock()
-    commits = Commits(lambda targets: None, 1.0, clock, Fault(), stats, lambda confirmed: None)
-    before_ms = clock.now_ms()
-    for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
-        owner.committable = owner.position = 12
-        commits.commit([owner])
-        commits.answered(refusal, [TopicPartition("orders", 0, 12)])
-    found = list(stats_readings(stats, BrokerConnection(Fault())))
+    async def readings() -> list[Reading | HistogramReading]:
+        bench = PipelineBench()
+        for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
+            bench.shell.commit_answered(refusal, [TopicPartition(*PLACE, 0)])
+        return list(stats_readings(bench.stats, BrokerConnection(Fault())))
+
+    found = asyncio.run(readings())
     assert values(found, m.PROCESSOR_COMMITS) == {("ok",): 1, ("failed",): 1}
-    assert values(found, m.PROCESSOR_LAST_COMMIT)[()] * 1000 >= before_ms
+    assert values(found, m.PROCESSOR_LAST_COMMIT)[()] * 1000 == CLOCK.now_ms()
 
 
 def test_a_processor_that_has_done_nothing_shows_zeros() -> None:

@@ -1,24 +1,37 @@
-"""Entries, batches, a clock and a wait for tests of the processor's parts."""
+"""Records, attempts, a clock and a wait for tests of the processor's parts."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
-
-from processor.assigned_partition import AssignedPartition
-from processor.committable import RegistrationBatch
-from processor.entry import Entry, Lifetime
-from wait_registry.clock import SystemClock
-from wait_registry.handler import Record
+from processor.dispatch.attempts import Attempts
+from processor.dispatch.retry_decision import RetryDecision, time_limits
+from processor.handlers.python import AsynchronousHandler
+from processor.intake.taken import Consumer, Taken
+from processor.lifecycle import Entry
+from processor.partition import Partition
+from processor.service.stats import Stats
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.handler import HandlerResult, Record
+from wait_registry.records.consumed import Consumed
 from wait_registry.records.original import Original
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.processor import ProcessorSettings
 
-LONG = Lifetime(1_900_000_000_000, datetime(2030, 3, 17, tzinfo=UTC), 1e12, 1e12, 0.0)
-
-
+CLOCK = SystemClock()
+PLACE = ("input", 0)
 RECORD = Record("input", 0, 1, 2, b"key", b"value", (), 1, "the-id", "group", datetime(2030, 1, 1, tzinfo=UTC))
+
+
+async def done(record: Record) -> HandlerResult:
+    """Handle a record at once."""
+    return None
 
 
 async def endless(record: Record) -> None:
@@ -26,23 +39,42 @@ async def endless(record: Record) -> None:
     await asyncio.sleep(3600)
 
 
-def entry(owner: AssignedPartition, offset: int, lifetime: Lifetime = LONG, size: int = 1) -> Entry:
-    """Return an entry consumed from ``owner`` at ``offset``."""
-    original = Original(owner.topic, owner.partition, offset, 0, "create", b"key", b"value", ())
-    return Entry(original, None, 1, f"id-{owner.partition}-{offset}", owner, offset, size, lifetime)
+async def swallows_cancellation(record: Record) -> None:
+    """Answer when cancelled."""
+    with suppress(asyncio.CancelledError):
+        await endless(record)
 
 
-def batch(*entries: Entry) -> RegistrationBatch:
-    """Return a batch of entries in this order; refusals and completions are ignored."""
-    ends = {one.owner: one.offset + 1 for one in entries}
-    return RegistrationBatch(list(entries), ends, 0, lambda refused, error: None, lambda completed, message: None)
+async def fails_when_cancelled(record: Record) -> None:
+    """Fail when cancelled."""
+    try:
+        await endless(record)
+    except asyncio.CancelledError:
+        raise ValueError("while cleaning up") from None
 
 
-def message(offset: int) -> Message:
-    """Return a record as the consumer polls it."""
-    return Message(
-        topic="input", partition=0, offset=offset, key=b"k", value=b"v", timestamp=(TIMESTAMP_CREATE_TIME, 1)
-    )
+def taken(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Taken:
+    """Return a record as the shell takes it from the consumer."""
+    original = Original(*place, offset, 1, "create", b"key", value, ())
+    return Taken(Consumer("cluster", "group"), place, offset, 1, Consumed(original, None, 1))
+
+
+def entries(*offsets: int, place: TopicPartition = PLACE) -> list[Entry]:
+    """Return entries of a new assignment, polled at these offsets."""
+    partition = Partition(place, 0)
+    partition.add(array("q", offsets))
+    return [
+        Entry(partition, number, offset, taken(offset, place=place), 5, CLOCK.monotonic(), False)
+        for number, offset in enumerate(offsets)
+    ]
+
+
+def attempts_of(handler: Any, stats: Stats | None = None, clock: Clock = CLOCK, **settings: object) -> Attempts:
+    """Return the attempts of an opened handler, or of a coroutine function; pauses are half of the longest."""
+    opened = AsynchronousHandler(handler) if inspect.iscoroutinefunction(handler) else handler
+    values = ProcessorSettings.model_validate(settings)
+    decision = RetryDecision(values, time_limits(values), lambda: 0.5)
+    return Attempts(opened, values.handler_timeout_s, decision, clock, stats or Stats())
 
 
 class HaltedClock(SystemClock):

@@ -1,80 +1,90 @@
-"""The whole registry strategy on an event loop: a producer on librdkafka's own mock brokers, no brokers to consume."""
+"""A whole processor on an event loop: a producer on librdkafka's own mock brokers, no brokers to consume."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from confluent_kafka import Producer
 
-from processor.assigned_partition import AssignedPartition
-from processor.attempts import Attempts
-from processor.broker_connection import BrokerConnection
-from processor.consumed_topics import ConsumedTopics
-from processor.deadline import DeadlineWatchdog
-from processor.ending import Fault
-from processor.entry import Entry, EntryState, Lifetime
+from processor.dispatch.attempts import Attempts
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.dispatch.retry_decision import RetryDecision, time_limits
+from processor.events import Polled
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.membership import Membership
-from processor.outbox import Outbox
+from processor.intake.broker_connection import BrokerConnection
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.membership import Membership
+from processor.intake.start_offsets import Start, StartOffsets
+from processor.intake.subscription import subscription
 from processor.pipeline import Context, Pipeline
-from processor.retry_decision import RetryDecision, time_limits
-from processor.start_offsets import StartOffsets
-from processor.stats import Stats
-from processor.subscription import subscription
-from tests.unit.processor.parts import LONG, entry
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from processor.settlement.outbox import Outbox
+from tests.unit.processor.parts import PLACE, done, taken
 from wait_registry.clock import SystemClock
 from wait_registry.handler import HandlerResult, Record
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.settings.root import Settings
 
-CLOCK = SystemClock()
-OVERDUE = LONG._replace(start_by_s=-1.0)
+
+class MockBrokerClock(SystemClock):
+    """Its wall clock says what librdkafka's mock brokers write as a record's append time."""
+
+    def now_ms(self) -> int:
+        return 1234
 
 
-async def done(record: Record) -> HandlerResult:
-    """Handle a record at once."""
-    return None
+CLOCK = MockBrokerClock()
+WAIT_TOPIC = TopicIdentity("wait", "id", 4)
 
 
 class PipelineBench:
-    """Make it on a running event loop; ``owner`` is an assigned partition whose gate is closed."""
+    """Make it on a running event loop; partition 0 of `input` is assigned at offset 0, without a warm-up.
+
+    ``commits`` are the offsets that were asked for.
+    """
 
     def __init__(
         self,
         handler: Callable[[Record], Awaitable[HandlerResult]] | PlainFunctionHandler = done,
-        drain_timeout_s: float = 10.0,
-        flush_timeout_s: float = 10.0,
-        producer: dict[str, object] | None = None,
+        producer: Mapping[str, object] | None = None,
         log: dict[str, object] | None = None,
         **processor_settings: object,
     ) -> None:
+        given = {"topics": ["input"], "group": "group", "max_in_flight": 1, **processor_settings}
+        # A mock broker makes topics of four partitions.
         settings = Settings.model_validate(
             {
                 "kafka": {"bootstrap_servers": "127.0.0.1:1"},
                 "log": log or {},
-                "processor": {
-                    "topics": ["input"],
-                    "group": "group",
-                    "max_in_flight": 1,
-                    "drain_timeout_s": drain_timeout_s,
-                    "flush_timeout_s": flush_timeout_s,
-                    **processor_settings,
-                },
+                "wait": {"partitions": 4},
+                "processor": given,
             }
         )
-        processor = settings.processor
-        opened = handler if isinstance(handler, PlainFunctionHandler) else AsynchronousHandler(handler)
-        limits = time_limits(processor)
         self.fault, self.stats, self.stop = Fault(), Stats(), threading.Event()
         self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
         self.outbox = Outbox(self.producer, self.fault)
+        self.context = self._context(settings, handler)
+        self.pipeline = Pipeline(self.context)
+        self.engine, self.shell = self.pipeline.engine, self.pipeline.shell
+        self.group_consumer, self.pool = self.shell.consumer, self.shell.pool
+        self.commits: list[int] = []
+        self.group_consumer.commit = lambda commit: self.commits.extend(commit.offsets.values())  # type: ignore[method-assign]
+        self.shell.assigned([Start(*PLACE, 0, None, 0)])
+
+    def _context(self, settings: Settings, handler: Any) -> Context:
+        processor, limits = settings.processor, time_limits(settings.processor)
+        opened = handler if isinstance(handler, PlainFunctionHandler) else AsynchronousHandler(handler)
         decision = RetryDecision(processor, limits, lambda: 0.0)
-        self.context = Context(
+        return Context(
             settings=settings,
             instance="instance",
             cluster_id="cluster",
-            commit_metadata={"input": ""},
+            commit_metadata={"input": CommitMetadata(WAIT_TOPIC)},
             topics=subscription(settings, "instance", ()),
             limits=limits,
             producer=self.producer,
@@ -82,7 +92,7 @@ class PipelineBench:
             attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=DeadlineWatchdog(CLOCK, processor.handler_timeout_s),
             start_offsets=StartOffsets(
-                TopicIdentity("wait", "id", 1), ConsumedTopics("group", {}), self.stop.wait, list
+                WAIT_TOPIC, ConsumedTopics("group", {}), self.stop.wait, list, lambda places: {}
             ),
             connection=BrokerConnection(self.fault),
             membership=Membership(processor),
@@ -92,26 +102,19 @@ class PipelineBench:
             stop=self.stop,
             once=None,
         )
-        self.pipeline = Pipeline(self.context)
-        self.poll_loop = self.pipeline.poll_loop
-        self.dispatcher = self.pipeline.dispatcher
-        self.registration = self.pipeline.registration
-        self.outstanding = self.pipeline.outstanding
-        self.committable = self.pipeline.committable
-        self.group_consumer = self.pipeline.group_consumer
-        self.commits = self.poll_loop.commits
-        self.rebalance = self.poll_loop.rebalance
-        self.owner = AssignedPartition("input", 0, 0)
-        self.group_consumer.assigned["input", 0] = self.owner
 
-    def registered(self, offset: int, state: EntryState, lifetime: Lifetime = LONG) -> Entry:
-        """Return a record of the partition that is registered and counts as unfinished."""
-        one = entry(self.owner, offset, lifetime)
-        one.wait_partition, one.wait_offset, one.state = 0, offset, state
-        self.outstanding.add(1, one.size)
-        return one
+    def poll(self, *offsets: int, value: bytes = b"value") -> None:
+        """Pass polled records on."""
+        records = [taken(offset, value) for offset in offsets]
+        self.shell.step(Polled(PLACE, offsets, records, [record.size for record in records]))
 
-    def answer_until(self, condition: Callable[[], object]) -> None:
-        """Serve delivery reports until the condition holds; the caller limits the time."""
+    async def run_until(self, condition: Callable[[], object]) -> None:
+        """Take the broker's answers and let handlers run until the condition holds; the caller limits the time."""
         while not condition():
-            self.producer.poll(0.01)
+            self.producer.poll(0.001)
+            self.shell.run_without_polling()
+            await asyncio.sleep(0)
+
+    def settled(self) -> bool:
+        """Return whether no record is open and every outcome is acknowledged."""
+        return not (self.engine.records or self.outbox.unacknowledged)

@@ -12,13 +12,23 @@ from typing import Any
 
 import pytest
 
-from processor.attempts import Failed, Result
-from processor.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
+from processor.dispatch.attempts import Failed, Result
+from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
 from processor.handlers.python import PlainFunctionHandler
-from processor.stats import Stats
-from tests.unit.processor.dispatch_bench import CLOCK, attempts_of
-from tests.unit.processor.parts import RECORD, HaltedClock, iterate_until
+from processor.service.stats import Stats
+from tests.unit.processor.parts import (
+    CLOCK,
+    RECORD,
+    HaltedClock,
+    attempts_of,
+    endless,
+    fails_when_cancelled,
+    iterate_until,
+    swallows_cancellation,
+)
 from wait_registry.handler import Discard, PermanentError, Record, TransientError
+
+LAST = TransientError("3")
 
 
 async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Result, Stats]:
@@ -54,27 +64,23 @@ def answering(*answers: object) -> tuple[Callable[[Record], Coroutine[Any, Any, 
     return handler, calls
 
 
-async def test_none_is_done_and_discard_is_discarded() -> None:
-    handler, calls = answering(None)
-    assert (await run(handler))[0] is None
-    assert calls == [RECORD]
-    assert (await run(answering(Discard("old"))[0]))[0] == Discard("old")
-
-
-async def test_transient_errors_time_outs_and_os_errors_are_tried_again() -> None:
-    handler, calls = answering(TransientError("busy"), ConnectionResetError(), None)
-    result, stats = await run(handler)
-    assert result is None
-    assert len(calls) == 3
-    assert stats.attempts == {"error": 2, "ok": 1}
-
-
-async def test_after_the_last_try_the_last_error_remains() -> None:
-    handler, calls = answering(TransientError("1"), TransientError("2"), TransientError("3"))
-    result, _ = await run(handler)
-    assert isinstance(result, Failed)
-    assert str(result.error) == "3"
-    assert result.attempts == len(calls) == 3
+@pytest.mark.parametrize(
+    ("answers", "result", "attempts"),
+    [
+        ([None], None, {"ok": 1}),
+        ([Discard("old")], Discard("old"), {"ok": 1}),
+        ([TransientError("busy"), ConnectionResetError(), None], None, {"error": 2, "ok": 1}),
+        ([TransientError("1"), TransientError("2"), LAST], Failed(LAST, 3), {"error": 3}),
+    ],
+    ids=["done", "discarded", "tried again", "the last error remains"],
+)
+async def test_retriable_errors_are_tried_again(
+    answers: list[object], result: Result, attempts: dict[str, int]
+) -> None:
+    handler, calls = answering(*answers)
+    found, stats = await run(handler)
+    assert (found, stats.attempts) == (result, attempts)
+    assert calls == [RECORD] * len(answers)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,7 @@ async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
     async def slow_at_first(record: Record) -> None:
         if not ended:
             try:
-                await asyncio.sleep(60)
+                await endless(record)
             finally:
                 ended.append("cancelled")
 
@@ -114,13 +120,7 @@ async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
 
 
 async def test_an_error_during_cancellation_counts_as_a_timeout() -> None:
-    async def turns_it_into_something_else(record: Record) -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            raise ValueError("while cleaning up") from None
-
-    result, stats = await run(turns_it_into_something_else, handler_timeout_s=0.05, max_attempts=1)
+    result, stats = await run(fails_when_cancelled, handler_timeout_s=0.05, max_attempts=1)
     assert isinstance(result, Failed)
     assert isinstance(result.error, TimeoutError)
     assert isinstance(result.error.__cause__, ValueError)
@@ -128,13 +128,7 @@ async def test_an_error_during_cancellation_counts_as_a_timeout() -> None:
 
 
 async def test_an_answer_in_spite_of_a_cancellation_counts() -> None:
-    async def stubborn(record: Record) -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            return
-
-    assert (await run(stubborn, handler_timeout_s=0.05))[0] is None
+    assert (await run(swallows_cancellation, handler_timeout_s=0.05))[0] is None
 
 
 async def test_no_attempt_begins_without_time_left() -> None:
@@ -143,20 +137,6 @@ async def test_no_attempt_begins_without_time_left() -> None:
     result, _ = await run(handler, expires_in_s=14.0, margin_s=5.0, handler_timeout_s=10.0)
     assert isinstance(result, Failed)
     assert len(calls) == 1
-
-
-async def test_the_cancellation_of_a_worker_is_no_outcome() -> None:
-    started = asyncio.Event()
-
-    async def endless(record: Record) -> None:
-        started.set()
-        await asyncio.sleep(60)
-
-    worker = asyncio.ensure_future(attempts_of(endless).run(RECORD, math.inf, Deadline(asyncio.current_task())))  # type: ignore[arg-type]
-    await started.wait()
-    worker.cancel()
-    await asyncio.wait([worker])
-    assert worker.cancelled()
 
 
 class BlocksAtFirst:
@@ -248,7 +228,7 @@ async def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
 
 @pytest.mark.guarantee("P8.19")
 async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "processor.deadline")
+    caplog.set_level(logging.WARNING, "processor.dispatch.deadline")
     release = asyncio.Event()
 
     async def refuses(record: Record) -> None:

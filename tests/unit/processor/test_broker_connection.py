@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from processor.broker_connection import BrokerConnection
-from processor.ending import Fault
+from processor.intake.broker_connection import BrokerConnection
+from processor.service.ending import Fault
 from wait_registry.errors import ConfigurationError
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from processor.broker_connection import BrokerConnection
-from processor.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
-from processor.consumed_topics import ConsumedTopics
-from processor.ending import Fault
-from processor.membership import Membership
-from processor.once import Once
+from processor.intake.broker_connection import BrokerConnection
+from processor.intake.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.membership import Membership
+from processor.service.ending import Fault
+from processor.service.once import Once
 from tests.unit.processor.parts import HaltedClock
 from wait_registry.errors import PermanentError, TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from processor.entry import EntryState
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record
 
@@ -50,14 +49,12 @@ async def test_the_line_ends_with_what_may_be_logged(
     handler: Handler, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
-    with caplog.at_level(logging.WARNING, "processor.dead_letters"):
+    with caplog.at_level(logging.WARNING, "processor.settlement.dead_letters"):
         bench.context.watchdog.start()
-        bench.dispatcher.add([bench.registered(0, EntryState.READY)])
-        while bench.outstanding.records:
-            bench.producer.poll(0)
-            await asyncio.sleep(0.001)
+        bench.poll(0)
+        await bench.run_until(bench.settled)
         bench.context.watchdog.stop()
-        await bench.dispatcher.stop()
-    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.dead_letters"]
+        await bench.pool.stop()
+    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.settlement.dead_letters"]
     assert line.endswith(end)
     assert len(line) < 650

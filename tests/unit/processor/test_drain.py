@@ -1,4 +1,4 @@
-"""However the work ends: the group is left, workers are stopped, a fault is raised, and what is left is said (P8)."""
+"""However the work ends: the group is left, workers are stopped, a fault is raised, and what is left is logged (P8)."""
 
 from __future__ import annotations
 
@@ -7,43 +7,76 @@ import logging
 
 import pytest
 
-from processor.entry import EntryState
-from tests.unit.processor.parts import batch, endless, entry, iterate_until
+from tests.unit.processor.parts import PLACE, endless, iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 
 BROKEN = PermanentError("a tombstone was refused")
+UNREACHABLE = {"linger.ms": 600_000, "message.timeout.ms": 0}
+
+
+def stopped(bench: PipelineBench) -> PipelineBench:
+    bench.stop.set()
+    return bench
 
 
 @pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])
 async def test_a_fault_in_the_drain_is_raised_after_leaving_the_group(when: str) -> None:
-    bench = PipelineBench(endless)
-    bench.stop.set()
+    bench = stopped(PipelineBench(endless, drain_timeout_s=2))
+    bench.poll(0)
+    await bench.run_until(lambda: bench.pool.running)
     if when == "before leaving the group":
-        bench.committable.append(batch(entry(bench.owner, 1)))
-    bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+        bench.poll(1)
     running = asyncio.ensure_future(bench.pipeline.run())
-    await iterate_until(lambda: bench.dispatcher.running)
     if when == "after leaving it":
         await iterate_until(lambda: bench.pipeline.leaving is not None and bench.pipeline.leaving.done())
     bench.fault.report(BROKEN)
     with pytest.raises(PermanentError) as raised:
         await running
     assert raised.value is BROKEN
-    assert all(worker.cancelled() for worker in bench.dispatcher.workers)
+    assert all(worker.done() for worker in bench.pool.workers)
     with pytest.raises(RuntimeError, match="closed"):
         bench.group_consumer.take(1)
 
 
+async def test_registered_records_are_handled_before_the_group_is_left() -> None:
+    calls: list[tuple[int, bool]] = []
+
+    async def handler(record: Record) -> None:
+        await asyncio.sleep(0)
+        calls.append((record.offset, bench.pipeline.leaving is None))
+
+    bench = stopped(PipelineBench(handler))
+    bench.poll(*range(20))
+    await bench.run_until(lambda: bench.stats.registered)
+    await bench.pipeline.run()
+    assert calls == [(offset, True) for offset in range(20)]
+    assert bench.settled()
+    assert bench.stats.settled == {"done": 20}
+
+
+async def test_without_registrations_calls_end_before_the_group_is_left() -> None:
+    ended: list[bool] = []
+
+    async def handler(record: Record) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        ended.append(bench.pipeline.leaving is None)
+
+    bench = stopped(PipelineBench(handler, registration="off", max_in_flight=2))
+    bench.poll(0, 1, 2)
+    await bench.pipeline.run()
+    assert ended == [True] * 3
+
+
 @pytest.mark.guarantee("P8.17")
 async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
-    bench = PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600)
-    bench.committable.append(batch(entry(bench.owner, 1)))
-    bench.stop.set()
+    bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600, producer=UNREACHABLE))
+    bench.poll(0)
     await bench.pipeline.run()
-    assert not bench.poll_loop.registered()
-    bench.poll_loop.revoked([bench.owner])
+    assert bench.engine.records.in_flight([PLACE])
+    bench.shell.revoked([PLACE])
 
 
 async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
@@ -53,20 +86,17 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
         finally:
             bench.fault.report(BROKEN)
 
-    bench = PipelineBench(fails_when_stopped, drain_timeout_s=0.01)
-    bench.stop.set()
-    bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+    bench = stopped(PipelineBench(fails_when_stopped, drain_timeout_s=0.01))
+    bench.poll(0)
+    await bench.run_until(lambda: bench.pool.running)
     with pytest.raises(PermanentError):
         await bench.pipeline.run()
 
 
-async def test_what_is_not_acknowledged_at_the_end_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    # The record stays in the producer's queue for as long as the test lasts.
-    bench = PipelineBench(flush_timeout_s=0.05, producer={"linger.ms": 600_000, "message.timeout.ms": 0})
-    bench.stop.set()
-    bench.dispatcher.add([bench.registered(0, EntryState.REGISTERING)])
+async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    bench = stopped(PipelineBench(flush_timeout_s=0.05, registration="off", producer=UNREACHABLE))
+    bench.outbox.send(bench.outbox.receipt("a tombstone", "wait", lambda message: None), 0, b"id", None, [])
     with caplog.at_level(logging.INFO):
         await bench.pipeline.run()
-    assert not bench.outstanding.records
     assert "no record is left" not in caplog.text
     assert "1 tombstones or dead letters" in caplog.text

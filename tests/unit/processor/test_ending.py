@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from processor.ending import run_and_end
+from processor.service.ending import run_and_end
 from wait_registry.errors import PermanentError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer
 
-from processor.group_config import TUNING, group_config
+from processor.intake.group_config import TUNING, group_config
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 

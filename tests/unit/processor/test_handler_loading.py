@@ -21,8 +21,6 @@ from wait_registry.settings.processor import ProcessorSettings
 
 
 class Opened:
-    """A handler class whose ``handle`` is a coroutine function."""
-
     def __init__(self) -> None:
         self.story = ["made"]
 
@@ -38,58 +36,40 @@ class Opened:
 
 
 class Plain(Opened):
-    """The same with a plain ``handle``."""
-
     def handle(self, record: Record) -> None:  # type: ignore[override]
         self.story.append("called")
 
 
 class CallableObject:
-    """An object that is called."""
-
-    async def __call__(self, record: Record) -> None:
-        """Accept it."""
+    async def __call__(self, record: Record) -> None: ...
 
 
-async def coroutine_function(record: Record) -> None:
-    """Accept it."""
+async def coroutine_function(record: Record) -> None: ...
 
 
-def plain_function(record: Record, *, optional: int = 1) -> None:
-    """Accept it."""
+def plain_function(record: Record, *, optional: int = 1) -> None: ...
 
 
-def two(record: Record, other: Any) -> None:
-    """Take too much."""
+def two(record: Record, other: Any) -> None: ...
 
 
-def none_at_all() -> None:
-    """Take too little."""
+def none_at_all() -> None: ...
 
 
-def keyword_only(record: Record, *, needed: int) -> None:
-    """Need an argument that no caller passes."""
+def keyword_only(record: Record, *, needed: int) -> None: ...
 
 
 class NotAContext:
-    """A class without a context."""
-
-    async def handle(self, record: Record) -> None:
-        """Accept it."""
+    async def handle(self, record: Record) -> None: ...
 
 
 class WantsArguments(Opened):
-    """A class that can't be made without arguments."""
-
     def __init__(self, url: str) -> None:
         super().__init__()
 
 
 class HandleTakesTwo(Opened):
-    """A class whose method takes too much."""
-
-    async def handle(self, record: Record, other: object) -> None:  # type: ignore[override]
-        """Accept it."""
+    async def handle(self, record: Record, other: object) -> None: ...  # type: ignore[override]
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from email.utils import format_datetime
 import pytest
 from aiohttp import web
 
+from processor.dispatch.retry_decision import RetryLater
 from processor.handlers.http import HttpHandler
-from processor.retry_decision import RetryLater
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.records.dead_letter import Failure, Reason

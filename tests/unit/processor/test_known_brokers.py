@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from processor.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
-from processor.ending import Fault
+from processor.intake.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
+from processor.service.ending import Fault
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from processor.assigned_partition import AssignedPartition
-from processor.log_ends import ROUND_S, LogEnds
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.log_ends import ROUND_S, LogEnds
 
 
 class SlowBroker:
@@ -25,8 +25,8 @@ class SlowBroker:
         return 0, 10 + partition.partition
 
 
-def owners(count: int) -> list[AssignedPartition]:
-    return [AssignedPartition("orders", number) for number in range(count)]
+def owners(count: int) -> list[AssignedLog]:
+    return [AssignedLog(("orders", number), None) for number in range(count)]
 
 
 def test_a_round_is_bounded_and_the_next_one_continues_there() -> None:

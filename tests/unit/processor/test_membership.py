@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processor.membership import Membership
+from processor.intake.membership import Membership
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings

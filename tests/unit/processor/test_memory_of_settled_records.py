@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 import pytest
 
-from processor.entry import EntryState
 from processor.handlers.python import PlainFunctionHandler
-from processor.outbox import Headers, Receipt
+from processor.settlement.outbox import Headers, Receipt
 from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
@@ -164,26 +163,19 @@ class Settled:
 
         bench.outbox.send = sent  # type: ignore[method-assign]
         bench.context.watchdog.start()
-        value = await self._start(bench)
-        await iterate_until(lambda: self._is_settled(bench))
+        value = self._start(bench)
+        await bench.run_until(bench.settled)
         self._then()
         # The last holder is in its last steps: a thread that becomes idle, a task that the loop ends.
         given_up_s = time.monotonic() + LAST_STEPS_S
         await iterate_until(lambda: value() is None or time.monotonic() > given_up_s)
         self.in_memory = value() is not None
         bench.context.watchdog.stop()
-        await bench.dispatcher.stop()
+        await bench.pool.stop()
 
-    @staticmethod
-    def _is_settled(bench: PipelineBench) -> bool:
-        bench.producer.poll(0.001)
-        return not (bench.outstanding.records or bench.outbox.unacknowledged)
-
-    async def _start(self, bench: PipelineBench) -> weakref.ref[Held]:
-        entry = bench.registered(0, EntryState.READY)
+    def _start(self, bench: PipelineBench) -> weakref.ref[Held]:
         value = Value(b"value")
-        entry.original = entry.original._replace(value=value)
-        bench.dispatcher.add([entry])
+        bench.poll(0, value=value)
         return weakref.ref(value.held)
 
 

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from processor.attempts import Failed
-from processor.deadline import DeadlineWatchdog
+from processor.dispatch.attempts import Failed
+from processor.dispatch.deadline import DeadlineWatchdog
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from tests.support.command import run_waitreg
-from tests.unit.processor.dispatch_bench import CLOCK, OWNER, attempts_of
-from tests.unit.processor.parts import entry
+from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import HttpHandlerSettings
@@ -61,11 +60,10 @@ async def attempt(handler: OpenHandler) -> object:
     watchdog = DeadlineWatchdog(CLOCK, 30.0)
     task = asyncio.current_task()
     assert task is not None
-    one = entry(OWNER, 0)
     if handler.slots is not None:
         await handler.slots.take()
     try:
-        return await attempts.run(one.record("group"), CLOCK.monotonic() + 600.0, watchdog.watch(task))
+        return await attempts.run(RECORD, CLOCK.monotonic() + 600.0, watchdog.watch(task))
     except WaitRegistryError as error:
         return error
 

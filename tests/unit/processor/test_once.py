@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from processor.assigned_partition import AssignedPartition
-from processor.once import Once, Share, share_of
+from processor.intake.assigned_log import AssignedLog
+from processor.service.once import Once, Share, share_of
 from tests.unit.processor.parts import HaltedClock
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
@@ -20,8 +20,8 @@ def _once(*places: TopicPartition) -> Once:
     return Once(settings, dict.fromkeys(places, 1), HaltedClock())
 
 
-def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedPartition]:
-    return {place: AssignedPartition(*place, 1) for place in places}
+def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedLog]:
+    return {place: AssignedLog(place, 1) for place in places}
 
 
 def test_a_member_that_has_read_all_partitions_is_done() -> None:
@@ -39,7 +39,7 @@ def test_a_member_without_partitions_is_not_done() -> None:
 
 def test_a_member_that_still_reads_need_not_ask() -> None:
     once = _once(FIRST, SECOND)
-    assert not once.reached({FIRST: AssignedPartition(*FIRST, 0)})
+    assert not once.reached({FIRST: AssignedLog(FIRST, 0)})
     assert not once.asks
 
 

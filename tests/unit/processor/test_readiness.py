@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from processor.ending import Fault
-from processor.outbox import ANY_PARTITION, Outbox
-from processor.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
+from processor.service.ending import Fault
+from processor.service.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
+from processor.settlement.outbox import ANY_PARTITION, Outbox
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.settings.processor import AssignmentStrategy
 

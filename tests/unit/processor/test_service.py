@@ -8,16 +8,15 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from processor import broker_watch
-from processor.broker_watch import BrokerWatch
-from processor.consumed_topics import ConsumedTopics
 from processor.handlers.python import AsynchronousHandler
-from processor.outbox import Outbox
+from processor.intake import broker_watch
+from processor.intake.broker_watch import BrokerWatch
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.subscription import subscription
 from processor.pipeline import Context
-from processor.service import Facts, ProcessorService
-from processor.subscription import subscription
-from tests.unit.processor.parts import iterate_until
-from tests.unit.processor.pipeline_bench import done
+from processor.service.main import Facts, ProcessorService
+from processor.settlement.outbox import Outbox
+from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
@@ -54,7 +53,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
     )
 
     async def main() -> None:
-        monkeypatch.setattr("processor.service.Pipeline", lambda context: Works(context, work))
+        monkeypatch.setattr("processor.service.main.Pipeline", lambda context: Works(context, work))
         service = ProcessorService(settings)
         # Mock brokers have no cluster ID.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
@@ -83,7 +82,7 @@ def test_a_tombstone_refused_in_the_last_flush_ends_the_process(
 
 
 def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
+    monkeypatch.setattr("processor.service.main.LAST_FLUSH_S", 0.0)
 
     async def work(context: Context) -> None:
         _send_tombstone(context.outbox, 0)

@@ -8,13 +8,15 @@ import threading
 
 import pytest
 
-from processor.deadline import DeadlineWatchdog
-from processor.stall_watchdog import WARN_AFTER_S, StallWatchdog
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.service.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from tests.support.waiting import wait_until
-from tests.unit.processor.parts import batch, entry
+from tests.unit.processor.parts import PLACE
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import PermanentError
+
+UNANSWERED = {"linger.ms": 600_000, "message.timeout.ms": 0}
 
 
 def test_the_blocked_time_grows_while_a_handler_blocks() -> None:
@@ -74,10 +76,10 @@ def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCapt
 
 
 async def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "processor.stall_watchdog")
+    caplog.set_level(logging.WARNING, "processor.service.stall_watchdog")
     watch = StallWatchdog(lambda: WARN_AFTER_S)
-    bench = PipelineBench(flush_timeout_s=60)
-    bench.committable.append(batch(entry(bench.owner, 1)))
+    bench = PipelineBench(flush_timeout_s=60, producer=UNANSWERED)
+    bench.poll(0)
 
     def ends_the_flush() -> None:
         wait_until(lambda: bool(caplog.records), 30, "the warning, while the loop stands")
@@ -86,9 +88,10 @@ async def test_a_rebalance_that_blocks_is_not_blamed_on_the_handler(caplog: pyte
     ending = threading.Thread(target=ends_the_flush)
     ending.start()
     watch.start()
-    bench.poll_loop.flush([bench.owner])
+    with pytest.raises(PermanentError, match="enough"):
+        bench.shell.revoked([PLACE])
     watch.stop()
     ending.join()
     [record] = caplog.records
-    assert "in flush (poll_loop.py" in record.getMessage()
+    assert "in _flush (shell.py" in record.getMessage()
     assert "A rebalance waits" in record.getMessage()

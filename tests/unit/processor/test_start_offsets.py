@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from collections.abc import Callable
 
-from processor.consumed_topics import ConsumedTopics
-from processor.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, Start, StartOffsets
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity
 
@@ -34,8 +36,10 @@ class Coordinator:
         return [TopicPartition(p.topic, p.partition, 17) for p in partitions]
 
 
-def places(starts: list[TopicPartition] | None) -> list[tuple[str, int, int]] | None:
-    return None if starts is None else [(p.topic, p.partition, p.offset) for p in starts]
+def start_offsets(
+    stopping: Callable[[float], bool], another: Callable[[list[TopicPartition]], list[TopicPartition]]
+) -> StartOffsets:
+    return StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, stopping, another, lambda places: dict.fromkeys(places, 99))
 
 
 @pytest.mark.guarantee("P8.5")
@@ -43,25 +47,23 @@ def test_the_consumer_is_asked_once_since_a_rebalance_waits_for_it() -> None:
     def nobody(partitions: list[TopicPartition]) -> list[TopicPartition]:
         raise AssertionError("a client of its own takes its time to connect")
 
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, nobody)
+    starts = start_offsets(lambda pause_s: False, nobody)
 
-    assert places(starts.at_once(Coordinator(1), [PARTITION])) is None
-    assert places(starts.at_once(Coordinator(0), [PARTITION])) == [("orders", 2, OFFSET_BEGINNING)]
+    assert starts.at_once(Coordinator(1), [PARTITION]) is None
+    assert starts.at_once(Coordinator(0), [PARTITION]) == [Start("orders", 2, None, None, 99)]
 
 
 def test_each_refusal_is_followed_by_a_pause() -> None:
     pauses: list[float] = []
     coordinator = Coordinator(3)
-    starts = StartOffsets(
-        WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: bool(pauses.append(pause_s)), coordinator.asked_by_another
-    )
+    starts = start_offsets(lambda pause_s: bool(pauses.append(pause_s)), coordinator.asked_by_another)
 
-    assert places(starts.later([PARTITION], lambda: True)) == [("orders", 2, 17)]
+    assert starts.later([PARTITION], lambda: True) == [Start("orders", 2, 17, None, 99)]
     assert pauses == [ASK_PAUSE_S] * 4
 
 
 def test_a_process_that_is_to_end_begins_nowhere_and_reports_no_failure() -> None:
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: True, Coordinator(1_000).asked_by_another)
+    starts = start_offsets(lambda pause_s: True, Coordinator(1_000).asked_by_another)
 
     assert starts.later([PARTITION], lambda: True) == []
 
@@ -69,7 +71,7 @@ def test_a_process_that_is_to_end_begins_nowhere_and_reports_no_failure() -> Non
 def test_unwanted_start_offsets_are_requested_no_more() -> None:
     wanted = [True, True, False]
     coordinator = Coordinator(1_000)
-    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda pause_s: False, coordinator.asked_by_another)
+    starts = start_offsets(lambda pause_s: False, coordinator.asked_by_another)
 
     assert starts.later([PARTITION], lambda: wanted.pop(0)) == []
     assert coordinator.left == 998

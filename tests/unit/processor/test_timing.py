@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.clock_watch import SkewVerdict, clock_skew_ms, judge_skew
-from processor.retry_decision import RetryDecision, RetryLater, is_retriable, time_limits
+from processor.dispatch.retry_decision import RetryDecision, RetryLater, is_retriable, time_limits
+from processor.registration.clock_watch import SkewVerdict, clock_skew_ms, judge_skew
 from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Message
 
-from processor.assigned_partition import AssignedPartition
-from processor.settlement import delivery_of
-from processor.traces import Traces
+from processor.service.traces import Traces
+from processor.settlement.outcomes import delivery_of
 from tests.support.traces import Traced, attributes, traced
-from tests.unit.processor.parts import batch, entry
+from tests.unit.processor.parts import taken
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace
 
 __all__ = ["traced"]
@@ -18,14 +16,13 @@ __all__ = ["traced"]
 def test_a_failing_tracer_costs_the_trace_only(
     traced: Traced, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(taken: RecordTaken) -> RecordTrace:
-        raise RuntimeError(f"can't trace {taken.original.value!r}")
+    def fail(event: RecordTaken) -> RecordTrace:
+        raise RuntimeError(f"can't trace {event.original.value!r}")
 
     monkeypatch.setattr(traced.tracer, "record_taken", fail)
     traces = Traces(traced.tracer, "shop", "host-1")
     for offset in range(3):
-        one = entry(AssignedPartition("orders", 0), offset)
-        one.batch = batch(one)
+        one = taken(offset)
         assert traces.begin(one) is None
         assert one.trace is None
     [said] = [record.getMessage() for record in caplog.records]
@@ -33,10 +30,9 @@ def test_a_failing_tracer_costs_the_trace_only(
 
 
 def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
-    one = entry(AssignedPartition("orders", 0), 7)
-    one.batch = batch(one)
+    one = taken(7)
     # The client has no offset of a record that the broker had already: it answers so to a repeated request.
-    one.delivered(None, Message(topic="wait", partition=3))
+    one.wait_partition, one.wait_offset = 3, None
     trace = Traces(traced.tracer, "shop", "host-1").begin(one)
     assert trace is not None
     trace.leave()

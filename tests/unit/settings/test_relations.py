@@ -76,6 +76,31 @@ def test_a_ttl_that_equals_the_limit_is_refused_and_one_above_is_taken() -> None
     assert not fatal(processor__ttl_s=limit + 0.001)
 
 
+def test_without_registrations_the_ttl_may_have_any_value() -> None:
+    assert fatal(processor__ttl_s=1, processor__registration="deferred")
+    assert not fatal(processor__ttl_s=1, processor__registration="off")
+
+
+@pytest.mark.parametrize("mode", ["eager", "off"])
+def test_the_time_until_a_late_registration_counts_in_deferred_only(mode: str) -> None:
+    short_session: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
+    assert not fatal(processor__registration=mode, processor__register_after_s=10, **short_session)
+
+
+def test_a_late_registration_within_a_quarter_of_the_session_is_taken() -> None:
+    assert not fatal(processor__registration="deferred", processor__register_after_s=10)
+    short_session: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
+    assert not fatal(processor__registration="deferred", processor__register_after_s=1.5, **short_session)
+
+
+@pytest.mark.parametrize("slots", [1, 50, 5_000])
+def test_the_bound_of_uncommitted_records_grows_with_the_worker_slots(slots: int) -> None:
+    least = 2 * slots + 20
+    long: dict[str, Any] = {"processor__ttl_s": 10_000, "processor__max_in_flight": slots}
+    assert not fatal(**long, processor__uncommitted_max=least)
+    assert fatal(**long, processor__uncommitted_max=least - 1)
+
+
 @given(
     st.integers(1, 5_000),
     st.floats(0.1, 600),
@@ -112,6 +137,23 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
             "with processor.group_protocol=consumer the broker assigns",
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
+        (
+            {
+                "processor__registration": "deferred",
+                "processor__register_after_s": 1.6,
+                "kafka__librdkafka.session.timeout.ms": 6000,
+            },
+            "processor.register_after_s is 1.6 s, more than a quarter of the consumer's session timeout = 6 s. "
+            "Set it to 1.5 or less, or raise kafka.librdkafka.session.timeout.ms",
+        ),
+        (
+            {"processor__registration": "deferred", "processor__register_after_s": 2, "processor__ttl_s": 2},
+            "processor.register_after_s is 2 s, not less than processor.ttl_s = 2 s, which counts from",
+        ),
+        (
+            {"processor__uncommitted_max": 119},
+            "processor.uncommitted_max is 119, less than 2 x processor.max_in_flight + 20 = 120",
+        ),
         ({"wait__min_insync_replicas": 4}, "more than wait.replication_factor = 3"),
         ({"processor__topics": "orders,waitreg.wait"}, "processor.topics contains waitreg.wait"),
         ({"processor__topics": "waitreg.dlq"}, "its own records would circulate"),

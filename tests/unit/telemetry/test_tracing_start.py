@@ -62,7 +62,7 @@ def run(script: str, **variables: str) -> str:
 
 def test_no_tracing_library_is_loaded_while_tracing_is_off() -> None:
     loaded = json.loads(run(LOADED))
-    assert "processor.traces" in loaded
+    assert "processor.service.traces" in loaded
     assert [name for name in loaded if name.partition(".")[0] == "opentelemetry"] == []
 
 

@@ -19,7 +19,7 @@ from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
-    from processor.start_offsets import StartOffsets
+    from processor.intake.start_offsets import Start, StartOffsets
 
 OFFSETS_FIX: Final = (
     "choose where the group continues (kafka-consumer-groups --reset-offsets), or another processor.group"
@@ -34,9 +34,9 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         ConfigurationError: the wait topic or an input topic was recreated, or wait.partitions changed, since the
             offsets were committed.
     """
-    from processor.consumed_topics import ConsumedTopics
-    from processor.start_offsets import StartOffsets
-    from processor.subscription import subscription
+    from processor.intake.consumed_topics import ConsumedTopics
+    from processor.intake.start_offsets import StartOffsets
+    from processor.intake.subscription import subscription
 
     client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
@@ -48,17 +48,23 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         topics = subscription(settings, "", topic_names(client))
         consumed = ConsumedTopics.look_up(client, group, topics)
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
-        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list)  # it is not used later
+        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list, ends=lambda _: {})
         for topic in topics:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
-            yield _topic_line(client, settings, topic, {start.partition: start.offset for start in starts}, members)
+            yield _topic_line(
+                client,
+                settings,
+                topic,
+                {start.partition: -1 if start.offset is None else start.offset for start in starts},
+                members,
+            )
     finally:
         consumer.close()
 
 
-def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start]:
     found = offsets.at_once(consumer, partitions)
     if found is None:
         raise TransientError("the group's coordinator doesn't answer what has been committed")

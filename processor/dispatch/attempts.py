@@ -1,0 +1,177 @@
+"""All attempts at one record in this process: limit, classification, pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NamedTuple, TypeAlias
+
+from processor.dispatch.deadline import Deadline, log_fields
+from processor.dispatch.retry_decision import RetryDecision
+from processor.handlers.descriptors import no_descriptor
+from processor.handlers.open_handler import OpenHandler
+from processor.handlers.threads import NoThreadError
+from processor.service.stats import Stats
+from wait_registry.clock import Clock
+from wait_registry.errors import PermanentError
+from wait_registry.handler import Discard, Record
+from wait_registry.telemetry.tracing import RecordTrace
+
+log = logging.getLogger(__name__)
+
+
+class Failed(NamedTuple):
+    """All attempts have failed, the last with ``error``.
+
+    ``ours`` is whether its message is this system's own: a handler's message may quote the record.
+    """
+
+    error: BaseException
+    attempts: int
+    ours: bool = False
+
+
+Result: TypeAlias = "Discard | Failed | None"
+
+
+class InvalidAnswerError(PermanentError):
+    """A handler returned something that isn't an answer."""
+
+
+class Attempts:
+    """Calls the handler until it answers, fails for good, or no time is left.
+
+    Args:
+        handler: opened already.
+        timeout_s: the limit of one attempt, s.
+        decision: what follows a failed attempt.
+        clock: the monotonic clock.
+        stats: where attempts are counted.
+    """
+
+    def __init__(
+        self, handler: OpenHandler, timeout_s: float, decision: RetryDecision, clock: Clock, stats: Stats
+    ) -> None:
+        self._call = handler.call
+        self.slots = handler.slots
+        self._timeout_s = timeout_s
+        self._decision = decision
+        self._monotonic = clock.monotonic
+        self.stats = stats
+        self._attempts = stats.attempts
+
+    async def run(
+        self, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None = None
+    ) -> Result:
+        """Work on one record; the caller has taken a slot if the handler has any.
+
+        Args:
+            record: what the handler gets.
+            expires_s: when its registration expires, on the monotonic clock.
+            deadline: the calling task's own.
+            trace: gets each attempt, if the record is traced.
+
+        Returns:
+            None (done), ``Discard``, or ``Failed``; no exception of the handler's comes out.
+
+        Raises:
+            asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
+            ShortageError: the handler can't be called: the record has no outcome, and the process must end.
+        """
+        attempts = 0
+        deadline.record = record
+        while True:
+            attempts += 1
+            if trace is not None:
+                trace.attempt_started(attempts)
+            deadline.at_s = self._monotonic() + self._timeout_s
+            error: BaseException
+            try:
+                answer = await self._call(record)
+            except GeneratorExit:
+                raise  # the event loop is being torn down
+            except NoThreadError:
+                deadline.clear()
+                raise  # the record hasn't been tried
+            except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
+                error = self._explain(record, raised, deadline, attempts, trace)
+                ours = error is not raised
+            else:
+                deadline.clear()
+                if answer is None or isinstance(answer, Discard):
+                    self._attempts["ok"] += 1
+                    if trace is not None:
+                        trace.attempt_ended(None)
+                    return answer
+                self._attempts["error"] += 1
+                error, ours = _invalid(answer), True
+            if trace is not None:
+                trace.attempt_ended(error)
+            if not await self._again(error, attempts, expires_s):
+                return Failed(error, attempts, ours)
+            release_frames(error)
+
+    def _explain(
+        self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None
+    ) -> BaseException:
+        """Distinguish an exceeded limit, a cancelled worker and the handler's own failure."""
+        overran = deadline.clear()
+        task = asyncio.current_task()
+        # The watchdog has revoked its own cancellation by now, so this one is the worker's. Whatever the handler made
+        # of it isn't an outcome.
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from raised
+        # Not the record's fault: every record would be dead-lettered after its few attempts.
+        if (shortage := no_descriptor(raised)) is not None:
+            raise shortage from raised
+        if overran:
+            self._attempts["timeout"] += 1
+            error = TimeoutError(f"attempt {attempts} was over its limit of {self._timeout_s:g} s")
+            log.warning("%s", error, extra=log_fields(record))
+            error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
+            if trace is not None:
+                trace.attempt_over_limit()
+            return error
+        self._attempts["error"] += 1
+        return raised
+
+    async def _again(self, error: BaseException, attempts: int, expires_s: float) -> bool:
+        """Wait before the next attempt; False when there is none."""
+        pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
+        if pause_s is None:
+            return False
+        await asyncio.sleep(pause_s)
+        if self.slots is not None:
+            await self.slots.take()
+            # All slots may have been blocked for long.
+            if not self._decision.still_in_time(self._monotonic(), expires_s):
+                self.slots.give()
+                return False
+        return True
+
+
+def _invalid(answer: object) -> InvalidAnswerError:
+    return InvalidAnswerError(
+        f"the handler returned {type(answer).__name__}; expected None (done) or wait_registry.handler.Discard(reason)"
+    )
+
+
+def release_frames(error: BaseException) -> None:
+    """Remove the tracebacks of an exception and of its causes, contexts and group members.
+
+    An exception that a frame of its own traceback holds is a reference cycle, and the frame holds the record. Only the
+    garbage collector finds such cycles, thousands of failed records later.
+
+    Args:
+        error: keeps its message, as do its causes, contexts and group members.
+    """
+    pending, seen = [error], {id(error)}
+    while pending:
+        one = pending.pop()
+        # Not an assignment: an exception of a user's class may refuse those.
+        BaseException.with_traceback(one, None)
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        for behind in (one.__cause__, one.__context__, *members):
+            if behind is not None and id(behind) not in seen:
+                seen.add(id(behind))
+                pending.append(behind)

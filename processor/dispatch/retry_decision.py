@@ -1,0 +1,100 @@
+"""Decides what follows a failed attempt, within the time to live: another attempt, or the dead letter topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from processor.dispatch.deadline import tick_s
+from wait_registry.backoff import backoff_s
+from wait_registry.errors import PermanentError, TransientError
+from wait_registry.settings.processor import ProcessorSettings
+
+
+class RetryLater(TransientError):
+    """A failure that names the pause it wants before the next attempt.
+
+    Args:
+        message: what happened.
+        pause_s: the pause asked for, s; no longer than the settings' longest pause is waited.
+    """
+
+    def __init__(self, message: str, pause_s: float) -> None:
+        super().__init__(message)
+        self.pause_s = pause_s
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Return whether the handler contract retries such a failure in process."""
+    return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """How much time to live the steps of a record need, s.
+
+    ``start_needs_s`` is what must be left to expiry when a handler is first called (every attempt, every pause, and
+    the margin); ``attempt_needs_s`` what must be left when one more attempt begins.
+    """
+
+    ttl_s: float
+    start_needs_s: float
+    attempt_needs_s: float
+
+    def start_by_s(self, registered_s: float) -> float:
+        """Return the latest reading of the clock at which a handler may be called for the first time."""
+        return registered_s + self.ttl_s - self.start_needs_s
+
+    def may_retry(self, now_s: float, pause_s: float, expires_s: float) -> bool:
+        """Return whether one more attempt after a pause would end in time."""
+        return now_s + pause_s + self.attempt_needs_s <= expires_s
+
+
+def time_limits(settings: ProcessorSettings) -> TimeLimits:
+    """Derive the limits from the settings."""
+    timeout_s, margin_s = settings.handler_timeout_s, settings.margin_s
+    # An attempt is ended up to one tick late; a first start must leave room for every attempt all the same.
+    all_attempts_s = (timeout_s + tick_s(timeout_s)) * settings.max_attempts + settings.longest_backoffs_s
+    return TimeLimits(settings.ttl_s, all_attempts_s + margin_s, timeout_s + margin_s)
+
+
+class RetryDecision:
+    """Exponential backoff with full jitter, within the time to live.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+
+    Args:
+        settings: attempts and pauses.
+        limits: the rules about time.
+        random: returns a number in [0, 1).
+    """
+
+    def __init__(self, settings: ProcessorSettings, limits: TimeLimits, random: Callable[[], float]) -> None:
+        self._max_attempts = settings.max_attempts
+        self._initial_s = settings.backoff_initial_s
+        self._longest_s = settings.backoff_max_s
+        self._limits = limits
+        self._random = random
+
+    def pause_s(self, error: BaseException, attempts: int, now_s: float, expires_s: float) -> float | None:
+        """Decide about a record after a failed attempt.
+
+        Args:
+            error: how the attempt failed.
+            attempts: attempts made in this process, the failed one included.
+            now_s: the monotonic clock.
+            expires_s: when the registration expires, by the same clock.
+
+        Returns:
+            The pause before the next attempt, s, or None: dead-letter it.
+        """
+        if attempts >= self._max_attempts or not is_retriable(error):
+            return None
+        pause_s = self._random() * backoff_s(attempts, self._initial_s, self._longest_s)
+        if isinstance(error, RetryLater):
+            pause_s = max(pause_s, min(self._longest_s, error.pause_s))
+        return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
+
+    def still_in_time(self, now_s: float, expires_s: float) -> bool:
+        """Return whether an attempt that starts now would end in time."""
+        return self._limits.may_retry(now_s, 0.0, expires_s)

@@ -1,0 +1,123 @@
+"""The worker slots: which records wait for one, and which start next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from processor.dispatch.concurrency import ConcurrencyLimit
+from processor.dispatch.scheduler import Scheduler
+from processor.events import Lifetime
+from processor.lifecycle import Entry, State, Step
+
+_MAY_RENEW: Final = frozenset({State.HELD, State.READY_REGISTERED})
+
+
+class Slots:
+    """Starts records while slots are free, unless too little of their time to live is left.
+
+    Args:
+        scheduler: which record is next; empty.
+        limit: how many calls may run.
+
+    Attributes:
+        running: how many calls run.
+        blocked: how many calls have an outcome and keep their slot.
+    """
+
+    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit) -> None:
+        self._scheduler = scheduler
+        self._limit = limit
+        self.running = 0
+        self.blocked = 0
+        # Registered again after they had waited for a slot.
+        self._renewing: set[Entry] = set()
+        # Too little time was left when a slot was free, and their first registration isn't acknowledged.
+        self._late: set[Entry] = set()
+        self._overdue_from_s = math.inf
+
+    def __len__(self) -> int:
+        """Return how many records wait."""
+        return len(self._scheduler)
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Take records that may start."""
+        self._scheduler.add(entries)
+        for entry in entries:
+            self.watch(entry.lifetime)
+
+    def watch(self, lifetime: Lifetime | None) -> None:
+        """Note until when a record that waits must start."""
+        if lifetime is not None and lifetime.start_by_s < self._overdue_from_s:
+            self._overdue_from_s = lifetime.start_by_s
+
+    def reported(self, entry: Entry) -> None:
+        """Note that the registration of a record that waits is acknowledged or refused."""
+        self.watch(entry.lifetime)
+        if entry in self._late:
+            self._late.remove(entry)
+            self._scheduler.add_first([entry])
+
+    def renewed(self, entries: Iterable[Entry]) -> None:
+        """Let records whose second registration is acknowledged start first, if they had waited before."""
+        again = [entry for entry in entries if entry in self._renewing and entry.state is State.HELD]
+        for entry in again:
+            self._renewing.remove(entry)
+            entry.take(Step.RELEASE)
+            self.watch(entry.lifetime)
+        self._scheduler.add_first(again)
+
+    def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]:
+        """Start records in the free slots.
+
+        Returns:
+            The started records, and those that must be registered again before.
+        """
+        started: list[Entry] = []
+        overdue: list[Entry] = []
+        start = Step.START
+        while (free := self._limit.current - self.running - self.blocked) > 0:
+            taken = self._scheduler.take(free)
+            if not taken:
+                break
+            ready = [entry for entry in taken if entry.lifetime is None or not self._lacks_time(entry, now_s)]
+            if len(ready) < len(taken):
+                overdue += [entry for entry in taken if is_overdue(entry, now_s)]
+            for entry in ready:
+                entry.take(start)
+            self.running += len(ready)
+            started += ready
+        self._renewing.update(overdue)
+        return started, overdue
+
+    def _lacks_time(self, entry: Entry, now_s: float) -> bool:
+        if entry.state is State.READY_REGISTERING and _has_little_left(entry, now_s):
+            self._late.add(entry)
+            return True
+        return is_overdue(entry, now_s)
+
+    def take_overdue(self, now_s: float) -> list[Entry]:
+        """Return the waiting records that must be registered again: all slots may be busy for long."""
+        if self._overdue_from_s >= now_s:
+            return []
+        overdue = self._scheduler.remove(lambda entry: is_overdue(entry, now_s))
+        self._overdue_from_s = math.inf
+        for entry in self._scheduler:
+            self.watch(entry.lifetime)
+        self._renewing.update(overdue)
+        return overdue
+
+    def drop(self) -> None:
+        """Forget the waiting records that are the next owner's now."""
+        self._scheduler.remove(lambda entry: entry.state is State.DROPPED)
+        self._late = {entry for entry in self._late if entry.state is not State.DROPPED}
+
+
+def is_overdue(entry: Entry, now_s: float) -> bool:
+    """Return whether too little is left of a registered record's time to live to start its call."""
+    return entry.state in _MAY_RENEW and _has_little_left(entry, now_s)
+
+
+def _has_little_left(entry: Entry, now_s: float) -> bool:
+    return entry.lifetime is not None and entry.lifetime.start_by_s < now_s

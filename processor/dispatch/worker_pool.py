@@ -1,0 +1,246 @@
+"""Calls handlers: as many workers as there are worker slots, each a task that is reused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+from processor.dispatch.attempts import Attempts, Failed, Result
+from processor.dispatch.deadline import Deadline, DeadlineWatchdog
+from processor.events import DeadLetter, Discarded, Done, Outcome
+from processor.handlers.descriptors import ShortageError
+from processor.intake.taken import Taken
+from processor.lifecycle import Entry
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from processor.service.traces import Traces
+from wait_registry.clock import Clock
+from wait_registry.handler import Discard, Record
+from wait_registry.logs import record_fields
+from wait_registry.records import tombstone
+
+log = logging.getLogger(__name__)
+
+STOP_LIMIT_S = 5.0
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DONE = Done()
+
+
+class WorkerPool:
+    """Runs the calls that the engine starts.
+
+    Workers are started when they are first needed, and reused. At most one wake-up is pending, and a worker that takes
+    a record wakes the next one while others wait. So calls that don't wait cost one worker, and no turn of the loop.
+
+    Args:
+        attempts: calls the handler.
+        watchdog: ends attempts that are over their limit.
+        ended: called once per turn of the event loop in which calls have ended; `take_ended` returns them.
+        stop_limit_s: how long `stop` waits for handlers that it has cancelled, s.
+        traces: begins the trace of each record that starts, if tracing is on.
+    """
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        watchdog: DeadlineWatchdog,
+        clock: Clock,
+        fault: Fault,
+        stats: Stats,
+        ended: Callable[[], None],
+        stop_limit_s: float = STOP_LIMIT_S,
+        traces: Traces | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._slots = attempts.slots
+        self._watchdog = watchdog
+        self._monotonic = clock.monotonic
+        self._fault = fault
+        self._stats = stats
+        self._report_ended = ended
+        self._stop_limit_s = stop_limit_s
+        self._traces = traces
+        self._waiting: deque[Entry] = deque()
+        self._ended: list[tuple[Entry, Outcome | None]] = []
+        self._calls: dict[Entry, asyncio.Task[None]] = {}
+        self._cancelled: set[Entry] = set()
+        self._resting: list[asyncio.Future[None]] = []
+        self.workers: list[asyncio.Task[None]] = []
+        self._waking = False
+        self._stopping = False
+
+    @property
+    def running(self) -> int:
+        """How many calls run."""
+        return len(self._calls)
+
+    def start(self, entries: Iterable[Entry]) -> None:
+        """Call the handler for these records."""
+        self._waiting.extend(entries)
+        self._wake()
+
+    def cancel(self, entries: Iterable[Entry]) -> None:
+        """Cancel the calls of these records; each ends without an outcome."""
+        for entry in entries:
+            if (task := self._calls.get(entry)) is not None:
+                self._cancelled.add(entry)
+                task.cancel()
+            elif entry in self._waiting:
+                self._waiting.remove(entry)
+                self._end(entry, None)
+
+    def blocked(self) -> int:
+        """Return how many calls have an outcome and keep their slot, because their thread doesn't return."""
+        return 0 if self._slots is None else self._slots.blocked
+
+    def take_ended(self) -> list[tuple[Entry, Outcome | None]]:
+        """Return the calls that have ended since the last time, each with its outcome."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    async def stop(self) -> None:
+        """Start nothing more and cancel what runs: those records have no outcome and stay registered.
+
+        If a handler answers in spite of its cancellation, the answer is an outcome and is settled. A handler that
+        ignores its cancellation is abandoned.
+        """
+        self._stopping = True
+        for worker in self.workers:
+            worker.cancel()
+        if not self.workers:
+            return
+        _, refusing = await asyncio.wait(self.workers, timeout=self._stop_limit_s)
+        if refusing:
+            log.warning("%d handlers ignored cancellation; abandoning them", len(refusing))
+
+    def _wake(self) -> None:
+        if self._waking or self._stopping or not self._waiting:
+            return
+        if self._resting:
+            self._waking = True
+            self._resting.pop().set_result(None)
+        else:
+            self._waking = True
+            worker = asyncio.create_task(self._work())
+            worker.add_done_callback(self._worker_ended)
+            self.workers.append(worker)
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        deadline = self._watchdog.watch(task)
+        self._waking = False
+        waiting, slots = self._waiting, self._slots
+        while not self._stopping:
+            if not waiting:
+                await self._rest()
+                continue
+            if slots is not None:
+                await slots.take()
+                if not waiting:
+                    slots.give()
+                    continue
+            entry = waiting.popleft()
+            self._wake()
+            self._calls[entry] = task
+            try:
+                outcome = await self._call(entry, deadline)
+            except asyncio.CancelledError:
+                outcome = None
+                if self._stopping or entry not in self._cancelled:
+                    self._end(entry, None)
+                    raise
+            finally:
+                del self._calls[entry]
+                if entry in self._cancelled:
+                    self._cancelled.remove(entry)
+                    task.uncancel()
+                deadline.started_s = math.inf
+                deadline.record = None
+            self._end(entry, outcome)
+            del entry, outcome  # nothing may keep the record alive while the worker waits
+
+    async def _call(self, entry: Entry, deadline: Deadline) -> Outcome:
+        taken = entry.record
+        assert isinstance(taken, Taken)
+        started_s = deadline.started_s = self._monotonic()
+        lifetime = entry.lifetime
+        self._stats.queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
+        trace = None if self._traces is None else self._traces.begin(taken)
+        expires_s = math.inf if lifetime is None else lifetime.expires_s
+        try:
+            result = await self._attempts.run(_record(entry, taken), expires_s, deadline, trace)
+        except (asyncio.CancelledError, ShortageError):
+            if trace is not None:
+                trace.left()
+            raise
+        outcome = _outcome(result)
+        self._stats.observe(_counted(outcome), self._monotonic() - started_s)
+        if outcome.__class__ is Discarded:
+            log.info("discarded: %s", outcome[0], extra=_fields(taken))
+        if trace is not None:
+            trace.leave()
+        return outcome
+
+    def _end(self, entry: Entry, outcome: Outcome | None) -> None:
+        if not self._ended:
+            self._report_ended()
+        self._ended.append((entry, outcome))
+
+    async def _rest(self) -> None:
+        rest = asyncio.get_running_loop().create_future()
+        self._resting.append(rest)
+        await rest
+        self._waking = False
+
+    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:
+            self._fault.report(error)
+
+
+def _record(entry: Entry, taken: Taken) -> Record:
+    """Return what the handler sees."""
+    topic, partition, offset, timestamp_ms, _, key, value, headers = taken.consumed.original
+    lifetime = entry.lifetime
+    expires_at = None if lifetime is None else _EPOCH + timedelta(milliseconds=lifetime.expires_at_ms)
+    return Record(
+        topic,
+        partition,
+        offset,
+        timestamp_ms,
+        key,
+        value,
+        headers,
+        taken.consumed.delivery,
+        taken.wait_id,
+        taken.by.group,
+        expires_at,
+    )
+
+
+def _outcome(result: Result) -> Outcome:
+    if result is None:
+        return _DONE
+    if isinstance(result, Discard):
+        return Discarded(result.reason)
+    assert isinstance(result, Failed)
+    return DeadLetter("failed", result.error, result.ours)
+
+
+def _counted(outcome: Outcome) -> tombstone.Outcome:
+    if outcome.__class__ is Done:
+        return tombstone.Outcome.DONE
+    return tombstone.Outcome.DISCARDED if outcome.__class__ is Discarded else tombstone.Outcome.DEAD_LETTERED
+
+
+def _fields(taken: Taken) -> dict[str, object]:
+    original = taken.consumed.original
+    return record_fields(
+        wait_id=taken.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
+    )

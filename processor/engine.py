@@ -1,0 +1,501 @@
+"""The protocol of the processor: register, commit, call, settle.
+
+A pure state machine: it owns the state of every record and partition, and does no I/O. The shell polls, writes, commits
+and calls handlers, turns what comes of it into events, and executes the effects that `Engine.step` returns, in order.
+
+The rules, in the order of a record's way:
+
+1. A record is registered when it is polled (eager), when it isn't settled some time later (deferred), or never (off).
+   The first records of an assignment are registered at once in eager and deferred: a previous owner may have registered
+   them without committing them.
+2. A commit passes a record when it is registered or settled, and every earlier record of its partition is.
+3. In eager, a call starts when its record is registered. In the warm-up, it starts when a confirmed commit covers it.
+4. A registered record gets its tombstone when its outcome is known, its wait record is acknowledged, and its dead
+   letter too, if it has one.
+5. When a partition is given up, the next owner gets what no commit can have passed and hasn't started.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from processor.commits import Commits
+from processor.dispatch.concurrency import ConcurrencyLimit
+from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.scheduler import Scheduler
+from processor.dispatch.slots import Slots, is_overdue
+from processor.events import (
+    Assigned,
+    CallsEnded,
+    Cancel,
+    CommitAnswered,
+    DeadLetter,
+    DeadLettersAcknowledged,
+    Draining,
+    Effect,
+    Event,
+    Instant,
+    Lifetime,
+    Lost,
+    Pause,
+    Polled,
+    Register,
+    Registered,
+    RegistrationRefused,
+    Resume,
+    Revoking,
+    SlotsBlocked,
+    Start,
+    Tick,
+    WriteDeadLetters,
+    WriteTombstones,
+)
+from processor.intake.fetching import Fetching
+from processor.lifecycle import RUNNING, UNSTARTED, Entry, State, Step
+from processor.open_records import OpenRecords
+from processor.partition import Partition, Recorded
+from processor.registration.held import Held
+from processor.registration.policy import RegistrationPolicy
+from wait_registry.records.topics import TopicPartition
+
+# In deferred: how old the last confirmed commit may be that shows that a partition is still this process's.
+OWNERSHIP_S: Final = 5.0
+TICK_S: Final = 0.25
+SLOW_TICK_S: Final = 0.02
+RESUME_SHARE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The engine's numbers.
+
+    Args:
+        policy: when a record is registered.
+        uncommitted_max: records of a partition that were polled and that no confirmed commit covers.
+        commit_interval_s: pause between commits, s.
+        ttl_s: from registration to expiry, s.
+        start_needs_s: what must be left of it when a call starts, s.
+    """
+
+    policy: RegistrationPolicy
+    uncommitted_max: int
+    commit_interval_s: float
+    ttl_s: float
+    start_needs_s: float
+
+
+class Engine:
+    """Register, commit, call, settle. Owns the state of every record.
+
+    Args:
+        rules: the numbers.
+        scheduler: which record starts next; empty.
+        limit: how many calls may run.
+        prefetch: how many records may be open.
+    """
+
+    def __init__(self, rules: Rules, scheduler: Scheduler, limit: ConcurrencyLimit, prefetch: Prefetch) -> None:
+        self._rules = rules
+        self._policy = rules.policy
+        self.prefetch = prefetch
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.records = OpenRecords()
+        self._fetching = Fetching(rules.uncommitted_max)
+        self._commits = Commits(rules.commit_interval_s, Recorded(rules.uncommitted_max, rules.policy.mode.value))
+        self._held = Held()
+        self._slots = Slots(scheduler, limit)
+        self._settled = 0
+        self._tick_due_s = -math.inf
+        self._slow_due_s = -math.inf
+        self.draining = False
+        self._effects: list[Effect] = []
+        self._steps: dict[type, Callable[[Any, Instant], None]] = {
+            Polled: self._polled,
+            Registered: self._registered,
+            RegistrationRefused: self._registration_refused,
+            CommitAnswered: self._commit_answered,
+            CallsEnded: self._calls_ended,
+            DeadLettersAcknowledged: self._dead_letters_acknowledged,
+            Assigned: self._assigned,
+            Revoking: self._revoking,
+            Lost: self._lost,
+            SlotsBlocked: self._slots_blocked,
+            Tick: self._tick,
+            Draining: self._drain,
+        }
+
+    def step(self, event: Event, now: Instant) -> list[Effect]:
+        """Take an event.
+
+        Args:
+            event: what happened.
+            now: the present moment.
+
+        Returns:
+            What is to be done, in order.
+
+        Raises:
+            LifecycleError: the event contradicts the state of a record; the process must end.
+            PartitionError: the event contradicts the offsets of a partition; the process must end.
+        """
+        self._steps[type(event)](event, now)
+        if self._slots:
+            self._start(now)
+        effects = self._effects
+        self._effects = []
+        return effects
+
+    # ---- what the shell and the telemetry ask
+
+    @property
+    def waiting(self) -> int:
+        """How many records wait for a worker slot."""
+        return len(self._slots)
+
+    @property
+    def paused(self) -> bool:
+        """Whether all partitions are paused, because there is no room."""
+        return self._fetching.paused
+
+    def room(self) -> int:
+        """Return how many records may be polled now."""
+        if self.draining or self.paused:
+            return 0
+        return min(self._capacity(), self._fetching.room(self.partitions.values()))
+
+    def wake_s(self, now_s: float) -> float:
+        """Return in how many seconds the next `Tick` is due, at the latest."""
+        due_s = self._tick_due_s
+        if self.records.unregistered and not math.isinf(self._policy.after_s):
+            due_s = min(due_s, next(iter(self.records.unregistered)).polled_s + self._policy.after_s)
+        return max(0.0, due_s - now_s)
+
+    def _capacity(self) -> int:
+        return self.prefetch.capacity(len(self.records), self.records.size)
+
+    # ---- records come
+
+    def _polled(self, event: Polled, now: Instant) -> None:
+        partition = self.partitions[event.place]
+        has_room = self._capacity() > 0
+        number = partition.polled
+        partition.add(array("q", event.offsets))
+        size = sum(event.sizes)
+        self.records.size += size
+        self.prefetch.observe_size(len(event.offsets), size)
+        entries = self._entries(partition, number, event, now)
+        self.records.add(entries)
+        if event.malformed:
+            entries = self._pass_malformed_on(entries, event)
+        self._admit(partition, entries, now)
+        if self._fetching.is_half_full(partition):
+            self._commits.hasten()
+        self._effects += self._fetching.polled(partition, len(event.offsets), has_room, self.partitions)
+
+    def _entries(self, partition: Partition, number: int, event: Polled, now: Instant) -> list[Entry]:
+        polled_s, offsets = now.s, event.offsets
+        if partition.in_warm_up(number, offsets[0]):
+            numbers = range(number, number + len(offsets))
+            return [
+                Entry(partition, n, offset, record, size, polled_s, partition.in_warm_up(n, offset))
+                for n, offset, record, size in zip(numbers, offsets, event.records, event.sizes, strict=True)
+            ]
+        return [
+            Entry(partition, n, offset, record, size, polled_s, False)
+            for n, (offset, record, size) in enumerate(zip(offsets, event.records, event.sizes, strict=True), number)
+        ]
+
+    def _pass_malformed_on(self, entries: list[Entry], event: Polled) -> list[Entry]:
+        malformed = [entry for entry in entries if entry.offset in event.malformed]
+        for entry in malformed:
+            self._fail(entry, DeadLetter("malformed", event.malformed[entry.offset], ours=True))
+        self._effects.append(WriteDeadLetters(malformed))
+        return [entry for entry in entries if entry.offset not in event.malformed]
+
+    def _admit(self, partition: Partition, entries: list[Entry], now: Instant) -> None:
+        """Register records before their calls, or let them start."""
+        first = entries if self._policy.before_call else [entry for entry in entries if entry.warm_up]
+        if first:
+            self._register(first, now)
+            self._held.add(partition, first)
+            entries = entries[len(first) :]
+        for entry in entries:
+            entry.take(Step.RELEASE)
+        self._slots.add(entries)
+
+    # ---- registration
+
+    def _register(self, entries: list[Entry], now: Instant) -> None:
+        if not entries:
+            return
+        lifetime = self._lifetime(now)
+        register = Step.REGISTER
+        for entry in entries:
+            entry.take(register)
+            entry.lifetime = lifetime
+        self.records.move(entries)
+        self._effects.append(Register(entries, lifetime))
+
+    def _register_slow(self, now: Instant) -> None:
+        """Register what isn't settled some time after it was polled, if the partition is surely still ours."""
+        due_s = now.s - self._policy.after_s
+        slow: list[Entry] = []
+        for entry in self.records.unregistered:
+            if entry.polled_s > due_s:
+                break
+            if entry.state not in _MAY_REGISTER:
+                continue
+            partition = entry.partition
+            if now.s - partition.confirmed_s > OWNERSHIP_S:
+                self._commits.prove(partition)
+            else:
+                slow.append(entry)
+        self._register(slow, now)
+
+    def _registered(self, event: Registered, now: Instant) -> None:
+        tombstones: list[Entry] = []
+        touched: dict[Partition, None] = {}
+        for entry in event.entries:
+            if not entry.take(Step.REGISTERED):
+                continue
+            partition = entry.partition
+            partition.make_safe(entry.number)
+            state = entry.state
+            if state is State.HELD:
+                touched[partition] = None
+            elif state is State.READY_REGISTERED:
+                self._slots.reported(entry)
+            elif state is State.SETTLED:
+                self.records.close(entry)
+                tombstones.append(entry)
+        for partition in touched:
+            self._slots.renewed([entry for entry in event.entries if entry.partition is partition])
+            self._release_held(partition)
+            self._leave_held(partition)
+        if tombstones:
+            self._effects.append(WriteTombstones(tombstones))
+        if self._held.wait_for_commit():
+            self._commit(now)
+
+    def _release_held(self, partition: Partition) -> None:
+        """Let calls of registered records start, in the order of polling."""
+        self._slots.add(self._held.release(partition))
+
+    def _is_assigned(self, partition: Partition) -> bool:
+        return self.partitions.get(partition.place) is partition
+
+    def _registration_refused(self, event: RegistrationRefused, now: Instant) -> None:
+        entry = event.entry
+        if not entry.take(Step.REFUSE):
+            return
+        entry.lifetime = None
+        if entry.state is State.POLLED:
+            self._fail(entry, DeadLetter("unregistrable", event.error, ours=True))
+            self._effects.append(WriteDeadLetters([entry]))
+        elif entry.state is State.READY_UNREGISTRABLE:
+            self._slots.reported(entry)
+        elif entry.state is State.SETTLED:
+            entry.partition.make_safe(entry.number)
+            self.records.close(entry)
+
+    def _lifetime(self, now: Instant) -> Lifetime:
+        ttl_s = self._rules.ttl_s
+        return Lifetime(
+            now.wall_ms + round(ttl_s * 1000), now.s, now.s + ttl_s, now.s + ttl_s - self._rules.start_needs_s
+        )
+
+    # ---- calls
+
+    def _start(self, now: Instant) -> None:
+        started, overdue = self._slots.start(now.s)
+        self._renew(overdue, now)
+        if started:
+            self._effects.append(Start(started))
+
+    def _renew(self, entries: list[Entry], now: Instant) -> None:
+        """Register records again whose time to live ran short before they could start."""
+        if not entries:
+            return
+        lifetime = self._lifetime(now)
+        for entry in entries:
+            entry.take(Step.OVERDUE)
+            entry.lifetime = lifetime
+        self._effects.append(Register(entries, lifetime))
+
+    def _renew_overdue(self, now: Instant) -> None:
+        # All slots may be busy, and a warm-up lasts for as long as no commit is confirmed.
+        held = [entry for entry in self._held if is_overdue(entry, now.s) and self._is_assigned(entry.partition)]
+        self._renew(held + self._slots.take_overdue(now.s), now)
+
+    def _calls_ended(self, event: CallsEnded, now: Instant) -> None:
+        tombstones: list[Entry] = []
+        letters: list[Entry] = []
+        self._slots.running -= len(event.calls)
+        for entry, outcome in event.calls:
+            registered = entry.state is State.RUNNING_REGISTERED
+            if outcome is None:
+                if entry.take(Step.ABANDON):
+                    self.records.close(entry)
+            elif outcome.__class__ is DeadLetter:
+                if self._fail(entry, outcome):
+                    letters.append(entry)
+            elif entry.take(Step.SUCCEED):
+                entry.outcome = outcome
+                if entry.state is State.SETTLED:
+                    entry.partition.make_safe(entry.number)
+                    self.records.close(entry)
+                    self._settled += 1
+                    if registered:
+                        tombstones.append(entry)
+        if tombstones:
+            self._effects.append(WriteTombstones(tombstones))
+        if letters:
+            self._effects.append(WriteDeadLetters(letters))
+
+    def _fail(self, entry: Entry, letter: DeadLetter) -> bool:
+        if not entry.take(Step.FAIL):
+            return False
+        entry.outcome = letter
+        self.records.move([entry])
+        return True
+
+    def _dead_letters_acknowledged(self, event: DeadLettersAcknowledged, now: Instant) -> None:
+        tombstones: list[Entry] = []
+        for entry in event.entries:
+            registered = entry.state is State.LETTER_REGISTERED
+            entry.take(Step.LETTER_ACKNOWLEDGED)
+            if entry.state is State.SETTLED:
+                entry.partition.make_safe(entry.number)
+                self.records.close(entry)
+                self._settled += 1
+                if registered:
+                    tombstones.append(entry)
+                else:
+                    self._release_held(entry.partition)
+        if tombstones:
+            self._effects.append(WriteTombstones(tombstones))
+
+    def _slots_blocked(self, event: SlotsBlocked, now: Instant) -> None:
+        self._slots.blocked = event.blocked
+
+    # ---- commits
+
+    def _commit(self, now: Instant) -> None:
+        """Request the committable offsets that are ahead of the confirmed ones; one commit is in flight at most."""
+        commit, unanswered = self._commits.request(self.partitions.values(), now.s)
+        if commit is not None:
+            self._effects.append(commit)
+        for partition in unanswered:
+            self._leave_held(partition)
+
+    def _commit_answered(self, event: CommitAnswered, now: Instant) -> None:
+        for partition, offset in self._commits.answered(event, now.s):
+            if offset is not None:
+                self._confirm(partition, offset)
+            self._leave_held(partition)
+        if event.confirmed and self._held.wait_for_commit():
+            self._commit(now)
+
+    def _leave_held(self, partition: Partition) -> None:
+        """Let the held records of a partition that was given up expire, unless another commit may cover them.
+
+        Nothing shows that a commit covers them, and a call might kill this process as it killed the last one.
+        """
+        if self._is_assigned(partition) or self._commits.may_cover_more(partition):
+            return
+        for entry in self._held.abandon(partition):
+            self.records.close(entry)
+        self._release_held(partition)
+
+    def _confirm(self, partition: Partition, offset: int) -> None:
+        partition.confirm(offset, self._commits.sent_s)
+        self._release_held(partition)
+        # The answer may be late, and the place may have been assigned again and be full by now.
+        if self._is_assigned(partition):
+            self._effects += self._fetching.committed(partition)
+
+    # ---- partitions come and go
+
+    def _assigned(self, event: Assigned, now: Instant) -> None:
+        if event.place in self.partitions:
+            # Seen with eager protocols: assigned again without a revocation.
+            self._give_up([self.partitions[event.place]], {})
+        records, end = self._policy.warm_up(event, self._rules.uncommitted_max)
+        recorded = self._policy.recorded(event, self._rules.uncommitted_max)
+        self.partitions[event.place] = Partition(event.place, event.start, records, end, recorded)
+        # librdkafka may remember a pause from an earlier assignment.
+        fetch = Pause if self.paused or self.draining else Resume
+        self._effects.append(fetch([event.place]))
+
+    def _revoking(self, event: Revoking, now: Instant) -> None:
+        partitions = [self.partitions[place] for place in event.places if place in self.partitions]
+        first: dict[Partition, int] = {}
+        for entry in self.records:
+            partition = entry.partition
+            if entry.state in UNSTARTED and entry.offset >= partition.requested:
+                first[partition] = min(entry.offset, first.get(partition, entry.offset))
+        targets = {partition: partition.last_commit(first.get(partition)) for partition in partitions}
+        release = self._commits.release(targets)
+        self._give_up(partitions, targets)
+        self._effects.append(release)
+
+    def _lost(self, event: Lost, now: Instant) -> None:
+        self._give_up([self.partitions[place] for place in event.places if place in self.partitions], {})
+
+    def _give_up(self, partitions: list[Partition], targets: dict[Partition, int]) -> None:
+        """Divide the records of partitions between this process and the next owner.
+
+        The division holds even if the last commit fails: the offset committed before is no higher, so the next owner
+        polls every record that is dropped here.
+
+        Args:
+            targets: the offsets of the last commits; else what was requested, which may be committed, divides.
+        """
+        cancelled: list[Entry] = []
+        for entry in [entry for entry in self.records if entry.partition in partitions]:
+            if entry.offset < targets.get(entry.partition, entry.partition.requested):
+                continue
+            running = entry.state in RUNNING
+            if entry.take(Step.DROP):
+                self.records.close(entry)
+                if running:
+                    cancelled.append(entry)
+        self._slots.drop()
+        for partition in partitions:
+            del self.partitions[partition.place]
+            self._commits.forget(partition)
+            self._fetching.forget(partition.place)
+            self._release_held(partition)
+            self._leave_held(partition)
+        if cancelled:
+            self._effects.append(Cancel(cancelled))
+
+    # ---- time
+
+    def _tick(self, event: Tick, now: Instant) -> None:
+        if now.s >= self._tick_due_s:
+            self._tick_due_s = now.s + TICK_S
+            self.prefetch.observe(now.s, self._settled)
+            self._renew_overdue(now)
+        if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
+            self._slow_due_s = now.s + SLOW_TICK_S
+            self._register_slow(now)
+        if self._commits.is_due(now.s) or self._held.wait_for_commit():
+            self._commit(now)
+        if self.paused and not self.draining and self._has_room_again():
+            self._effects.append(self._fetching.has_room_again(self.partitions))
+
+    def _has_room_again(self) -> bool:
+        # A quarter of what could be polled if no record were open, by the tighter of the two limits.
+        return self._capacity() * RESUME_SHARE >= self.prefetch.capacity(0, 0)
+
+    def _drain(self, event: Draining, now: Instant) -> None:
+        self.draining = True
+        self._effects.append(Pause(list(self.partitions)))
+
+
+_MAY_REGISTER: Final = frozenset({State.READY, State.RUNNING})

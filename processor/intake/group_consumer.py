@@ -1,0 +1,400 @@
+"""The member of the consumer group: polls, commits and rebalances, with all state in the event loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Answer
+
+from processor.events import Commit, Release
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.broker_connection import BrokerConnection
+from processor.intake.group_config import group_config, rebalances_incrementally
+from processor.intake.log_ends import LogEnds
+from processor.intake.membership import Membership
+from processor.intake.start_offsets import PendingStarts, Start, StartOffsets
+from processor.service.ending import Fault
+from wait_registry.errors import PermanentError
+from wait_registry.kafka.clients import usable_settings
+from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ASK_ENDS_EVERY_S = 5.0
+LEAST_LEAVE_S = 1.0
+
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+class Listener(Protocol):
+    """What a rebalance or a commit calls, in the event loop's thread, one call at a time."""
+
+    def assigned(self, starts: list[Start]) -> None:
+        """Take partitions over; nothing of them has been polled yet."""
+
+    def revoked(self, places: list[TopicPartition]) -> Release:
+        """Release partitions and return what to commit while they are still assigned here."""
+
+    def lost(self, places: list[TopicPartition]) -> None:
+        """Release partitions that another member may have already; no commit is possible."""
+
+    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
+        """Take the answer of a commit."""
+
+
+class GroupConsumer:
+    """One member of the consumer group.
+
+    Rebalance and commit callbacks run in whatever thread polls the consumer; their work is always done in the event
+    loop's thread, so that all state has one owner.
+
+    Args:
+        listener: called at rebalances and with the answers of commits.
+        start_offsets: where new partitions start.
+        metadata: what every commit says of the topics, by topic.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        listener: Listener,
+        start_offsets: StartOffsets,
+        metadata: Mapping[str, CommitMetadata],
+        connection: BrokerConnection,
+        membership: Membership,
+        fault: Fault,
+    ) -> None:
+        processor = settings.processor
+        self._listener = listener
+        self._start_offsets = start_offsets
+        self._metadata = metadata
+        self._group = processor.group
+        self._connection = connection
+        self._membership = membership
+        self._fault = fault
+        self._incremental = rebalances_incrementally(processor)
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self.assigned: dict[TopicPartition, AssignedLog] = {}
+        self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
+        self._given: set[TopicPartition] = set()
+        self._closing = False
+        self._paused: set[TopicPartition] = set()
+        self.polling = False
+        self._topics: list[str] = []
+        self._log_ends = LogEnds(time.monotonic)
+        self._asking: asyncio.Future[None] | None = None
+        self._asked_s = -math.inf
+        with usable_settings():
+            self.consumer = Consumer(self._config(settings))
+
+    def _config(self, settings: Settings) -> dict[str, Any]:
+        return {
+            **group_config(settings),
+            # After the last transaction's marker, no other event shows that the end of the log is reached.
+            "enable.partition.eof": True,
+            "error_cb": self._connection.on_error,
+            **self._connection.stats_config("consumer"),
+            "on_commit": self.on_commit,
+        }
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group."""
+        # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
+        member_id = str(self.consumer.memberid() or "")
+        self._topics = list(topics)
+        self._membership.begin(member_id, self._given, self._rejoin)
+        self._join()
+
+    def _join(self) -> None:
+        self.consumer.subscribe(self._topics, on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
+
+    def _rejoin(self) -> None:
+        """Leave the group and join it again, in the consumer's thread."""
+
+        def leave_and_join() -> None:
+            if not self._closing:
+                self.consumer.unsubscribe()
+                self._join()
+
+        if not self._closing:
+            self._executor.submit(self._guarded, leave_and_join, None)
+
+    def take(self, count: int) -> dict[TopicPartition, list[Message]]:
+        """Return at most ``count`` records that are there now, by partition; never waits."""
+        if self.pending_starts.answers and (starts := self.pending_starts.take()):
+            self._assign(self.consumer, starts)
+            self._take_over(starts)
+        return self._sorted_out(self.consumer.consume(count, 0))
+
+    async def wait(self, timeout_s: float) -> dict[TopicPartition, list[Message]]:
+        """Wait for one record, in a thread; the event loop continues.
+
+        While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
+        returns, and a rebalance within the poll waits for the event loop.
+        """
+        self.polling = True
+        poll = self._executor.submit(self.consumer.poll, timeout_s)
+        poll.add_done_callback(self._polled)
+        message = await asyncio.wrap_future(poll)
+        return self._sorted_out([] if message is None else [message])
+
+    def _polled(self, _: Future[Message | None]) -> None:
+        # Not at the end of `wait`: its caller may be cancelled while the poll continues.
+        self.polling = False
+
+    def offsets(self, commit: Commit | Release) -> list[Answer]:
+        """Return the offsets for the client, with what they rely on as metadata."""
+        return [
+            Answer(*place, offset, self._metadata[place[0]].with_recorded(*commit.recorded[place]).encode())
+            for place, offset in commit.offsets.items()
+        ]
+
+    def commit(self, commit: Commit) -> None:
+        """Start an asynchronous commit, not while ``polling``; KafkaException when it can't even be started."""
+        if self._closing:
+            raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
+        self.consumer.commit(offsets=self.offsets(commit), asynchronous=True)
+
+    def pause(self, places: Iterable[TopicPartition]) -> None:
+        """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
+        self._paused.update(places)
+        self.consumer.pause(self._there(places))
+
+    def resume(self, places: Iterable[TopicPartition]) -> None:
+        """Fetch partitions again."""
+        self._paused.difference_update(places)
+        self.consumer.resume(self._there(places))
+
+    def _there(self, places: Iterable[TopicPartition]) -> list[Answer]:
+        there = {(place.topic, place.partition) for place in self.consumer.assignment()}
+        return [Answer(*place) for place in places if place in there]
+
+    def read_ends(self) -> None:
+        """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
+        for owner in self.assigned.values():
+            partition = Answer(owner.topic, owner.partition)
+            owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
+
+    def ask_ends(self, now_s: float) -> None:
+        """Ask the broker for the ends, in the consumer's thread: no fetch returns them while polling is paused."""
+        still_asking = self._asking is not None and not self._asking.done()
+        if self._closing or still_asking or now_s - self._asked_s < ASK_ENDS_EVERY_S:
+            return
+        self._asked_s = now_s
+        self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
+
+    def _ask_ends(self, owners: list[AssignedLog]) -> None:
+        self._log_ends.ask(self.consumer, owners, lambda: bool(self._paused) and not self._closing)
+
+    async def close(self, limit_s: float) -> None:
+        """Leave the group; the listener's ``revoked`` is called for what is still assigned.
+
+        librdkafka waits for an absent coordinator without a limit, so a daemon thread does it. After the limit, the
+        group notices at the end of the session.
+
+        Args:
+            limit_s: how long leaving may take, s; it is given a second at least.
+        """
+        limit_s = max(LEAST_LEAVE_S, limit_s)
+        self._closing = True
+        self.pending_starts.end()
+        closed: Future[None] = Future()
+        closed.set_running_or_notify_cancel()  # the thread can't be cancelled
+        threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(closed), limit_s)
+        except TimeoutError:
+            log.warning("timed out after %.1f s leaving the group; continuing shutdown", limit_s)
+
+    def _close(self, closed: Future[None]) -> None:
+        try:
+            self._executor.shutdown()  # a poll that is still running there ends first
+            self.consumer.close()
+        except Exception as error:  # noqa: BLE001 - raised by `close`
+            closed.set_exception(error)
+        else:
+            closed.set_result(None)
+
+    def _sorted_out(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
+        taken: dict[TopicPartition, list[Message]] = {}
+        assigned = self.assigned
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._judge(error, message)
+                continue
+            place = (message.topic(), message.partition())
+            owner = assigned.get(place)
+            offset = message.offset()
+            # One call of consume() may hold records of a partition that a callback within the call has released.
+            if owner is None or offset < owner.position:
+                continue
+            owner.position = offset + 1
+            if place in taken:
+                taken[place].append(message)
+            else:
+                taken[place] = [message]
+        return taken
+
+    def _judge(self, error: KafkaError, message: Message) -> None:
+        code = error.code()
+        where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        if code == KafkaError._PARTITION_EOF:
+            owner = self.assigned.get((message.topic(), message.partition()))
+            if owner is not None:
+                owner.end_seen = max(owner.end_seen, message.offset())
+        elif code in _OUT_OF_RANGE:
+            self._fault.report(PermanentError(self._out_of_range(where, message)))
+        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
+            log.warning("consumer: %s (%s)", error.str(), error.name())
+        else:
+            self._fault.report(kafka_failure(error, f"consuming {where}"))
+
+    def _out_of_range(self, where: str, message: Message) -> str:
+        owner = self.assigned.get((message.topic(), message.partition()))
+        offset = message.offset() if owner is None or owner.position < 0 else owner.position
+        return (
+            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
+            f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
+            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
+            "--execute, and start again"
+        )
+
+    def on_assign(self, consumer: Consumer, partitions: list[Answer]) -> None:
+        """Take partitions over (the client's callback)."""
+        nowhere: list[Start] | None = []
+        starts = self._guarded(lambda: self._start_offsets.at_once(consumer, partitions), nowhere)
+        member_id = str(consumer.memberid() or "")
+
+        def take_over() -> None:
+            self._release_unrevoked(partitions)
+            self._membership.assigned(member_id)
+            self._given.update((p.topic, p.partition) for p in partitions)
+            if starts is not None:
+                self._take_over(starts)
+            elif not self._closing:
+                self.pending_starts.ask(partitions)
+
+        self._on_loop(take_over)
+        if self._fault.error is not None:
+            return
+        # The client gets no partition before its start is known: librdkafka uses a position that it had to look up even
+        # if another one has been set or assigned before the answer.
+        self._guarded(lambda: self._assign(consumer, starts or []), None)
+
+    def _release_unrevoked(self, partitions: list[Answer]) -> None:
+        """Release what the client assigns again without having revoked it.
+
+        Seen with an eager protocol when a topic got more partitions during an assignment. The records of the former
+        assignment would fill the prefetch until the process ends.
+        """
+        again = {(p.topic, p.partition) for p in partitions} if self._incremental else self.assigned
+        places = [place for place in list(again) if self.assigned.pop(place, None) is not None]
+        if places:
+            log.warning("assigned again without a revocation: %s", ", ".join(f"{t}[{p}]" for t, p in places))
+            self._listener.lost(places)
+
+    def _assign(self, consumer: Consumer, starts: list[Start]) -> None:
+        # Eager protocols assign everything at once, and one request asks for all of it.
+        assign = consumer.incremental_assign if self._incremental else consumer.assign
+        assign([start.for_client() for start in starts])
+
+    def _unassign(self, consumer: Consumer, partitions: list[Answer]) -> None:
+        if not self._incremental:
+            consumer.unassign()
+            return
+        there = {(p.topic, p.partition) for p in consumer.assignment()}
+        consumer.incremental_unassign([p for p in partitions if (p.topic, p.partition) in there])
+
+    def _take_over(self, starts: list[Start]) -> None:
+        for start in starts:
+            self.assigned[(start.topic, start.partition)] = AssignedLog((start.topic, start.partition), start.offset)
+        self._listener.assigned(starts)
+
+    def on_revoke(self, consumer: Consumer, partitions: list[Answer]) -> None:
+        """Give partitions up (the client's callback)."""
+        releases: list[Release] = []
+
+        def give_up() -> None:
+            if not self._incremental:
+                self._membership.lost()
+            releases.append(self._listener.revoked(self._given_up(partitions)))
+
+        self._on_loop(give_up)
+        if offsets := [offset for release in releases for offset in self.offsets(release)]:
+            # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
+            error = self._commit_last(offsets)
+            self._on_loop(lambda: self._listener.commit_answered(error, offsets))
+        self._guarded(lambda: self._unassign(consumer, partitions), None)
+
+    def on_lost(self, consumer: Consumer, partitions: list[Answer]) -> None:
+        """Forget partitions that are gone already (the client's callback)."""
+
+        def give_up() -> None:
+            self._membership.lost()
+            self._listener.lost(self._given_up(partitions))
+
+        self._on_loop(give_up)
+        self._guarded(lambda: self._unassign(consumer, partitions), None)
+
+    def _given_up(self, partitions: list[Answer]) -> list[TopicPartition]:
+        places = [(p.topic, p.partition) for p in partitions]
+        self._given.difference_update(places)
+        self._paused.difference_update(places)
+        self.pending_starts.forget(places)
+        return [place for place in places if self.assigned.pop(place, None) is not None]
+
+    def _commit_last(self, offsets: list[Answer]) -> KafkaError | None:
+        try:
+            answers = self.consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            return error
+        return next((answer.error for answer in answers if answer.error is not None), None)
+
+    def on_commit(self, error: KafkaError | None, partitions: list[Answer]) -> None:
+        """Pass the answer to a commit to the event loop (the client's callback)."""
+        if error is None:
+            self._connection.answered()
+        if threading.get_ident() == self._loop_thread:
+            self._listener.commit_answered(error, partitions)
+        else:
+            answer = partial(self._listener.commit_answered, error, partitions)
+            self._loop.call_soon_threadsafe(self._guarded, answer, None)
+
+    def _on_loop(self, work: Callable[[], None]) -> None:
+        """Do a callback's work in the event loop's thread, now, and report what it raises."""
+        if threading.get_ident() == self._loop_thread:
+            self._guarded(work, None)
+            return
+        done: Future[None] = Future()
+
+        def run() -> None:
+            self._guarded(work, None)
+            done.set_result(None)
+
+        self._loop.call_soon_threadsafe(run)
+        done.result()
+
+    def _guarded(self, work: Callable[[], T], otherwise: T) -> T:
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - an exception must not cross the C callback; the loop raises it
+            self._fault.report(error)
+            return otherwise

@@ -1,0 +1,209 @@
+"""Where a newly assigned partition starts: at the committed offset, or at its beginning if there never was one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.service.ending import Fault
+from wait_registry.errors import TransientError
+from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
+from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
+from wait_registry.kafka.errors import is_transient, kafka_failure
+
+log = logging.getLogger(__name__)
+
+# The rebalance and all work wait meanwhile; an answer takes milliseconds.
+ASK_AT_ONCE_S = 1.0
+ASK_LIMIT_S = 5.0
+# Errors are immediate while the coordinator is moving, so retries need pauses.
+ASK_PAUSE_S = 1.0
+
+
+class Start(NamedTuple):
+    """Where a partition starts: the committed offset (None: at its beginning), its metadata, and the end of the log.
+
+    Metadata and end are None if they are unknown.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    recorded: CommitMetadata | None
+    end: int | None
+
+    def for_client(self) -> TopicPartition:
+        """Return it as the client takes it."""
+        return TopicPartition(self.topic, self.partition, OFFSET_BEGINNING if self.offset is None else self.offset)
+
+
+class StartOffsets:
+    """Asks the broker instead of leaving it to ``auto.offset.reset``.
+
+    That setting can't distinguish the first start (start at the beginning) from a position that is no longer in the log
+    (stop). The answer's metadata also names the wait topic and the input topic that the committed offset relies on.
+
+    Args:
+        wait_topic: what the wait topic is now.
+        consumed: what the consumed topics are now.
+        stopping: waits for a number of seconds; returns True as soon as the process must end, which ends the retries.
+        another: asks through another client: the consumer is needed for its records meanwhile, and it may have
+            forgotten all brokers (`KnownBrokers`), which shows only while it is polled.
+        ends: returns the ends of partitions, of those for which it gets an answer in time.
+    """
+
+    def __init__(
+        self,
+        wait_topic: TopicIdentity,
+        consumed: ConsumedTopics,
+        stopping: Callable[[float], bool],
+        another: Callable[[list[TopicPartition]], list[TopicPartition]],
+        ends: Callable[[list[tuple[str, int]]], Mapping[tuple[str, int], int]],
+    ) -> None:
+        self._wait_topic = wait_topic
+        self._consumed = consumed
+        self._stopping = stopping
+        self._another = another
+        self._ends = ends
+
+    def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start] | None:
+        """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
+
+        Raises:
+            ConfigurationError: the offsets rely on another wait topic of the same name or on a deleted input topic, or
+                a permission is missing.
+            PermanentError: the broker refuses the request.
+        """
+        if not partitions:
+            return []
+        try:
+            answers: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
+            refused = next((answer.error for answer in answers if answer.error is not None), None)
+        except KafkaException as error:
+            refused = error.args[0]
+        if refused is None:
+            return self._starts(answers)
+        if not is_transient(refused):
+            raise kafka_failure(refused, "asking for committed offsets")
+        log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
+        return None
+
+    def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[Start]:
+        """Return the partitions with their start offset; waits through a broker outage.
+
+        An empty list if the process must end before the broker answers, or if all of them were revoked meanwhile.
+
+        Args:
+            partitions: some.
+            wanted: returns whether any of them is still assigned.
+
+        Raises:
+            ConfigurationError: as `at_once`.
+            PermanentError: as `at_once`.
+        """
+        while wanted() and not self._stopping(ASK_PAUSE_S):
+            try:
+                return self._starts(self._another(partitions))
+            except TransientError as error:
+                log.warning("asking again for committed offsets: %s", error)
+        return []
+
+    def _starts(self, answers: list[TopicPartition]) -> list[Start]:
+        ends = self._ends([(answer.topic, answer.partition) for answer in answers])
+        starts = [self._start(answer, ends.get((answer.topic, answer.partition))) for answer in answers]
+        log.info("assigned: %s", ", ".join(f"{s.topic}[{s.partition}] from {_shown(s.offset)}" for s in starts))
+        return starts
+
+    def _start(self, answer: TopicPartition, end: int | None) -> Start:
+        if answer.offset < 0:
+            return Start(answer.topic, answer.partition, None, None, end)
+        recorded = decode_metadata(answer.metadata)
+        if recorded is not None:
+            self._check(recorded.wait_topic)
+            self._consumed.require_committed_in(answer.topic, recorded.input_topic_id)
+        return Start(answer.topic, answer.partition, answer.offset, recorded, end)
+
+    def _check(self, recorded: TopicIdentity) -> None:
+        if recorded.topic == self._wait_topic.topic:
+            require_same_identity(recorded, self._wait_topic)
+        else:
+            log.warning(
+                "this group registered its records in wait topic %s and now uses %s. Keep a sweeper on the old topic "
+                "until it is empty",
+                recorded.topic,
+                self._wait_topic.topic,
+            )
+
+
+def _shown(offset: int | None) -> str:
+    return "the beginning" if offset is None else str(offset)
+
+
+class PendingStarts:
+    """Partitions that are assigned and can't start yet, because the broker hasn't returned their committed offsets.
+
+    The requests run in threads, so that neither a rebalance nor records in flight wait for a slow broker. Everything
+    else runs in the event loop's thread.
+
+    Args:
+        start_offsets: returns the start offsets.
+        loop: the event loop.
+        fault: where an error that ends the process is reported.
+
+    Attributes:
+        answers: start offsets that aren't consumed yet, each with its request.
+    """
+
+    def __init__(self, start_offsets: StartOffsets, loop: asyncio.AbstractEventLoop, fault: Fault) -> None:
+        self._start_offsets = start_offsets
+        self._loop = loop
+        self._fault = fault
+        # The last request for each partition: one that was revoked and assigned again may have two.
+        self._requests: dict[tuple[str, int], object] = {}
+        self.answers: list[tuple[object, Start]] = []
+
+    def __len__(self) -> int:
+        """Return how many partitions can't start yet; from any thread."""
+        return len(self._requests)
+
+    def ask(self, partitions: list[TopicPartition]) -> None:
+        """Request the start offsets of new partitions."""
+        request = object()
+        self._requests.update({(p.topic, p.partition): request for p in partitions})
+        # A daemon: a broker that doesn't answer must not keep the process from ending.
+        threading.Thread(target=self._ask, args=(request, list(partitions)), name="start-offsets", daemon=True).start()
+
+    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+        """Drop the requests of partitions that were revoked."""
+        for place in places:
+            self._requests.pop(place, None)
+
+    def end(self) -> None:
+        """Drop all requests."""
+        self._requests.clear()
+        self.answers.clear()
+
+    def take(self) -> list[Start]:
+        """Return each new start offset once, except those of partitions that were revoked meanwhile."""
+        answers, self.answers = self.answers, []
+        starts = [start for request, start in answers if self._requests.get((start.topic, start.partition)) is request]
+        self.forget((start.topic, start.partition) for start in starts)
+        return starts
+
+    def _ask(self, request: object, partitions: list[TopicPartition]) -> None:
+        try:
+            starts = self._start_offsets.later(partitions, lambda: request in list(self._requests.values()))
+        except Exception as error:  # noqa: BLE001 - whatever it is ends the process; the loop raises it
+            self._fault.report(error)
+            return
+        answers = [(request, start) for start in starts]
+        # The loop may be closed by now, and the answers are of no use then.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(lambda: self.answers.extend(answers))

@@ -1,0 +1,71 @@
+"""The records that were polled and have neither an outcome nor another owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from processor.lifecycle import IN_FLIGHT, Entry, State
+from wait_registry.records.topics import TopicPartition
+
+_MISSING: Final = object()
+_REGISTERED_WAITING: Final = frozenset({State.HELD, State.READY_REGISTERED, State.RENEWING})
+
+
+class OpenRecords:
+    """Every open record, in the order of polling, those that aren't registered apart.
+
+    Attributes:
+        unregistered: nothing has been written about them.
+        size: keys, values and headers of all, bytes.
+    """
+
+    def __init__(self) -> None:
+        self.unregistered: dict[Entry, None] = {}
+        self._others: dict[Entry, None] = {}
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self.unregistered) + len(self._others)
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self.unregistered
+        yield from self._others
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take records that were polled."""
+        self.unregistered.update(dict.fromkeys(entries))
+
+    def move(self, entries: Iterable[Entry]) -> None:
+        """Note that something is written about these records: a registration or a dead letter."""
+        for entry in entries:
+            if self.unregistered.pop(entry, _MISSING) is None:
+                self._others[entry] = None
+
+    def close(self, entry: Entry) -> None:
+        """Forget a record that is settled or dropped."""
+        self.size -= entry.size
+        if self.unregistered.pop(entry, _MISSING) is _MISSING:
+            del self._others[entry]
+
+    def in_flight(self, places: Iterable[TopicPartition] | None = None) -> int:
+        """Return how many wait records aren't acknowledged, of all partitions or of some."""
+        wanted = None if places is None else set(places)
+        return sum(
+            entry.state in IN_FLIGHT and (wanted is None or entry.partition.place in wanted) for entry in self._others
+        )
+
+    def registering_s(self, now_s: float) -> float:
+        """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""
+        waiting = [
+            entry.lifetime.registered_s for entry in list(self._others) if entry.lifetime and entry.state in IN_FLIGHT
+        ]
+        return max(0.0, now_s - min(waiting)) if waiting else 0.0
+
+    def unsettled(self) -> int:
+        """Return how many records an orderly stop must settle, or start, before it gives the partitions up.
+
+        These are the records that aren't registered, which another process would handle again, and registered ones
+        whose calls haven't started.
+        """
+        return len(self.unregistered) + sum(entry.state in _REGISTERED_WAITING for entry in self._others)

@@ -1,0 +1,133 @@
+"""Writes wait records, and turns the reports on them into events."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, Message
+
+from processor.events import Event, Register, Registered, RegistrationRefused
+from processor.intake.subscription import SubscribedTopic
+from processor.intake.taken import Taken
+from processor.lifecycle import Entry, State
+from processor.registration.clock_watch import ClockWatch
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from processor.settlement.outbox import Outbox
+from wait_registry.clock import Clock
+from wait_registry.errors import DataError, PermanentError
+from wait_registry.kafka.errors import kafka_failure
+from wait_registry.records.wait_partition import wait_partitions
+
+_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+class WaitRecords:
+    """Writes them in the order in which they are asked for.
+
+    Args:
+        outbox: sends them.
+        topic, partitions: the wait topic.
+        topics: the consumed topics, by name.
+        clock_watch: gets the append time of a wait record, once per event.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        topic: str,
+        partitions: int,
+        topics: dict[str, SubscribedTopic],
+        clock: Clock,
+        clock_watch: ClockWatch,
+        fault: Fault,
+        stats: Stats,
+    ) -> None:
+        self._outbox = outbox
+        self._topic = topic
+        self._partitions = partitions
+        self._topics = topics
+        self._now_ms = clock.now_ms
+        self._clock_watch = clock_watch
+        self._fault = fault
+        self._stats = stats
+        self._acknowledged: list[Entry] = []
+        self._refused: list[RegistrationRefused] = []
+        self._last: Message | None = None
+
+    def write(self, register: Register) -> None:
+        """Write wait records. A second registration goes to the partition of the first."""
+        sent_ms, expires_at_ms = self._now_ms(), register.lifetime.expires_at_ms
+        places = wait_partitions([_taken(entry).wait_id for entry in register.entries], self._partitions)
+        put, topic, topics = self._outbox.put, self._topic, self._topics
+        for entry, partition in zip(register.entries, places, strict=True):
+            taken = _taken(entry)
+            if taken.wait_partition < 0:
+                taken.wait_partition = partition
+            taken.sent_ms = sent_ms
+            original, source, delivery = taken.consumed
+            try:
+                headers = topics[taken.place[0]].encoder.headers(
+                    original, taken.wait_id, expires_at_ms, delivery, source
+                )
+            except DataError as error:
+                self._refuse(entry, f"the record is more than a wait record can carry: {error}")
+                continue
+            put(topic, original.value or b"", taken.wait_id, taken.wait_partition, _Report(self, entry), headers)
+
+    def events(self) -> list[Event]:
+        """Return what the broker has answered since the last call."""
+        events: list[Event] = [*self._refused]
+        self._refused.clear()
+        if self._acknowledged:
+            acknowledged, self._acknowledged = self._acknowledged, []
+            now_ms = self._now_ms()
+            for entry in acknowledged:
+                _taken(entry).acknowledged_ms = now_ms
+            renewed = sum(entry.state is State.RENEWING for entry in acknowledged)
+            self._stats.renewed += renewed
+            self._stats.registered += len(acknowledged) - renewed
+            if self._last is not None:
+                self._clock_watch.observe(self._last.timestamp(), _taken(acknowledged[-1]).sent_ms)
+            events.append(Registered(acknowledged))
+        return events
+
+    def reported(self, entry: Entry, error: KafkaError | None, message: Message | None) -> None:
+        """Take the report on one wait record."""
+        if error is None and message is not None:
+            _taken(entry).wait_offset = message.offset()
+            self._last = message
+            self._acknowledged.append(entry)
+        elif error is not None and error.code() in _TOO_LARGE:
+            self._refuse(
+                entry,
+                f"the wait record is larger than topic {self._topic} takes: {error.str()} ({error.name()}). Raise its "
+                "max.message.bytes (wait.max_message_bytes) if records of this size are to be processed.",
+            )
+        elif error is not None:
+            self._fault.report(kafka_failure(error, f"writing wait record {_taken(entry).wait_id} to {self._topic}"))
+
+    def _refuse(self, entry: Entry, message: str) -> None:
+        self._refused.append(RegistrationRefused(entry, PermanentError(message)))
+
+
+class _Report:
+    """Takes the report on one wait record (called by ``producer.poll``)."""
+
+    __slots__ = ("_entry", "_writer")
+
+    def __init__(self, writer: WaitRecords, entry: Entry) -> None:
+        self._writer = writer
+        self._entry = entry
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        """Take it."""
+        self._writer.reported(self._entry, error, message)
+
+    def wanted(self) -> bool:
+        """Return whether the record is still to be written: its partition wasn't given up meanwhile."""
+        return self._entry.state is not State.DROPPED
+
+
+def _taken(entry: Entry) -> Taken:
+    taken = entry.record
+    assert isinstance(taken, Taken)
+    return taken

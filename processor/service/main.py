@@ -1,0 +1,323 @@
+"""The processor as a service: start checks, telemetry, the pipeline, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from processor.dispatch.attempts import Attempts
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.dispatch.retry_decision import RetryDecision, time_limits
+from processor.handlers.descriptors import raise_descriptor_limit
+from processor.handlers.loading import load_handler
+from processor.handlers.open_handler import OpenHandler
+from processor.intake.broker_connection import BrokerConnection
+from processor.intake.broker_watch import BrokerWatch
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.membership import Membership
+from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
+from processor.intake.subscription import SubscribedTopic, subscription
+from processor.pipeline import Context, Pipeline
+from processor.service.ending import Fault, run_and_end
+from processor.service.metrics import settings_readings, stats_readings
+from processor.service.once import Once, ends_now
+from processor.service.stall_watchdog import StallWatchdog, StopGuard
+from processor.service.stats import Stats
+from processor.settlement.outbox import Outbox
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import TransientError
+from wait_registry.gc_tuning import tune_gc
+from wait_registry.kafka.clients import admin as open_admin
+from wait_registry.kafka.clients import producer_config, usable_settings
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
+from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.group_description import describe_group
+from wait_registry.kafka.positions import ends_in_time
+from wait_registry.kafka.topics import require_topics
+from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.relations import require_relations
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
+from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.metrics import READY
+from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.tracing import Tracer, start_tracing
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRY_START_S = 1.0
+LAST_FLUSH_S = 5.0
+LEFT_OVER_S = 1.0
+
+
+class Facts(NamedTuple):
+    """The broker's answers at the start; ``once`` only with ``--once``."""
+
+    cluster_id: str
+    instance: str
+    topics: dict[str, SubscribedTopic]
+    consumed: ConsumedTopics
+    once: Once | None
+
+
+class ProcessorService:
+    """One processor process.
+
+    Args:
+        settings: all settings.
+        once: stop when what was in the topics at the start has been worked off.
+        clock: wall clock and monotonic clock.
+        random: returns a number in [0, 1), for jitter.
+        tracer: makes traces instead of the settings' tracer; it is stopped at the end too.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        once: bool = False,
+        clock: Clock | None = None,
+        random: Callable[[], float] = random.random,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._settings = settings
+        self._once = once
+        self._clock = clock or SystemClock()
+        self._random = random
+        self._tracer = tracer
+        self._stop = threading.Event()
+        self._stop_guard = StopGuard(settings.processor.drain_timeout_s, self._stop)
+        self.pipeline: Pipeline | None = None
+        self._instance = ""
+        self.fault = Fault()
+        self._forgotten: TransientError | None = None
+        self._connection = BrokerConnection(self.fault, self._brokers_forgotten, self._clock.monotonic)
+        self._membership = Membership(settings.processor)
+        self.stats = Stats()
+        self.telemetry_port = 0
+
+    def run(self) -> None:
+        """Work until `request_stop`; running handlers may finish then.
+
+        Raises:
+            ConfigurationError: settings, topics or handler are wrong.
+            WaitRegistryError: the process can't continue; unfinished records stay registered.
+        """
+        try:
+            run_and_end(self._run(), LEFT_OVER_S)
+        finally:
+            self._stop_guard.close()
+
+    def request_stop(self) -> None:
+        """Request that `run` ends soon; call it from any thread or signal handler, any number of times."""
+        self._stop.set()
+
+    async def _run(self) -> None:
+        settings = self._settings
+        self._stop_guard.start()
+        require_relations(settings, "processor")
+        raise_descriptor_limit()
+        # Before the handler is imported, which may ask for the process's tracer.
+        tracer = self._tracer = self._tracer or start_tracing(settings.telemetry, "processor")
+        try:
+            handler = load_handler(settings.processor, None if tracer is None else tracer.http_headers)
+            await self._serve(handler)
+        finally:
+            if tracer is not None:
+                await asyncio.to_thread(tracer.stop)
+
+    async def _serve(self, handler: OpenHandler) -> None:
+        settings = self._settings
+        metrics = MetricsRegistry()
+        metrics.collect_from(self.readings)
+        telemetry = settings.telemetry
+        with TelemetryServer(telemetry.host, telemetry.port, metrics, self._live, self.ready) as server:
+            self.telemetry_port = server.port
+            admin = open_admin(settings.kafka)
+            wait_topic = await self._when_reachable(lambda: self._check_topics(admin))
+            if wait_topic is None:
+                return
+            await handler.open()
+            try:
+                await self.work(handler, admin, wait_topic)
+            finally:
+                await handler.close()
+
+    def _check_topics(self, admin: AdminClient) -> TopicIdentity:
+        require_topics(self._settings, "processor")
+        wait = self._settings.wait
+        return describe_wait_topic(admin, wait.topic, wait.partitions)
+
+    async def _when_reachable(self, question: Callable[[], T]) -> T | None:
+        """Ask the broker, repeatedly during an outage; return None if the process must stop."""
+        while not self._stop.is_set():
+            try:
+                answer = await asyncio.to_thread(question)
+                self._connection.answered()
+                return answer
+            except TransientError as error:
+                self._connection.up = False
+                log.warning("the broker doesn't answer yet: %s", error)
+                await asyncio.sleep(RETRY_START_S)
+        return None
+
+    async def work(
+        self,
+        handler: OpenHandler,
+        admin: AdminClient,
+        wait_topic: TopicIdentity,
+    ) -> None:
+        """Process records until the service is stopped."""
+        facts = await self._when_reachable(lambda: self.facts(admin))
+        if facts is None:
+            return
+        with usable_settings():
+            producer = Producer(self.producer_config())
+        self._instance = facts.instance
+        self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
+        watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
+        self.pipeline = Pipeline(self._context(admin, producer, handler, watchdog, wait_topic, facts))
+        watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
+        watch.add_done_callback(self._watch_ended)
+        watchdog.start()
+        stall_watchdog = StallWatchdog(watchdog.late_s)
+        stall_watchdog.start()
+        tune_gc()
+        try:
+            await self.pipeline.run()
+        finally:
+            watch.cancel()
+            stall_watchdog.stop()
+            watchdog.stop()
+            # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
+            left = await asyncio.to_thread(producer.flush, LAST_FLUSH_S)
+            if left:
+                log.warning("%d records aren't acknowledged by the broker at the end", left)
+        # Errors of the last answers, which no iteration has seen.
+        self.fault.raise_if_any()
+        if self._forgotten is not None:
+            raise self._forgotten
+
+    def _brokers_forgotten(self, error: TransientError) -> None:
+        """Stop as if requested: the other client may still write the outcomes of finished records."""
+        log.error("%s", error)
+        if not self._stop.is_set():
+            self._forgotten = error
+        self._stop.set()
+
+    def _broker_watch(self, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts) -> BrokerWatch:
+        describe = partial(describe_group, self._settings.kafka, self._settings.processor.group)
+        membership, once = self._membership, facts.once
+        return BrokerWatch(
+            admin, wait_topic, facts.consumed, membership, once, describe, self._connection, self._clock, self.fault
+        )
+
+    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
+        error = None if watch.cancelled() else watch.exception()
+        if error is not None:
+            self.fault.report(error)
+
+    def facts(self, admin: AdminClient) -> Facts:
+        """Ask the broker for what the processor needs to know before it starts."""
+        instance = self._settings.processor.instance or instance_name(self._clock)
+        topics = subscription(self._settings, instance, topic_names(admin))
+        consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics)
+        once = Once(self._settings, ends_now(admin, topics), self._clock) if self._once else None
+        return Facts(cluster_id(admin), instance, topics, consumed, once)
+
+    def _context(
+        self,
+        admin: AdminClient,
+        producer: Producer,
+        handler: OpenHandler,
+        watchdog: DeadlineWatchdog,
+        wait_topic: TopicIdentity,
+        facts: Facts,
+    ) -> Context:
+        processor = self._settings.processor
+        limits, consumed = time_limits(processor), facts.consumed
+        decision = RetryDecision(processor, limits, self._random)
+        return Context(
+            settings=self._settings,
+            instance=facts.instance,
+            cluster_id=facts.cluster_id,
+            commit_metadata={topic: CommitMetadata(wait_topic, consumed.id_of(topic)) for topic in facts.topics},
+            topics=facts.topics,
+            limits=limits,
+            producer=producer,
+            outbox=Outbox(producer, self.fault, self._clock.monotonic),
+            attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
+            watchdog=watchdog,
+            start_offsets=StartOffsets(
+                wait_topic, consumed, self._ending, self._committed, partial(ends_in_time, admin)
+            ),
+            connection=self._connection,
+            membership=self._membership,
+            clock=self._clock,
+            fault=self.fault,
+            stats=self.stats,
+            stop=self._stop,
+            once=facts.once,
+            tracer=self._tracer,
+        )
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        places = [(place.topic, place.partition) for place in partitions]
+        return committed_offsets(self._settings.kafka, self._settings.processor.group, places, ASK_LIMIT_S)
+
+    def producer_config(self) -> dict[str, object]:
+        """Return the properties of the producer."""
+        return producer_config(
+            self._settings.kafka,
+            **{
+                "linger.ms": self._settings.processor.linger_ms,
+                # A batch larger than the topic takes would be refused with every record in it.
+                "batch.size": min(1_000_000, self._settings.wait.max_message_bytes),
+                "error_cb": self._connection.on_error,
+                **self._connection.stats_config("producer"),
+            },
+        )
+
+    def readings(self) -> Iterator[Reading | HistogramReading]:
+        """Return what /metrics shows."""
+        yield Reading(READY, self.ready().ok, ("processor",))
+        yield from stats_readings(self.stats, self._connection)
+        if self.pipeline is not None:
+            yield from settings_readings(self._settings.processor, self._instance)
+            yield from self.pipeline.readings()
+
+    def _ending(self, timeout_s: float) -> bool:
+        """Wait for the timeout or the stop; return whether the process must end."""
+        return self._stop.wait(timeout_s) or self.fault.error is not None
+
+    def _live(self) -> Health:
+        return Health.of([] if self.fault.error is None else [f"stopping: {type(self.fault.error).__name__}"])
+
+    def ready(self) -> Health:
+        """Return whether the processor works, with the reasons if it doesn't."""
+        reasons = [] if self._connection.up else ["the broker can't be reached"]
+        reasons += ["starting"] if self.pipeline is None else self.pipeline.not_ready()
+        if self._forgotten is not None:
+            reasons.append("a Kafka client has forgotten all brokers")
+        if self.fault.error is not None:
+            reasons.append(f"stopping: {type(self.fault.error).__name__}")
+        return Health.of(reasons)
+
+
+def instance_name(clock: Clock) -> str:
+    """Return the default name of this process: host name and start time (UTC, ms)."""
+    now_ms = clock.now_ms()
+    started = datetime.fromtimestamp(now_ms // 1000, UTC)
+    return f"{socket.gethostname()}-{started:%Y%m%dT%H%M%S}.{now_ms % 1000:03d}Z"

@@ -1,0 +1,122 @@
+"""Dead letters that the processor writes: records that failed, and records too large to be registered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from confluent_kafka import Message
+
+from processor.dispatch.attempts import release_frames
+from processor.intake.subscription import SubscribedTopic
+from processor.service.stats import Stats
+from processor.settlement.outbox import ANY_PARTITION, Outbox
+from wait_registry.clock import Clock
+from wait_registry.logs import record_fields
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.original import Original
+
+log = logging.getLogger(__name__)
+
+LOGGED_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A record to dead-letter, and its registration if it has one."""
+
+    original: Original
+    consumed_topic: str
+    wait_id: str
+    delivery: int
+    wait_partition: int | None
+    wait_offset: int | None
+
+
+class DeadLetters:
+    """Sends dead letters to the topic that belongs to where the record was consumed.
+
+    Args:
+        outbox: sends them; a refused one ends the process.
+        topics: the consumed topics, by name.
+        group, instance: for the lineage.
+        clock: DLQ_TIME.
+        stats: counts them when acknowledged.
+        log_messages: whether the log line has the message of a handler's error (``log.error_messages``).
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        topics: dict[str, SubscribedTopic],
+        group: str,
+        instance: str,
+        clock: Clock,
+        stats: Stats,
+        log_messages: bool = True,
+    ) -> None:
+        self._outbox = outbox
+        self._topics = topics
+        self._group = group
+        self._instance = instance
+        self._clock = clock
+        self._stats = stats
+        self._log_messages = log_messages
+
+    def send(
+        self,
+        delivery: Delivery,
+        reason: Reason,
+        error: BaseException,
+        acknowledged: Callable[[], None],
+        ours: bool = False,
+    ) -> None:
+        """Dead-letter a record.
+
+        Args:
+            delivery: the record.
+            reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
+            acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
+                be committed.
+            ours: the error's message is this system's own and is always logged: it holds none of the record's data.
+        """
+        original = delivery.original
+        failure = Failure.from_exception(reason, error, self._clock.now_ms())
+        release_frames(error)
+        topic = self._topics[delivery.consumed_topic].dead_letter_topic
+        headers = dead_letter_headers(original.headers, self._lineage(delivery), failure)
+
+        def safe(message: Message) -> None:
+            self._stats.dead_letters[reason.value] += 1
+            acknowledged()
+
+        receipt = self._outbox.receipt(f"the dead letter of {delivery.wait_id}", topic, safe)
+        self._outbox.send(receipt, ANY_PARTITION, original.key, original.value, headers)
+        log.warning(
+            "dead-lettered to %s, reason %s: %s%s",
+            topic,
+            reason.value,
+            failure.error_class,
+            f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
+            extra=record_fields(
+                wait_id=delivery.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
+            ),
+        )
+
+    def _lineage(self, delivery: Delivery) -> Lineage:
+        return Lineage.of(
+            delivery.original,
+            wait_id=delivery.wait_id,
+            wait_partition=delivery.wait_partition,
+            wait_offset=delivery.wait_offset,
+            group=self._group,
+            instance=self._instance,
+            delivery=delivery.delivery,
+        )
+
+
+def _on_one_line(message: str | None) -> str:
+    text = " ".join((message or "").split())
+    return text if len(text) <= LOGGED_CHARACTERS else f"{text[:LOGGED_CHARACTERS]}..."

@@ -1,0 +1,126 @@
+"""Writes the outcomes of records: tombstones and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from confluent_kafka import Message
+
+from processor.events import DeadLetter, DeadLettersAcknowledged, Discarded, Event
+from processor.intake.taken import Taken
+from processor.lifecycle import Entry, State
+from processor.service.stats import Stats
+from processor.service.traces import Traces
+from processor.settlement.dead_letters import DeadLetters, Delivery
+from processor.settlement.outbox import Headers, Outbox
+from wait_registry.errors import PermanentError
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+
+
+class Outcomes:
+    """Writes them, and turns the acknowledgments of dead letters into events.
+
+    A tombstone goes to the partition of its wait record, so that compaction and the sweeper find it after the wait
+    record, whatever partitioner wrote that record.
+
+    Args:
+        outbox: sends them; a refused one ends the process.
+        dead_letters: sends dead letters.
+        wait_topic: name of the wait topic.
+        stats: counts outcomes when their tombstone is acknowledged.
+        traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
+    """
+
+    def __init__(
+        self, outbox: Outbox, dead_letters: DeadLetters, wait_topic: str, stats: Stats, traces: Traces | None = None
+    ) -> None:
+        self._outbox = outbox
+        self._dead_letters = dead_letters
+        self._stats = stats
+        self._traces = traces
+        self._acknowledged: list[Entry] = []
+        self._receipts = {
+            outcome: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)) for outcome in Outcome
+        }
+
+    def write_tombstones(self, entries: Iterable[Entry]) -> None:
+        """Write the tombstones of registered records."""
+        for entry in entries:
+            taken = entry.record
+            assert isinstance(taken, Taken)
+            outcome = outcome_of(entry)
+            headers: Headers = tombstone_headers(outcome)  # type: ignore[assignment]
+            self._outbox.send(self._receipts[outcome], taken.wait_partition, taken.wait_id, None, headers)
+            if taken.trace is not None:
+                _end_trace(taken, entry)
+
+    def write_dead_letters(self, entries: Iterable[Entry]) -> None:
+        """Write the dead letters of records that failed or can't be registered."""
+        for entry in entries:
+            taken, letter = entry.record, entry.outcome
+            assert isinstance(taken, Taken) and isinstance(letter, DeadLetter)
+            trace = None
+            if self._traces is not None and taken.trace is None:
+                trace = self._traces.begin(taken)
+            error = letter.error or PermanentError("no error was given")
+            registered = entry.state is not State.LETTER
+            self._dead_letters.send(
+                delivery_of(taken, registered), Reason(letter.reason), error, partial(self._safe, entry), letter.ours
+            )
+            if trace is not None:
+                trace.leave()
+
+    def _safe(self, entry: Entry) -> None:
+        self._acknowledged.append(entry)
+
+    def events(self) -> list[Event]:
+        """Return which dead letters were acknowledged since the last call."""
+        if not self._acknowledged:
+            return []
+        acknowledged, self._acknowledged = self._acknowledged, []
+        for entry in acknowledged:
+            if entry.state is State.LETTER and isinstance(entry.record, Taken):
+                _end_trace(entry.record, entry)
+        return [DeadLettersAcknowledged(acknowledged)]
+
+
+class _Counted:
+    """Counts acknowledged tombstones of one outcome."""
+
+    __slots__ = ("_outcome", "_stats")
+
+    def __init__(self, stats: Stats, outcome: Outcome) -> None:
+        self._stats = stats
+        self._outcome = outcome.value
+
+    def __call__(self, message: Message) -> None:
+        self._stats.settled[self._outcome] += 1
+
+
+def outcome_of(entry: Entry) -> Outcome:
+    """Return what a record's tombstone says."""
+    if isinstance(entry.outcome, DeadLetter):
+        return Outcome.DEAD_LETTERED
+    return Outcome.DISCARDED if isinstance(entry.outcome, Discarded) else Outcome.DONE
+
+
+def _end_trace(taken: Taken, entry: Entry) -> None:
+    if taken.trace is None:
+        return
+    if isinstance(entry.outcome, DeadLetter):
+        taken.trace.dead_lettered(Reason(entry.outcome.reason))
+    taken.trace.ended(outcome_of(entry))
+
+
+def delivery_of(taken: Taken, registered: bool) -> Delivery:
+    """Return what a dead letter says about a record and its registration."""
+    return Delivery(
+        taken.consumed.original,
+        taken.place[0],
+        taken.wait_id,
+        taken.consumed.delivery,
+        taken.wait_partition if registered else None,
+        taken.wait_offset if registered else None,
+    )

@@ -1,0 +1,352 @@
+"""Executes the effects of the engine with real clients, and reports what follows: the loop of the processor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Answer
+
+from processor.dispatch.worker_pool import WorkerPool
+from processor.engine import Engine
+from processor.events import (
+    Assigned,
+    CallsEnded,
+    Cancel,
+    Commit,
+    CommitAnswered,
+    Draining,
+    Event,
+    Instant,
+    Lost,
+    Outcome,
+    Pause,
+    Polled,
+    Register,
+    Release,
+    Resume,
+    Revoking,
+    SlotsBlocked,
+    Start,
+    Tick,
+    WriteDeadLetters,
+    WriteTombstones,
+)
+from processor.intake.group_consumer import GroupConsumer
+from processor.intake.start_offsets import Start as StartOffset
+from processor.intake.taken import Consumer, take
+from processor.lifecycle import Entry, State
+from processor.registration.wait_records import WaitRecords
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from processor.settlement.outbox import Outbox
+from processor.settlement.outcomes import Outcomes, outcome_of
+from wait_registry.clock import Clock
+from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.records.topics import TopicPartition
+
+log = logging.getLogger(__name__)
+
+NOTHING_CAME_S = 0.001
+IDLE_S = 0.25
+# A member must poll to take part in rebalances, even without room.
+POLL_EVERY_S = 0.5
+HOUSEKEEPING_S = 0.25
+FLUSH_STEP_S = 0.01
+NOTHING_TO_RELEASE = Release({}, {})
+
+# Part of a rebalance: the callback that follows says which partitions are revoked.
+REBALANCING = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.FENCED_MEMBER_EPOCH,
+        KafkaError.STALE_MEMBER_EPOCH,
+        KafkaError._ASSIGNMENT_LOST,
+        KafkaError._NO_OFFSET,
+        KafkaError._STATE,
+        KafkaError._DESTROY,
+    }
+)
+
+
+class Shell:
+    """Runs the engine on real clients.
+
+    Every event goes through `step`, in the event loop's thread. A revocation is the one place where effects are
+    executed before a callback returns (`revoked`): the client gives the partitions up when it does.
+
+    Args:
+        engine: decides.
+        consumer: makes the group's member, which calls this shell.
+        producer: polled here and nowhere else while the loop runs.
+        by: who consumes.
+        pool: makes the workers, which report ended calls to the given function.
+        blocked: returns how many calls have an outcome and keep their slot.
+        flush_timeout_s: limit of the flush within a rebalance callback, s.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        consumer: Callable[[Shell], GroupConsumer],
+        producer: Producer,
+        by: Consumer,
+        outbox: Outbox,
+        wait_records: WaitRecords,
+        outcomes: Outcomes,
+        pool: Callable[[Callable[[], None]], WorkerPool],
+        clock: Clock,
+        fault: Fault,
+        stats: Stats,
+        flush_timeout_s: float,
+    ) -> None:
+        self.engine = engine
+        self._producer = producer
+        self._by = by
+        self._outbox = outbox
+        self._wait_records = wait_records
+        self._outcomes = outcomes
+        self._clock = clock
+        self._fault = fault
+        self._stats = stats
+        self._flush_timeout_s = flush_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._polled_s = 0.0
+        self._housekeeping_s = 0.0
+        # What the client can't do now: it has other callers wait while it polls or assigns.
+        self._commit: Commit | None = None
+        self._fetching: list[Pause | Resume] = []
+        self._release = NOTHING_TO_RELEASE
+        self._execute: dict[type, Callable[[Any], None]] = {
+            Register: wait_records.write,
+            Start: lambda effect: self.pool.start(effect.entries),
+            WriteTombstones: lambda effect: outcomes.write_tombstones(effect.entries),
+            WriteDeadLetters: lambda effect: outcomes.write_dead_letters(effect.entries),
+            Commit: self._send_commit,
+            Cancel: lambda effect: self.pool.cancel(effect.entries),
+            Pause: self._fetching.append,
+            Resume: self._fetching.append,
+            Release: self._set_release,
+        }
+        self.pool = pool(self._calls_have_ended)
+        self.consumer = consumer(self)
+
+    # ---- the loop
+
+    async def run_once(self) -> None:
+        """Do what is due, then yield to the handlers; if nothing is due, wait for a record or a moment.
+
+        Raises:
+            WaitRegistryError: a callback's error, or a fatal error of a client; the process must end.
+        """
+        try:
+            self.take_reports()
+            polled = self._poll()
+            self.step(SlotsBlocked(self.pool.blocked()))
+            self.step(Tick())
+            if polled:
+                await asyncio.sleep(0)
+            elif self._quiet():
+                self._take(await self.consumer.wait(min(IDLE_S, self.engine.wake_s(self._clock.monotonic()))))
+            else:
+                await asyncio.sleep(NOTHING_CAME_S)
+        except KafkaException as error:
+            raise kafka_failure(error, "consuming") from error
+
+    def take_reports(self) -> None:
+        """Take what the broker has answered; send what waits for space."""
+        self._producer.poll(0)
+        self._outbox.send_backlog()
+        events = (*self._wait_records.events(), *self._outcomes.events())
+        # Before anything starts that a failure, or a stepped clock, forbids.
+        self._fault.raise_if_any()
+        for event in events:
+            self.step(event)
+
+    def step(self, event: Event) -> None:
+        """Pass an event to the engine and do what follows."""
+        now = Instant(self._clock.now_ms(), self._clock.monotonic())
+        for effect in self.engine.step(event, now):
+            self._execute[type(effect)](effect)
+
+    def run_without_polling(self) -> None:
+        """Do what is due for the records polled so far, for the drain."""
+        self.take_reports()
+        self.step(Tick(polled=False))
+
+    def limit_flush(self, limit_s: float) -> None:
+        """Limit the flush of the last rebalance, s."""
+        self._flush_timeout_s = min(self._flush_timeout_s, limit_s)
+
+    def _quiet(self) -> bool:
+        """Return whether no answer of the broker is due, and there is room."""
+        return (
+            not self._outbox.unacknowledged
+            and not self._outbox.full
+            and not self.engine.records.in_flight()
+            and not self.engine.paused
+            and self.engine.room() > 0
+        )
+
+    def _poll(self) -> bool:
+        now_s = self._clock.monotonic()
+        for effect in self._fetching:
+            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
+        self._fetching.clear()
+        if self._commit is not None:
+            commit, self._commit = self._commit, None
+            self._send_commit(commit)
+        if now_s - self._housekeeping_s >= HOUSEKEEPING_S:
+            self._housekeeping_s = now_s
+            self.consumer.read_ends()
+            if self.engine.paused:
+                self.consumer.ask_ends(now_s)
+        room = 0 if self._outbox.full else self.engine.room()
+        if room <= 0:
+            if now_s - self._polled_s < POLL_EVERY_S:
+                return False
+            room = 1
+        self._polled_s = now_s
+        return self._take(self.consumer.take(room))
+
+    def _take(self, polled: Mapping[TopicPartition, list[Message]]) -> bool:
+        """Pass polled records on; return whether there were any."""
+        if self.engine.draining:
+            return False
+        for place, messages in polled.items():
+            offsets, records, sizes, malformed = [], [], [], {}
+            for message in messages:
+                taken, unreadable = take(message, place, self._by)
+                offsets.append(taken.offset)
+                records.append(taken)
+                sizes.append(taken.size)
+                if unreadable is not None:
+                    malformed[taken.offset] = unreadable
+            self._stats.consumed[place[0]] += len(offsets)
+            self.step(Polled(place, offsets, records, sizes, malformed))
+        return bool(polled)
+
+    def _calls_have_ended(self) -> None:
+        self._loop.call_soon(self._take_ended)
+
+    def _take_ended(self) -> None:
+        try:
+            self.step(SlotsBlocked(self.pool.blocked()))
+            ended = self.pool.take_ended()
+            self.step(CallsEnded(ended))
+            self._count_unregistered(ended)
+        except Exception as error:  # noqa: BLE001 - the event loop would only log it; the loop raises it
+            self._fault.report(error)
+
+    def _count_unregistered(self, ended: list[tuple[Entry, Outcome | None]]) -> None:
+        """Count records that were settled without a registration; the others are counted by their tombstones."""
+        for entry, outcome in ended:
+            if outcome is not None and entry.lifetime is None and entry.state is State.SETTLED:
+                self._stats.settled[outcome_of(entry).value] += 1
+
+    # ---- commits
+
+    def _send_commit(self, commit: Commit) -> None:
+        if self.consumer.polling:
+            self._commit = commit
+            return
+        try:
+            self.consumer.commit(commit)
+        except KafkaException as error:
+            self.commit_answered(error.args[0], [Answer(*place, offset) for place, offset in commit.offsets.items()])
+
+    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
+        """Take the answer of a commit, each partition's by itself.
+
+        Only a confirmation shows what the coordinator has. The client repeats a commit by itself if its answer is lost
+        or says that it may be late, and returns the last answer only. So even "unknown member" may answer the
+        repetition of a commit that was written.
+        """
+        confirmed: dict[TopicPartition, int] = {}
+        failed: list[TopicPartition] = []
+        for answer in partitions:
+            refusal = error or answer.error
+            place = (answer.topic, answer.partition)
+            if refusal is None:
+                confirmed[place] = answer.offset
+                self._stats.committed(self._clock.now_ms())
+            else:
+                failed.append(place)
+                self._commit_failed(refusal, f"{answer.topic}[{answer.partition}]")
+        self.step(CommitAnswered(confirmed, failed))
+
+    def _commit_failed(self, error: KafkaError, what: str) -> None:
+        self._stats.commits["failed"] += 1
+        if error.code() in REBALANCING or is_transient(error):
+            log.warning("commit of %s failed, it will be tried again: %s (%s)", what, error.str(), error.name())
+        else:
+            self._fault.report(kafka_failure(error, f"committing offsets of {what}"))
+
+    # ---- the consumer's callbacks
+
+    def assigned(self, starts: list[StartOffset]) -> None:
+        """Take partitions over."""
+        self._stats.rebalances["assigned"] += 1
+        for start in starts:
+            recorded = start.recorded
+            self.step(
+                Assigned(
+                    (start.topic, start.partition),
+                    start.offset,
+                    None if recorded is None else recorded.uncommitted_max,
+                    None if recorded is None else recorded.registration,
+                    start.end,
+                )
+            )
+
+    def revoked(self, places: list[TopicPartition]) -> Release:
+        """Wait for the wait records in flight, release the partitions, and return what to commit last."""
+        self._stats.rebalances["revoked"] += 1
+        self._drop_commit()
+        if not places:
+            return NOTHING_TO_RELEASE
+        if self._fault.error is not None:
+            # The offsets may rely on what has failed: commit nothing more.
+            self.step(Lost(places))
+            return NOTHING_TO_RELEASE
+        self._flush(places)
+        self.step(Revoking(places))
+        return self._release
+
+    def _set_release(self, release: Release) -> None:
+        self._release = release
+
+    def lost(self, places: list[TopicPartition]) -> None:
+        """Release partitions that are lost already."""
+        self._stats.rebalances["lost"] += 1
+        log.warning("partitions lost: %s", ", ".join(f"{topic}[{number}]" for topic, number in places))
+        self._drop_commit()
+        self.step(Lost(places))
+
+    def _drop_commit(self) -> None:
+        """Don't send a commit from before a rebalance: another member may have committed more by now."""
+        if self._commit is not None:
+            places = list(self._commit.offsets)
+            self._commit = None
+            self.step(CommitAnswered({}, places))
+
+    def _flush(self, places: list[TopicPartition]) -> None:
+        """Wait for the acknowledgments of wait records, up to the limit of a rebalance."""
+        # Blocking on purpose: the rebalance waits for this callback, and no handler may start meanwhile.
+        end_s = time.monotonic() + self._flush_timeout_s
+        while (in_flight := self.engine.records.in_flight(places)) and self._fault.error is None:
+            if time.monotonic() >= end_s:
+                log.warning("%d wait records not acknowledged in time for the rebalance", in_flight)
+                return
+            self._producer.poll(FLUSH_STEP_S)
+            self.take_reports()
+
+    def drain(self) -> None:
+        """Poll nothing more."""
+        self.step(Draining())

@@ -1,0 +1,224 @@
+"""The clients of Kafka and Spark that sink and sweeper get in the small worlds: each request is an effect."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import OffsetSpec
+from pytest import MonkeyPatch
+
+from sink.apply.wait_writer import Staged, WaitWriter
+from sink.read.record_columns import KEY, OFFSET, SCHEMA, VALUE
+from sweeper.result import Skip
+from sweeper.sweep_task import sweep_partition
+from sweeper.targets import Target
+from sweeper.wait_topic import WaitTopic
+from tests.simulation.postgres import Connection, SnapshotConnection
+from tests.simulation.replay import ask
+from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WAIT, WAIT_IDS, Records, moment
+from wait_registry.records.dead_letter import decode_dead_letter
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.root import Settings
+
+SETTINGS: Final = Settings().model_copy(
+    update={
+        # Rebuilds read offset by offset, chunks have one row.
+        "sink": Settings().sink.model_copy(update={"max_batch_records": 1}),
+        "sweeper": Settings().sweeper.model_copy(update={"chunk_rows": 1}),
+    }
+)
+TOPIC: Final = WaitTopic(IDENTITY, RETENTION_MS)
+# What follows at once in a sweep: a listing is one moment, and what a poll brings is judged with its end.
+SWEEP_URGENT: Final = (
+    ("clock", "end"),
+    ("end", "clock"),
+    ("end", "poll"),
+    ("poll", "clock"),
+    ("write", "commit"),
+)
+_ENCODER: Final = WaitRecordEncoder("group", "instance", "orders.dlq", "dlq", 3)
+
+
+@lru_cache(None)
+def table_of(records: Records) -> pa.Table:
+    """Return records as Spark gives them to the sink; the same records are the same table."""
+    rows = [
+        {
+            "key": WAIT_IDS[wait_id].encode(),
+            "value": b"" if kind == WAIT else None,
+            "topic": NAME.topic,
+            "partition": NAME.partition,
+            "offset": at,
+            "time_ms": int(moment(appended).timestamp() * 1000),
+            "headers": [{"key": name, "value": value} for name, value in _headers(kind, wait_id)],
+        }
+        for at, kind, wait_id, appended in records
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _headers(kind: int, wait_id: int) -> Iterable[tuple[str, bytes | None]]:
+    return _ENCODER.headers(ORIGINAL, WAIT_IDS[wait_id], 0) if kind == WAIT else tombstone_headers(Outcome.DONE)
+
+
+class StagesOnce(WaitWriter):
+    """Compacts and decodes each batch once for each world, which takes most of the time."""
+
+    known: ClassVar[dict[tuple[Any, ...], tuple[dict[str, list[tuple[int, int]]], Staged]]] = {}
+
+    def stage(self, connection: Any, batch: Any, whole_from: Any) -> Staged:
+        key = tuple(tuple(batch[name].to_pylist()) for name in (KEY, VALUE, OFFSET))
+        if key not in self.known:
+            staged = super().stage(connection, batch, whole_from)
+            self.known[key] = {name: list(rows) for name, rows in connection.staged.items()}, staged
+        copied, staged = self.known[key]
+        for name, rows in copied.items():
+            connection.staged[name][:] = rows
+        return staged
+
+
+class Spark:
+    """A session whose Kafka source reads one range."""
+
+    def __init__(self) -> None:
+        self.sparkContext = SimpleNamespace(setJobGroup=lambda *_: None)
+        self._options: dict[str, str] = {}
+
+    @property
+    def read(self) -> Spark:
+        return self
+
+    def format(self, _: str) -> Spark:
+        return self
+
+    def options(self, **options: str) -> Spark:
+        self._options = options
+        return self
+
+    def load(self) -> Spark:
+        return self
+
+    def selectExpr(self, *_: str) -> Spark:
+        return self
+
+    def toArrow(self) -> pa.Table:
+        begin, end = (json.loads(self._options[name])[NAME.topic]["0"] for name in ("startingOffsets", "endingOffsets"))
+        return table_of(ask("read", begin, end, self._options["kafka.isolation.level"] == "read_committed"))
+
+
+class Producer:
+    """A transactional producer: what it is handed is sent with the request to commit."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._id = config["transactional.id"]
+        self._sent: list[tuple[str, int, int]] = []
+
+    def init_transactions(self, _: float) -> None:
+        ask("fence", self._id)
+
+    def begin_transaction(self) -> None:
+        self._sent = []
+
+    def produce(self, topic: str, _: bytes | None, key: bytes | None, **named: Any) -> None:
+        if topic != NAME.topic:
+            lineage = decode_dead_letter(named["headers"]).lineage
+            assert lineage is not None and lineage.wait_offset is not None
+            self._sent.append(("letter", lineage.wait_offset, 0))
+        else:
+            assert key is not None
+            self._sent.append(("tombstone", WAIT_IDS.index(key.decode()), named.get("partition", -1)))
+
+    def commit_transaction(self, _: float) -> None:
+        ask("write", self._id, tuple(self._sent))
+        ask("commit", self._id)
+        ask("answer", self._id)
+
+    def abort_transaction(self, _: float) -> None:
+        self._sent = []
+
+    def flush(self, _: float) -> int:
+        return 0
+
+    def purge(self) -> None: ...
+
+
+class _Message:
+    def __init__(self, at: int, kind: int, wait_id: int, end: bool = False) -> None:
+        self._at, self._kind, self._wait_id, self._end = at, kind, wait_id, end
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self._end else None
+
+    def key(self) -> bytes:
+        return WAIT_IDS[self._wait_id].encode()
+
+    def value(self) -> bytes | None:
+        return b"" if self._kind == WAIT else None
+
+    def offset(self) -> int:
+        return self._at
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class Consumer:
+    """A consumer of the wait topic's partition: a poll brings all up to the last stable offset."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._committed_only = config["isolation.level"] == "read_committed"
+        self._position = 0
+        self._fetched: deque[_Message] = deque()
+
+    def assign(self, places: list[Any]) -> None:
+        self._position = places[0].offset
+
+    def poll(self, _: float) -> _Message:
+        found, end = ask("poll", self._position, self._committed_only)
+        self._position = end
+        self._fetched.extend(_Message(at, kind, wait_id) for at, kind, wait_id, _ in found)
+        self._fetched.append(_Message(end, 0, 0, end=True))
+        return self._fetched.popleft()
+
+    def consume(self, *_: float) -> list[_Message]:
+        messages, self._fetched = list(self._fetched), deque()
+        return messages
+
+    def close(self) -> None: ...
+
+
+def _offsets(_: Any, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: str) -> dict[int, int]:
+    return {NAME.partition: 0 if spec is OffsetSpec.earliest() else ask("end", isolation == "read_committed")}
+
+
+def install(patch: MonkeyPatch) -> None:
+    """Give the product these clients; remove safeguards after that."""
+    patch.setattr("wait_registry.kafka.positions._offsets", _offsets)
+    patch.setattr("sink.read.start_positions.describe_wait_topic", lambda *_: IDENTITY)
+    patch.setattr("sink.rebuild.tables.describe_wait_topic", lambda *_: IDENTITY)
+    patch.setattr("sink.rebuild.tables.open_admin", lambda _: None)
+    patch.setattr("sink.rebuild.tables.connect", lambda *_, **named: Connection())
+    patch.setattr("sink.rebuild.tables.try_lock", lambda *_: True)
+    for check in ("lift_time_limits", "require_schema", "sink_lock_key", "require_topics", "require_no_second_sink"):
+        patch.setattr(f"sink.rebuild.tables.{check}", lambda *_: None)
+    patch.setattr("sink.rebuild.replacement.delete_retention_ms", lambda *_: RETENTION_MS)
+    patch.setattr("sink.rebuild.replacement.WaitWriter", StagesOnce)
+    patch.setattr("sweeper.export.admin", lambda _: None)
+    patch.setattr("sweeper.export.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
+    patch.setattr("sweeper.export_transaction.Producer", Producer)
+    patch.setattr("sweeper.tail_reader.Consumer", Consumer)
+    patch.setattr("sweeper.snapshot.connect", lambda *_, **named: SnapshotConnection())
+
+
+def sweep() -> None:
+    """Sweep the partition, as a task of Spark does."""
+    result = sweep_partition(SETTINGS, TOPIC, NAME.partition)
+    assert result.skip is not Skip.FAILED, result.reason

@@ -1,0 +1,54 @@
+"""What a simulated process knows, hears and sends."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from processor.events import DeadLetter
+from processor.lifecycle import Entry
+from tests.simulation.world import RecordId, WaitEntry
+from wait_registry.records.topics import TopicPartition
+
+
+class Killed(Exception):
+    """The process is dead."""
+
+
+class Taken(NamedTuple):
+    """What the process knows of a record."""
+
+    id: RecordId
+    wait_id: str
+    generation: int  # of the group when it was polled
+
+
+class News(NamedTuple):
+    """What the next poll after a moment tells."""
+
+    arrives_s: float
+    place: TopicPartition
+    lost_s: float | None  # None: it is assigned
+    generation: int
+
+
+class Dead(NamedTuple):
+    """What a dead process has sent: each queue arrives in order, or from some point on not at all."""
+
+    queues: tuple[deque[WaitEntry], deque[RecordId]]
+
+
+def taken(entry: Entry) -> Taken:
+    """Return what the process knows of a record."""
+    assert isinstance(entry.record, Taken)
+    return entry.record
+
+
+def record_of(entry: Entry) -> RecordId:
+    """Return which record it is."""
+    return taken(entry).id
+
+
+def outcome_of(entry: Entry) -> str:
+    """Return the outcome that a tombstone names."""
+    return "dead_lettered" if isinstance(entry.outcome, DeadLetter) else "done"

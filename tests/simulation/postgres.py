@@ -1,0 +1,319 @@
+"""Postgres as sink, rebuild and sweeper see it: their queries by name, on tables that are a value.
+
+A query that the product adds must be added here too, or a `KeyError` names it. Guards in the SQL count as far as their
+text is there. A transaction is one effect from its first look at the shared tables on, since that locks the position.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from io import StringIO
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from psycopg import IsolationLevel, sql
+
+from sink.apply.wait_rows import COLUMNS
+from sink.position import Position
+from sink.progress import QUERIES as SINK
+from sink.rebuild.replacement import QUERIES as REBUILD
+from sweeper.due import QUERIES as SWEEPER
+from tests.simulation.replay import ask
+from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, START, WAIT_IDS, Rows, moment
+
+_OFFSET = list(COLUMNS).index("wait_offset")
+# What they do is not in the small worlds: plans, staged tables' creation, quarantine, late outcomes, counts.
+_NOTHING = [
+    "stage",
+    "analyze_tombstones",
+    "prefer_probes",
+    "lock_marking",
+    "mark_by_tombstones",
+    "quarantine",
+    "insert_late",
+    "analyze",
+    "keep_ages",
+    "remove_moved",
+]
+
+
+class Tables(NamedTuple):
+    """What Postgres holds of the partition."""
+
+    position: Position | None
+    rows: Rows
+
+
+class Cursor:
+    """What a query has found; in a ``with``, a cursor for copying and many rows."""
+
+    def __init__(self, connection: Connection, found: Iterable[Any] = (), rowcount: int = 0) -> None:
+        self._connection = connection
+        self._found = list(found)
+        self.rowcount = rowcount
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def fetchone(self) -> Any:
+        return self._found[0] if self._found else None
+
+    def fetchall(self) -> list[Any]:
+        return self._found
+
+    def executemany(self, query: str, rows: Iterable[Any]) -> None:
+        for row in rows:
+            self._connection.execute(query, row)
+
+    @contextmanager
+    def copy(self, statement: sql.Composed) -> Iterator[_Copy]:
+        table = statement.as_string().split('"')[1]
+        into = _Copy(self._connection.staged[table])
+        yield into
+        self.rowcount = len(self._connection.staged[table])
+
+
+class _Copy:
+    def __init__(self, rows: list[tuple[int, int]]) -> None:
+        self._rows = rows
+
+    def set_types(self, _: list[str]) -> None: ...
+
+    def write_row(self, row: tuple[Any, ...]) -> None:
+        self._rows.append((WAIT_IDS.index(row[0]), row[_OFFSET]))
+
+    def write(self, data: memoryview) -> None:
+        """Take tombstones: wait ID, partition, offset of the last one, and more."""
+        for row in csv.reader(StringIO(bytes(data).decode())):
+            self._rows.append((WAIT_IDS.index(row[0]), int(row[2])))
+
+
+class Connection:
+    """The sink's and the rebuild's connection, in autocommit."""
+
+    def __init__(self) -> None:
+        self.staged: dict[str, list[tuple[int, int]]] = {"staged_wait": [], "staged_tombstone": []}
+        self._rebuilt: dict[int, int] = {}
+        self._draft: Tables | None = None
+        self._named: dict[str, Callable[..., Cursor]] = {"commit; begin": self._commit_and_begin}
+        for queries in (SINK, REBUILD):
+            for name in queries.names():
+                nothing = self._nothing if name in _NOTHING else None
+                handler = getattr(self, f"_{name}", nothing)
+                if handler is not None:
+                    self._named[queries[name]] = handler
+
+    def execute(self, query: str, parameters: Any = None) -> Cursor:
+        """Do what the query of this text does."""
+        return self._named[query](query, parameters)
+
+    def cursor(self) -> Cursor:
+        return Cursor(self)
+
+    def close(self) -> None: ...
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._draft = None
+        try:
+            yield
+            self._commit()
+        finally:
+            self._draft = None
+            for rows in self.staged.values():
+                rows.clear()
+
+    def _commit(self) -> None:
+        if self._draft is not None:
+            ask("commit", self._draft)
+        self._draft = None
+
+    def _commit_and_begin(self, *_: Any) -> Cursor:
+        self._commit()
+        return Cursor(self)
+
+    def _nothing(self, *_: Any) -> Cursor:
+        return Cursor(self)
+
+    def _locked(self) -> Tables:
+        if self._draft is None:
+            self._draft = ask("lock")
+        return self._draft
+
+    def _write(self, rows: Iterable[int]) -> None:
+        self._draft = self._locked()._replace(rows=tuple(rows))
+
+    # ---- sql/sink.sql
+
+    def _now(self, *_: Any) -> Cursor:
+        return Cursor(self, [(moment(ask("clock")),)])
+
+    def _read_progress(self, *_: Any) -> Cursor:
+        at: Position | None = ask("progress")
+        if at is None:
+            return Cursor(self)
+        return Cursor(self, [(0, IDENTITY.topic_id, at.next_offset, at.position_time, at.read_until)])
+
+    def _has_waits(self, *_: Any) -> Cursor:
+        return Cursor(self, [(False,)])
+
+    def _insert_progress(self, _: str, row: Any) -> Cursor:
+        tables = self._locked()
+        self._draft = tables._replace(position=tables.position or Position(*row[2:5]))
+        return Cursor(self)
+
+    def _advance(self, query: str, step: Any) -> Cursor:
+        tables = self._locked()
+        held = tables.position and tables.position.next_offset
+        if held != step["expected"][0] and "held.next_offset = step.expected" in query:
+            return Cursor(self)
+        new = Position(step["next_offsets"][0], step["position_times"][0], step["read_until"][0])
+        self._draft = tables._replace(position=new)
+        return Cursor(self, rowcount=1)
+
+    def _settle(self, query: str, _: Any) -> Cursor:
+        rows = list(self._locked().rows)
+        for wait_id, tombstone in self.staged["staged_tombstone"]:
+            if rows[wait_id] < tombstone or "held.wait_offset < staged.last_offset" not in query:
+                rows[wait_id] = -1
+        self._write(rows)
+        return Cursor(self, [(0, 0)])
+
+    def _upsert_waits(self, query: str, _: Any) -> Cursor:
+        rows = list(self._locked().rows)
+        for wait_id, wait in self.staged["staged_wait"]:
+            if rows[wait_id] < wait or "held.wait_offset < excluded.wait_offset" not in query:
+                rows[wait_id] = wait
+        self._write(rows)
+        return Cursor(self)
+
+    # ---- sql/rebuild.sql
+
+    def _next_chunk(self, *_: Any) -> Cursor:
+        for rows in self.staged.values():
+            rows.clear()
+        return Cursor(self)
+
+    def _resolve(self, *_: Any) -> Cursor:
+        for wait_id, tombstone in self.staged["staged_tombstone"]:
+            if self._rebuilt.get(wait_id, -1) < tombstone:
+                self._rebuilt.pop(wait_id, None)
+        return Cursor(self)
+
+    def _forget_renewed(self, *_: Any) -> Cursor:
+        for wait_id, _offset in self.staged["staged_wait"]:
+            self._rebuilt.pop(wait_id, None)
+        return Cursor(self)
+
+    def _keep(self, *_: Any) -> Cursor:
+        for wait_id, offset in self.staged["staged_wait"]:
+            self._rebuilt[wait_id] = offset
+        return Cursor(self)
+
+    def _compare(self, *_: Any) -> Cursor:
+        return Cursor(self, [(0, 0, 0, 0)])
+
+    def _remove_rows(self, *_: Any) -> Cursor:
+        self._write([-1] * len(self._locked().rows))
+        return Cursor(self)
+
+    def _insert_rows(self, *_: Any) -> Cursor:
+        self._write([self._rebuilt.get(wait_id, -1) for wait_id in range(len(self._locked().rows))])
+        return Cursor(self)
+
+
+class SnapshotConnection:
+    """The connection of the sweeper's snapshot; its isolation level decides how many moments its queries see."""
+
+    autocommit = False
+    read_only = False
+    isolation_level: Any = None
+
+    def __init__(self) -> None:
+        self._snapshot: tuple[Position, Rows, Rows] | None = None
+        self._found: list[Any] = []
+        self._keys: list[Any] = []
+        self._named = {
+            SWEEPER[name]: getattr(self, f"_{name}") for name in ("progress", "due_keys", "due_rows", "clock")
+        }
+
+    def __enter__(self) -> SnapshotConnection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """A cursor ends, which changes nothing."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def cursor(self, **_: Any) -> SnapshotConnection:
+        return self
+
+    def commit(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def execute(self, query: str, parameters: Any = None) -> SnapshotConnection:
+        """Do what the query of this text does; time limits don't matter here."""
+        if "set_config" not in query:
+            self._found = self._named[query](parameters)
+        return self
+
+    def fetchall(self) -> list[Any]:
+        return self._found
+
+    def fetchmany(self, _: int) -> list[Any]:
+        found, self._keys = self._keys, []
+        return found
+
+    def _seen(self) -> tuple[Position, Rows, Rows]:
+        if self.isolation_level is not IsolationLevel.REPEATABLE_READ:
+            seen: tuple[Position, Rows, Rows] = ask("snapshot")
+            return seen
+        self._snapshot = self._snapshot or ask("snapshot")
+        return self._snapshot
+
+    def _progress(self, _: Any) -> list[Any]:
+        position = self._seen()[0]
+        return [(IDENTITY.topic_id, position.next_offset, position.position_time)]
+
+    def _due_keys(self, _: Any) -> list[Any]:
+        due = self._seen()[2]
+        self._keys = [(WAIT_IDS[wait_id], offset, 1) for wait_id, offset in enumerate(due) if offset >= 0]
+        return self._keys
+
+    def _due_rows(self, parameters: Any) -> list[Any]:
+        rows = self._seen()[1]
+        return [
+            _columns(wait_id, rows[WAIT_IDS.index(wait_id)])
+            for wait_id in parameters["ids"]
+            if rows[WAIT_IDS.index(wait_id)] >= 0
+        ]
+
+    def _clock(self, _: Any) -> list[Any]:
+        return [(moment(ask("clock")),)]
+
+
+def _columns(wait_id: str, offset: int) -> dict[str, Any]:
+    original = {f"original_{name}": value for name, value in ORIGINAL._asdict().items()}
+    return original | {
+        "original_headers": None,
+        "body": b"",
+        "wait_expiration_uuid": wait_id,
+        "wait_expiration_time": START - timedelta(days=1),
+        "consumer_group": "group",
+        "instance": "instance",
+        "delivery": 1,
+        "dead_letter_topic": "orders.dlq",
+        "expiry_policy": "dlq",
+        "max_deliveries": 3,
+        "wait_partition": NAME.partition,
+        "wait_offset": offset,
+    }

@@ -1,0 +1,427 @@
+"""A simulated process: the real engine, and a shell without clients. Each public method is a step of the scheduler."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+from processor.dispatch.concurrency import FixedLimit
+from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.scheduler import Unordered
+from processor.engine import Engine, Rules
+from processor.events import (
+    Assigned,
+    CallsEnded,
+    Cancel,
+    Commit,
+    CommitAnswered,
+    DeadLetter,
+    DeadLettersAcknowledged,
+    Done,
+    Draining,
+    Effect,
+    Event,
+    Instant,
+    Lost,
+    Outcome,
+    Pause,
+    Polled,
+    Register,
+    Registered,
+    RegistrationRefused,
+    Release,
+    Resume,
+    Revoking,
+    Start,
+    Tick,
+    WriteDeadLetters,
+    WriteTombstones,
+)
+from processor.lifecycle import Entry, State
+from processor.partition import Recorded
+from processor.registration.policy import RegistrationPolicy
+from tests.simulation.messages import Dead, Killed, News, Taken, outcome_of, record_of, taken
+from tests.simulation.world import Breach, Committed, Nature, RecordId, WaitEntry, World
+from wait_registry.records.topics import TopicPartition
+from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.processor import RegistrationMode
+
+REGISTER_AFTER_S = 0.5
+TTL_S = 60.0
+START_NEEDS_S = 20.0
+# In deferred, how long after its loss a process may still register records of a partition: OWNERSHIP_S.
+BELIEF_S = 5.0
+DRAIN_S = 20.0
+BATCHES = (DeadLettersAcknowledged, Registered)
+
+
+class Process:
+    """One life of one member of the group.
+
+    Args:
+        number: its name in the group; a later life has another one.
+        mode: when it registers.
+        bound: its `uncommitted_max`.
+        slots: how many calls may run.
+        calm: whether the answers of its last commits arrive.
+        now: reads the clock.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        world: World,
+        mode: RegistrationMode,
+        bound: int,
+        slots: int,
+        calm: bool,
+        now: Callable[[], Instant],
+        random: Random,
+    ) -> None:
+        self.number = number
+        self.mode = mode
+        self._world = world
+        self._bound = bound
+        self._slots = slots
+        self._calm = calm
+        self._now = now
+        self._random = random
+        policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
+        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S)
+        self.engine = Engine(rules, Unordered(), FixedLimit(slots), Prefetch(slots, 200, 1 << 20))
+        self.position: dict[TopicPartition, int] = {}
+        self._polled: dict[TopicPartition, list[int]] = {}
+        self._ever: set[RecordId] = set()
+        self._paused: set[TopicPartition] = set()
+        # Sent and not yet in the broker's logs, in order; then reports on their way back.
+        self._waits: deque[tuple[Entry, WaitEntry]] = deque()
+        self._letters: deque[Entry] = deque()
+        self._reports: deque[Event] = deque()
+        # With the generations of the group in which they were sent.
+        self._commits: deque[tuple[Commit, dict[TopicPartition, int]]] = deque()
+        self._generations: dict[TopicPartition, int] = {}
+        # What an assignment said: the committed offset with its metadata, and the log's end.
+        self._answers: deque[Event] = deque()
+        self._news: deque[News] = deque()
+        # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
+        self._warned: dict[TopicPartition, bool] = {}
+        self._given_up: set[TopicPartition] = set()
+        self._known: set[Entry] = set()
+        self.running: list[Entry] = []
+        self.alive = True
+        self.stopping = False
+        self._drains_s = 0.0
+
+    # ---- steps
+
+    def steps(self) -> list[Callable[[], None]]:
+        """Return the steps that can be taken now."""
+        steps: list[Callable[[], None]] = [self.tick if self.stopping else self.poll_and_tick]
+        for queue, step in (
+            (self._waits, self.append),
+            (self._letters, self.append_letter),
+            (self._reports, self.report),
+            (self._commits, self.commit),
+            (self._answers, self.answer),
+            (self.running, self.end_call),
+        ):
+            if queue:
+                steps.append(step)
+        return steps
+
+    def busy(self) -> bool:
+        """Return whether anything is left to do."""
+        unread = any(self._world.end(place) > self.position[place] for place in self.engine.partitions)
+        return bool(unread or self._news or self.engine.records or len(self.steps()) > 1)
+
+    def poll_and_tick(self) -> None:
+        """Poll: news first, then records; then let time pass in the engine."""
+        self._hear_news()
+        room = self.engine.room() or 1
+        for place in list(self.engine.partitions):
+            if place not in self._paused and room > 0:
+                room -= self._poll(place, self._random.randint(0, room))
+        self._step(Tick())
+
+    def tick(self) -> None:
+        """Let time pass as a drain does, which polls for a while."""
+        polls = self._random.random() < 0.5
+        if polls:
+            self._hear_news()
+        self._step(Tick(polls))
+
+    def _hear_news(self) -> None:
+        while self._news and self._news[0].arrives_s <= self._now().s:
+            self._hear(self._news.popleft())
+
+    def _poll(self, place: TopicPartition, most: int) -> int:
+        log = [(at, nature) for at, nature in self._world.log(place) if at >= self.position[place]][:most]
+        if not log:
+            return 0
+        self._world.story.append(f"    {self.number} polls {place} {[at for at, _ in log]}")
+        self.position[place] = log[-1][0] + 1
+        offsets = [at for at, _ in log]
+        self._polled[place] += offsets
+        self._ever.update((*place, at) for at in offsets)
+        if not self._warned[place]:
+            self._world.may_be_left.update((*place, at) for at in offsets)
+        elif self._is_current(place):
+            self._world.may_be_left.difference_update((*place, at) for at in offsets)
+        malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
+        generation = self._generations[place]
+        records = [Taken((*place, at), wait_id("c", *place, at, "g", 0), generation) for at in offsets]
+        self._step(Polled(place, offsets, records, [10] * len(log), malformed))
+        return len(log)
+
+    def append(self) -> None:
+        """The broker appends the wait record or tombstone that was sent first."""
+        entry, written = self._waits.popleft()
+        if written.outcome is None and self._world.nature(written.record) is Nature.TOO_LARGE:
+            self._reports.append(RegistrationRefused(entry))
+            return
+        if written.outcome is None and not self._is_announced(entry.partition.place):
+            self._world.unannounced.add(written.record)
+        if written.outcome is None and taken(entry).generation != self._world.generation[entry.partition.place]:
+            self._world.may_be_left.add(written.record)
+        self._world.append(written)
+        if written.outcome is None:
+            self._reports.append(Registered([entry]))
+
+    def _is_current(self, place: TopicPartition) -> bool:
+        return self._generations[place] == self._world.generation[place]
+
+    def _is_announced(self, place: TopicPartition) -> bool:
+        """Return whether a commit tells the next owner to expect what this process registers."""
+        committed = self._world.committed.get(place)
+        if committed is None or committed.bound is None:
+            return True
+        return committed.bound >= self._bound and committed.mode != RegistrationMode.OFF
+
+    def append_letter(self) -> None:
+        """The broker appends the dead letter that was sent first."""
+        entry = self._letters.popleft()
+        self._world.dead_letters.append(record_of(entry))
+        self._reports.append(DeadLettersAcknowledged([entry]))
+
+    def report(self) -> None:
+        """The client passes delivery reports on, one or all that are alike."""
+        report = self._reports.popleft()
+        if isinstance(report, BATCHES) and self._random.random() < 0.5:
+            entries = list(report.entries)
+            while self._reports and type(self._reports[0]) is type(report):
+                entries += self._reports.popleft().entries  # type: ignore[union-attr]
+            report = type(report)(entries)
+        self._step(report)
+
+    def commit(self) -> None:
+        """The coordinator takes the commit that is on its way; its answer may be lost."""
+        commit, generations = self._commits.popleft()
+        confirmed = {
+            place: offset
+            for place, offset in commit.offsets.items()
+            if self._committed(place, offset, commit.recorded[place], generations.get(place, 0))
+        }
+        failed = [place for place in commit.offsets if place not in confirmed]
+        if self._random.random() < 0.1:
+            confirmed, failed = {}, list(commit.offsets)
+        self._answers.append(CommitAnswered(confirmed, failed))
+
+    def _committed(self, place: TopicPartition, offset: int, recorded: Recorded, generation: int) -> bool:
+        bound, mode = recorded if self._world.metadata else (None, None)
+        return self._world.commit(generation, place, Committed(offset, bound, mode))
+
+    def answer(self) -> None:
+        """The client passes the answer of a commit on."""
+        self._step(self._answers.popleft())
+
+    def end_call(self) -> None:
+        """A call ends; those of slow records last longer."""
+        fast = [entry for entry in self.running if not self._world.is_slow(record_of(entry))]
+        if not fast or self._random.random() < 0.1:
+            fast = self.running
+        entry = self._random.choice(fast)
+        self.running.remove(entry)
+        self._step(CallsEnded([(entry, self._called(entry))]))
+
+    def _called(self, entry: Entry) -> Outcome:
+        if self._world.nature(record_of(entry)) is Nature.FAILING:
+            return DeadLetter("failed")
+        self._world.done.append(record_of(entry))
+        return Done()
+
+    # ---- the group
+
+    def assign(self, place: TopicPartition) -> None:
+        """The group gives it a partition; it learns that by its next poll."""
+        self._news.append(News(self._after_s(self._now().s), place, None, self._world.generation[place]))
+
+    def _after_s(self, moment_s: float) -> float:
+        return max(moment_s, self._news[-1].arrives_s) if self._news else moment_s
+
+    def lose(self, place: TopicPartition, unheard_s: float) -> None:
+        """The group has taken a partition away; it learns that by a poll after some time."""
+        lost_s = self._now().s
+        self._news.append(News(self._after_s(lost_s + unheard_s), place, lost_s, 0))
+
+    def revoke(self, places: list[TopicPartition], flush: bool) -> None:
+        """The group takes partitions away in an orderly way: flush, commit, give up."""
+        self.hear_all()
+        while flush and self.engine.records.in_flight(places):
+            if not self._waits and not self._reports:
+                raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
+            self.append() if self._waits else self.report()
+        self._step(Revoking(places))
+        self._given_up.update(places)
+        for entry in self.running:
+            place, offset = entry.partition.place, entry.offset
+            goes_on = entry.state is not State.RUNNING_REGISTERED  # else its tombstone settles what it has registered
+            if self._calm and goes_on and place in places and offset >= self._world.start(place):
+                raise Breach(f"P1: a call of {record_of(entry)} continues, though the next owner handles it")
+
+    def hear_all(self) -> None:
+        """Hear of everything, as a member that takes part in a rebalance does."""
+        while self._news:
+            self._hear(self._news.popleft())
+
+    def _hear(self, news: News) -> None:
+        place = news.place
+        if news.lost_s is not None:
+            self._given_up.add(place)
+            self._step(Lost([place]))
+            return
+        if self._world.generation[place] != news.generation:
+            return  # lost before it was heard of
+        self._generations[place] = news.generation
+        committed = self._world.committed.get(place)
+        self.position[place] = self._world.start(place)
+        self._polled[place] = []
+        self._paused.discard(place)
+        self._given_up.discard(place)
+        mode = None if committed is None else committed.mode
+        self._warned[place] = self.mode is not RegistrationMode.OFF or mode not in (None, RegistrationMode.OFF)
+        end = None if self._random.random() < self._world.unknown_ends else self._world.end(place)
+        if committed is None:
+            self._step(Assigned(place, None, None, None, end))
+        else:
+            self._step(Assigned(place, committed.offset, committed.bound, committed.mode, end))
+
+    def drain(self) -> None:
+        """SIGTERM."""
+        self.stopping = True
+        self._drains_s = self._now().s
+        self._step(Draining())
+
+    def may_leave(self) -> bool:
+        """Return whether an orderly stop may leave the group now."""
+        drained = not self.engine.records.unsettled() and not self.engine.records.in_flight()
+        return drained or self._is_late(DRAIN_S / 2)
+
+    def cancel_late_calls(self) -> None:
+        """Cancel the calls that exceed the limit of an orderly stop."""
+        if self._is_late(DRAIN_S) and self.running:
+            running, self.running = self.running, []
+            self._leave()
+            self._step(CallsEnded([(entry, None) for entry in running]))
+
+    def may_end(self) -> bool:
+        """Return whether an orderly stop has come to its end."""
+        return (not self.engine.records or self._is_late(DRAIN_S)) and len(self.steps()) == 1
+
+    def _is_late(self, limit_s: float) -> bool:
+        return not self._calm and self._now().s - self._drains_s > limit_s
+
+    # ---- effects
+
+    def _step(self, event: Event) -> None:
+        held = [entry for entry in self._known if entry.state in (State.HELD, State.RENEWING)]
+        for effect in self.engine.step(event, self._now()):
+            self._execute(effect)
+        # No commit is known to cover them, and the next owner may not get them.
+        abandoned = [record_of(entry) for entry in held if entry.state is State.DROPPED]
+        self._world.may_expire.update(abandoned)
+        self._world.may_be_left.update(abandoned)
+        if len(self.running) > self._slots:
+            raise Breach(f"P7: {len(self.running)} calls run")
+        for place in self.engine.partitions:
+            start = self._world.start(place)
+            uncommitted = sum(offset >= start for offset in self._polled[place])
+            if uncommitted > self._bound:
+                raise Breach(f"P7: {uncommitted} records of {place} are uncommitted, the bound is {self._bound}")
+
+    def _execute(self, effect: Effect) -> None:
+        if isinstance(effect, Register):
+            self._known = {entry for entry in self._known if entry.state not in (State.SETTLED, State.DROPPED)} | set(
+                effect.entries
+            )
+            self._register(effect)
+        elif isinstance(effect, WriteTombstones):
+            self._waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry))) for entry in effect.entries)
+        elif isinstance(effect, WriteDeadLetters):
+            self._letters.extend(effect.entries)
+        elif isinstance(effect, Commit):
+            self._commits.append((effect, dict(self._generations)))
+        elif isinstance(effect, Start):
+            self._start(effect)
+        elif isinstance(effect, Cancel):
+            cancelled = [entry for entry in effect.entries if entry in self.running]
+            self.running = [entry for entry in self.running if entry not in cancelled]
+            self._step(CallsEnded([(entry, None) for entry in cancelled]))
+        elif isinstance(effect, Pause):
+            self._paused.update(effect.places)
+        elif isinstance(effect, Resume):
+            self._paused.difference_update(effect.places)
+        elif isinstance(effect, Release):
+            confirmed = {
+                place: offset
+                for place, offset in effect.offsets.items()
+                if self._committed(place, offset, effect.recorded[place], self._generations[place])
+            }
+            if not self._calm and self._random.random() < 0.2:
+                confirmed = {}
+            self._step(CommitAnswered(confirmed, [place for place in effect.offsets if place not in confirmed]))
+
+    def _register(self, effect: Register) -> None:
+        for entry in effect.entries:
+            if entry.state is not State.RENEWING and not self._may_be_its_own(entry):
+                raise Breach(f"P1: {record_of(entry)} is registered by a process that could know it isn't its own")
+            self._waits.append((entry, WaitEntry(*taken(entry)[:2], None, effect.lifetime.expires_at_ms)))
+
+    def _may_be_its_own(self, entry: Entry) -> bool:
+        """Return whether the process can't know that the record is another's by now."""
+        place = entry.partition.place
+        if place in self._given_up:
+            return False
+        slow = self.mode is RegistrationMode.DEFERRED and not entry.warm_up
+        for news in self._news:
+            if news.place == place and news.lost_s is not None:
+                now_s = self._now().s
+                return news.arrives_s > now_s and not (slow and now_s - news.lost_s > BELIEF_S)
+        return True
+
+    def _start(self, effect: Start) -> None:
+        for entry in effect.entries:
+            record = record_of(entry)
+            place = entry.partition.place
+            self._world.story.append(f"    {self.number} calls {record}")
+            if self._is_current(place):  # else another owner may call it too
+                self._world.calls[record] = self._world.calls.get(record, 0) + 1
+            if entry.lifetime is not None and entry.lifetime.start_by_s < self._now().s:
+                raise Breach(f"P3: the call of {record} starts with too little time until its registration expires")
+            if self._world.nature(record) is Nature.DEADLY:
+                raise Killed
+            self.running.append(entry)
+
+    def _leave(self) -> None:
+        self._world.may_expire.update(self._ever)
+        self._world.may_be_left.update(record_of(entry) for entry in self.engine.records)
+        for entry, written in self._waits:
+            self._world.may_be_left.add(written.record)
+            if not self._is_announced(entry.partition.place):
+                self._world.unannounced.add(written.record)
+
+    def die(self) -> Dead:
+        """Die; return what may still arrive of what was sent."""
+        self.alive = False
+        self._leave()
+        return Dead((deque(written for _, written in self._waits), deque(record_of(entry) for entry in self._letters)))

@@ -1,0 +1,80 @@
+"""What a sink and a rebuild call: the product's own code, with the clients of the small worlds."""
+
+# ruff: noqa: SLF001 - the world keeps what the product knows
+from __future__ import annotations
+
+from typing import Any
+
+from sink.apply.applier import Applied, Applier
+from sink.apply.wait_writer import WaitWriter
+from sink.metrics import TopicState
+from sink.position import Position
+from sink.read.kafka_reader import Batch, SparkReader
+from sink.read.log_ends import log_ends, stable_ends
+from sink.read.ranges import plan
+from sink.read.start_positions import wait_start
+from sink.rebuild.tables import rebuild
+from sink.topic_sync import TopicSync
+from sink.topics import WAIT, SinkTopic
+from tests.simulation.clients import SETTINGS, Spark, table_of
+from tests.simulation.postgres import Connection
+from tests.simulation.wait_log import NAME, RETENTION_MS, Records
+from wait_registry.backoff import Backoff
+
+_NO_CLIENT: Any = None
+
+
+def start(writer: WaitWriter) -> tuple[int, Position]:
+    """Start a sink; return where it reads on, and the position that it has left."""
+    connection: Any = Connection()
+    topic = SinkTopic(
+        NAME.topic,
+        TopicState(WAIT, 60),
+        Backoff(1, 1, lambda: 0.5),
+        _NO_CLIENT,
+        writer,
+        SETTINGS.wait.max_message_bytes,
+        start=lambda connection: wait_start(connection, _NO_CLIENT, SETTINGS.wait),
+        require_same=lambda _: None,
+        delete_retention_ms=lambda: RETENTION_MS,
+        targets={NAME: 0},
+    )
+    sync = TopicSync(topic, _NO_CLIENT, SETTINGS.sink, connection)
+    return sync._read_to[NAME], sync.refresh().positions[NAME]
+
+
+def read(begin: int, most: int) -> Batch:
+    """Read a range of at most so many offsets, as far as the log is stable."""
+    spark: Any = Spark()
+    return SparkReader(spark, SETTINGS.kafka).read(plan({NAME: begin}, stable_ends(_NO_CLIENT, [NAME]), most))
+
+
+def apply(writer: WaitWriter, position: Position | None, batch: tuple[int, Records] | None) -> Applied:
+    """Write a batch: its end and its records."""
+    assert batch is not None
+    end, found = batch
+    return _applier(writer, position).apply(table_of(found), {NAME: end})
+
+
+def refresh(writer: WaitWriter, position: Position | None) -> Applied:
+    """Write down that an idle position is still the log's end."""
+    return _applier(writer, position).refresh()
+
+
+def rebuild_tables() -> None:
+    """Rebuild the tables."""
+    spark: Any = Spark()
+    rebuild(SETTINGS, spark)
+
+
+def _applier(writer: WaitWriter, position: Position | None) -> Applier:
+    connection: Any = Connection()
+    assert position is not None
+    return Applier(
+        connection,
+        writer,
+        {NAME: position},
+        lambda: log_ends(connection, _NO_CLIENT, [NAME]),
+        delete_retention_ms=RETENTION_MS,
+        whole_from={},
+    )

@@ -1,0 +1,176 @@
+"""Kafka as the processor sees it: input logs, a wait log, dead letters, a group. No time passes here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from wait_registry.records.topics import TopicPartition
+
+RecordId = tuple[str, int, int]  # topic, partition, offset
+
+
+class Nature(Enum):
+    """What a handler makes of a record."""
+
+    FAST = "fast"
+    SLOW = "slow"
+    FAILING = "failing"
+    DEADLY = "deadly"  # its call kills the process
+    TOO_LARGE = "too large"  # for the wait topic
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset and its metadata, None where another client wrote it."""
+
+    offset: int
+    bound: int | None
+    mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEntry:
+    """One entry of the wait log: a wait record, or a tombstone with its outcome.
+
+    ``wait_id`` is the key.
+    """
+
+    record: RecordId
+    wait_id: str
+    outcome: str | None
+    expires_ms: int = 0
+
+
+class Breach(AssertionError):
+    """A guarantee is broken."""
+
+
+@dataclass
+class World:
+    """What outlives every process."""
+
+    logs: dict[TopicPartition, list[tuple[int, Nature]]]
+    story: list[str] = field(default_factory=list)
+    metadata: bool = True  # whether commits have some
+    unknown_ends: float = 0.0  # how likely it is that the log's end isn't known at an assignment
+    # How many records of a log have been produced; all of them, if it isn't named here.
+    produced: dict[TopicPartition, int] = field(default_factory=dict)
+    committed: dict[TopicPartition, Committed] = field(default_factory=dict)
+    owner: dict[TopicPartition, int] = field(default_factory=dict)
+    generation: dict[TopicPartition, int] = field(default_factory=dict)
+    wait_log: list[WaitEntry] = field(default_factory=list)
+    dead_letters: list[RecordId] = field(default_factory=list)
+    done: list[RecordId] = field(default_factory=list)
+    calls: dict[RecordId, int] = field(default_factory=dict)
+    # Records that may be left to expire: their process died, or no commit is known to cover them.
+    may_expire: set[RecordId] = field(default_factory=set)
+    # Records whose registration may be left though they are settled: their process died, or wrote it when the record
+    # was another's already. Whoever polls a record takes care of what was registered before.
+    may_be_left: set[RecordId] = field(default_factory=set)
+    # The same, whoever polls them: a process wrote it before a commit told of its mode and bound.
+    unannounced: set[RecordId] = field(default_factory=set)
+    # The last entry of each wait ID.
+    last: dict[str, WaitEntry] = field(default_factory=dict)
+
+    def nature(self, record: RecordId) -> Nature:
+        """Return what a handler makes of a record."""
+        topic, partition, offset = record
+        return next(nature for at, nature in self.logs[(topic, partition)] if at == offset)
+
+    def is_slow(self, record: RecordId) -> bool:
+        """Return whether its call lasts long, as do some of those that fail or aren't registrable."""
+        nature = self.nature(record)
+        return nature is Nature.SLOW or (nature in (Nature.FAILING, Nature.TOO_LARGE) and record[2] % 2 == 0)
+
+    def log(self, place: TopicPartition) -> list[tuple[int, Nature]]:
+        """Return what has been produced into a partition."""
+        return self.logs[place][: self.produced.get(place)]
+
+    def end(self, place: TopicPartition) -> int:
+        """Return the end of a log."""
+        log = self.log(place)
+        return log[-1][0] + 1 if log else 0
+
+    def start(self, place: TopicPartition) -> int:
+        """Return the offset at which the next owner of a partition starts."""
+        committed = self.committed.get(place)
+        return 0 if committed is None else committed.offset
+
+    def produce(self, place: TopicPartition) -> None:
+        """Produce the next record of a partition."""
+        if (count := self.produced.get(place)) is not None:
+            self.produced[place] = count + 1
+            if count + 1 >= len(self.logs[place]):
+                del self.produced[place]
+
+    def registrations(self, record: RecordId) -> list[WaitEntry]:
+        """Return the wait records of a record that no tombstone follows; one at most if its wait ID is computed."""
+        return [entry for entry in self.last.values() if entry.record == record and entry.outcome is None]
+
+    def settled(self, record: RecordId) -> bool:
+        """Return whether the outcome of a record is durable, or was observed by its process before a commit."""
+        return record in self.done or record in self.dead_letters
+
+    def append(self, entry: WaitEntry) -> None:
+        """Take an entry of the wait log.
+
+        Raises:
+            Breach: a tombstone without an outcome, or before what it depends on.
+        """
+        record = entry.record
+        if entry.outcome == "dead_lettered" and record not in self.dead_letters:
+            raise Breach(f"P1: a tombstone of {record} before its dead letter")
+        if entry.outcome in ("done", "discarded") and record not in self.done:
+            raise Breach(f"P1: a tombstone of {record}, whose call has not ended")
+        self.story.append(f"    {record} {entry.outcome or 'registered'}")
+        self.wait_log.append(entry)
+        self.last[entry.wait_id] = entry
+
+    def give(self, place: TopicPartition, process: int) -> None:
+        """Give a partition to a process, in a new generation of the group."""
+        self.owner[place] = process
+        self.generation[place] = self.generation.get(place, 0) + 1
+
+    def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:
+        """Take a commit; return False if it is of another generation.
+
+        Raises:
+            Breach: the commit passes a record that is neither settled nor registered.
+        """
+        if self.generation[place] != generation:
+            return False
+        for offset, _ in self.logs[place]:
+            record = (*place, offset)
+            if offset < committed.offset and not (self.settled(record) or self.registrations(record)):
+                raise Breach(f"P2: process {self.owner[place]} committed {place} to {committed.offset}, past {record}")
+        self.story.append(f"    {place} {committed}")
+        self.committed[place] = committed
+        return True
+
+    def all_committed(self) -> bool:
+        """Return whether the committed offsets are the ends of the logs."""
+        return all(place in self.committed and self.committed[place].offset == self.end(place) for place in self.logs)
+
+    def records(self) -> list[RecordId]:
+        """Return every record of the input."""
+        return [(*place, offset) for place, log in self.logs.items() for offset, _ in log]
+
+    def judge_end(self, calm: bool) -> None:
+        """Judge after everything has come to rest.
+
+        Args:
+            calm: no process died, none lost a partition without notice, and every revocation was answered.
+
+        Raises:
+            Breach: a record is lost or left to expire without need, or the registration of a settled record is left.
+        """
+        for record in self.records():
+            settled, left = self.settled(record), self.registrations(record)
+            if not settled and not left:
+                raise Breach(f"P1: {record} ({self.nature(record).value}) is lost")
+            if not settled and record not in self.may_expire:
+                raise Breach(f"P1: {record} is left to expire, though its process lives")
+            if settled and left and (calm or record not in self.may_be_left | self.unannounced):
+                raise Breach(f"P1: {record} is settled, and its registration is left, though nothing went wrong")

@@ -1,0 +1,149 @@
+"""Plays the engine by short texts: an event in, the effects out.
+
+Records are named by their offset, those of the second partition with a `b` in front. `registered 0 1` is an event,
+`start 0; commit 2` are effects, and a word with a question mark asks the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from processor import events
+from processor.dispatch.concurrency import FixedLimit
+from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.scheduler import Unordered
+from processor.engine import Engine, Rules
+from processor.lifecycle import Entry
+from processor.registration.policy import RegistrationPolicy
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.processor import RegistrationMode
+
+A, B = ("input", 0), ("input", 1)
+TTL_S, START_NEEDS_S, REGISTER_AFTER_S, COMMIT_INTERVAL_S = 60.0, 20.0, 0.5, 0.5
+WORDS: dict[type, str] = {
+    events.Register: "register",
+    events.Start: "start",
+    events.WriteTombstones: "tombstone",
+    events.WriteDeadLetters: "dead letter",
+    events.Cancel: "cancel",
+    events.Commit: "commit",
+    events.Release: "release",
+    events.Pause: "pause",
+    events.Resume: "resume",
+}
+OUTCOMES: dict[str, events.Outcome | None] = {
+    "done": events.Done(),
+    "discarded": events.Discarded("old"),
+    "failed": events.DeadLetter("failed"),
+    "cancelled": None,
+}
+
+ASKED: dict[str, Callable[[Engine], object]] = {
+    "open?": lambda engine: len(engine.records),
+    "in_flight?": lambda engine: engine.records.in_flight(),
+    "unsettled?": lambda engine: engine.records.unsettled(),
+    "room?": lambda engine: engine.room(),
+    "paused?": lambda engine: engine.paused,
+    "waiting?": lambda engine: engine.waiting,
+}
+
+
+class EngineBench:
+    """An engine to which partition A was assigned at offset 0, at second 0.
+
+    Args:
+        mode: when it registers.
+        end: the end of the log at the assignment; with 0, no record belongs to the warm-up.
+        recorded_mode, recorded_bound: what the last commit says of the previous owner.
+        slots, bound, prefetch: calls, uncommitted records and open records at most.
+    """
+
+    def __init__(
+        self,
+        mode: str = "eager",
+        end: int | None = 0,
+        recorded_mode: str | None = None,
+        recorded_bound: int | None = 0,
+        slots: int = 10,
+        bound: int = 200,
+        prefetch: Prefetch | int = 1000,
+    ) -> None:
+        policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
+        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
+        if isinstance(prefetch, int):
+            prefetch = Prefetch(slots, prefetch, 1 << 30)
+        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch)
+        self.now_s = 0.0
+        self.entries: dict[str, Entry] = {}
+        self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end)
+        self.step(self._assigned)
+        self.step(events.Tick())
+        self._events: dict[str, Callable[[list[str]], events.Event]] = {
+            "poll": lambda names: _polled(names, malformed=False),
+            "malformed": lambda names: _polled(names, malformed=True),
+            "registered": lambda names: events.Registered(self._of(names)),
+            "refused": lambda names: events.RegistrationRefused(self.entries[names[0]]),
+            "letter": lambda names: events.DeadLettersAcknowledged(self._of(names)),
+            "confirmed": lambda names: events.CommitAnswered(dict(map(_split, names))),
+            "unconfirmed": lambda names: events.CommitAnswered({}, [A]),
+            "assigned": lambda names: self._assigned._replace(place=B if "b" in names else A),
+            "revoke": lambda names: events.Revoking([A]),
+            "lost": lambda names: events.Lost([A]),
+            "blocked": lambda names: events.SlotsBlocked(int(names[0])),
+            "drain": lambda names: events.Draining(),
+            "tick": lambda names: events.Tick(),
+        }
+
+    def step(self, event: events.Event) -> list[events.Effect]:
+        """Pass an event on and note the records that its effects name."""
+        effects = self.engine.step(event, events.Instant(1_000_000 + round(self.now_s * 1000), self.now_s))
+        for effect in effects:
+            for entry in getattr(effect, "entries", ()):
+                self.entries[_name(entry.partition.place, entry.offset)] = entry
+        return effects
+
+    def play(self, text: str) -> str:
+        """Do what a text says and return the effects as a text.
+
+        `after 2` lets two seconds pass, with a tick at their end; `later 2` without one.
+        """
+        word, *names = text.split()
+        if word.endswith("?"):
+            return str(ASKED[word](self.engine))
+        if word in ("after", "later"):
+            self.now_s += float(names[0])
+            return "" if word == "later" else self.play("tick")
+        if word in OUTCOMES:
+            event: events.Event = events.CallsEnded([(entry, OUTCOMES[word]) for entry in self._of(names)])
+        else:
+            event = self._events[word](names)
+        return "; ".join(map(_text, self.step(event)))
+
+    def _of(self, names: Iterable[str]) -> list[Entry]:
+        return [self.entries[name] for name in names]
+
+
+def _split(name: str) -> tuple[TopicPartition, int]:
+    return (B, int(name[1:])) if name.startswith("b") else (A, int(name))
+
+
+def _name(place: TopicPartition, offset: object = "") -> str:
+    return f"{'b' if place == B else ''}{offset}"
+
+
+def _polled(names: list[str], malformed: bool) -> events.Polled:
+    places, offsets = zip(*map(_split, names), strict=True)
+    errors = {offset: ValueError("malformed") for offset in offsets if malformed}
+    return events.Polled(places[0], offsets, offsets, [10] * len(offsets), errors)
+
+
+def _text(effect: events.Effect) -> str:
+    names: list[str] = []
+    if isinstance(effect, events.Pause | events.Resume):
+        names = ["a" if place == A else "b" for place in effect.places]
+    elif isinstance(effect, events.Commit | events.Release):
+        offsets: Mapping[TopicPartition, int] = effect.offsets
+        names = [_name(place, offset) for place, offset in offsets.items()]
+    else:
+        names = [_name(entry.partition.place, entry.offset) for entry in effect.entries]
+    return " ".join([WORDS[type(effect)], *names])

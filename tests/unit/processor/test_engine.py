@@ -1,0 +1,370 @@
+"""The protocol of the processor as stories: what happens, and what the engine wants done then.
+
+A story is a line with its name, and lines of steps as `EngineBench.play` reads them. `poll 0 > register 0` is an event
+and its effects; a step without `>` has none.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.scheduler import Unordered
+from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Registered, Tick
+from processor.lifecycle import Entry, LifecycleError
+from processor.partition import Recorded
+from processor.registration.policy import RegistrationPolicy
+from tests.unit.processor.engine_bench import A, EngineBench
+from tests.unit.processor.parts import entries
+from wait_registry.settings.processor import RegistrationMode
+
+# Beginnings of stories.
+BEGIN = {
+    "SLOW": "poll 0 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0",
+    "FOUR": "poll 0 1 2 3 > register 0 1 2 3 | registered 0 1 2 3 > start 0",
+    "HELD": "poll 0 1 2 > register 0 1 2 | registered 0 1 2 > commit 3",
+}
+
+
+def stories(text: str) -> pytest.MarkDecorator:
+    """Make a case of each story: its lines that end with a `|` continue."""
+    for name, steps in BEGIN.items():
+        text = text.replace(name, steps)
+    lines = [line.strip() for line in text.replace("|\n", "|").strip().splitlines()]
+    cases = zip(lines[::2], lines[1::2], strict=True)
+    return pytest.mark.parametrize("story", [pytest.param(steps, id=name) for name, steps in cases])
+
+
+def play(story: str, **given: Any) -> None:
+    bench = EngineBench(**given)
+    for number, step in enumerate(story.split("|")):
+        event, _, effects = (part.strip() for part in step.partition(">"))
+        assert bench.play(event) == effects, f"step {number}: {event}"
+
+
+@stories("""
+    calls wait for their registrations, in the order of polling
+    poll 0 1 > register 0 1 | tick | registered 1 | registered 0 > start 0 1
+    a commit passes what is registered, without a gap
+    poll 0 1 2 > register 0 1 2 | registered 0 2 > start 0 | after 1 > commit 1 | confirmed 1 | after 1 |
+    registered 1 > start 1 2 | tick | after 1 > commit 3
+    an outcome is a tombstone, and a failure a dead letter before it
+    poll 0 1 2 > register 0 1 2 | registered 0 1 2 > start 0 1 2 | done 0 > tombstone 0 | discarded 1 > tombstone 1 |
+    failed 2 > dead letter 2 | open? > 1 | letter 2 > tombstone 2 | open? > 0
+    a record that is too large is dead-lettered and holds the commit
+    poll 0 1 > register 0 1 | registered 1 | refused 0 > dead letter 0 | after 1 | open? > 2 | letter 0 > start 1 |
+    open? > 1 | after 1 > commit 2
+    a malformed record is dead-lettered and holds the commit
+    malformed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+    records are registered in the order of their polls
+    poll 0 1 > register 0 1 | poll 2 > register 2
+""")
+def test_eager_registers_before_the_call(story: str) -> None:
+    play(story)
+
+
+@stories("""
+    a fast record costs no registration
+    poll 0 > start 0 | done 0 | after 1 > commit 1
+    a slow record is registered when a commit shows whose partition it is
+    poll 0 1 > start 0 1 | done 0 | after 0.6 > commit 1 | after 1 | confirmed 1 | after 0.1 > register 1 |
+    registered 1 | done 1 > tombstone 1
+    if nothing moved, the same offset is committed again
+    SLOW | registered 0 | after 1 > commit 1
+    a confirmation older than 5 s shows nothing
+    SLOW | later 5 | poll 1 > start 1 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 1
+    a failed commit shows nothing
+    poll 0 > start 0 | after 0.6 > commit 0 | unconfirmed | after 1 > commit 0
+    an outcome waits for the registration in flight
+    SLOW | done 0 | registered 0 > tombstone 0
+    a failure during the registration, the report first
+    SLOW | failed 0 > dead letter 0 | registered 0 | letter 0 > tombstone 0
+    a failure during the registration, the dead letter first
+    SLOW | failed 0 > dead letter 0 | letter 0 | registered 0 > tombstone 0
+    a failure without a registration has no tombstone
+    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+    a record that is too large holds the commit until it is settled
+    SLOW | refused 0 | after 1 | done 0 | after 1 > commit 1 | open? > 0
+    a refusal after the outcome needs no tombstone
+    SLOW | done 0 | refused 0 | open? > 0 | after 1 > commit 1
+""")
+def test_deferred_registers_what_is_slow(story: str) -> None:
+    play(story, mode="deferred")
+
+
+def test_a_slow_record_that_waits_for_a_slot_is_registered_too() -> None:
+    story = "poll 0 1 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0 1 | done 0 > start 1"
+    play(f"{story} | registered 0 1 > tombstone 0", mode="deferred", slots=1)
+
+
+@pytest.mark.guarantee("P3.16")
+@pytest.mark.parametrize(
+    "answer", ["registered 1 > register 1 | registered 1 > start 1", "refused 1 > start 1", "lost | registered 1"]
+)
+def test_a_call_waits_for_a_registration_that_takes_nearly_all_of_its_time(answer: str) -> None:
+    story = "poll 0 1 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0 1 | later 41 | done 0 | "
+    play(story + answer, mode="deferred", slots=1)
+
+
+@stories("""
+    the commit waits for every call
+    poll 0 1 > start 0 1 | done 1 | after 9 | done 0 | after 1 > commit 2
+    a failure's commit waits for its dead letter
+    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+""")
+def test_off_registers_nothing(story: str) -> None:
+    play(story, mode="off")
+
+
+@pytest.mark.parametrize("given", [{"mode": "deferred"}, {"mode": "off", "recorded_mode": "eager"}])
+@stories("""
+    a record of the warm-up is registered at once
+    poll 0 1 > register 0; start 1 | registered 0 > commit 1 | confirmed 1 > start 0
+    it is dead-lettered if it is too large
+    poll 0 1 > register 0; start 1 | refused 0 > dead letter 0 | letter 0 | open? > 1
+""")
+def test_other_modes_register_in_the_warm_up(story: str, given: dict[str, str]) -> None:
+    play(story, end=1, **given)
+
+
+@stories("""
+    calls start when a confirmed commit covers their records
+    HELD | confirmed 3 > start 0 1 2
+    a commit without a confirmation starts nothing
+    HELD | unconfirmed | tick | after 1 > commit 3 | confirmed 3 > start 0 1 2
+    a commit whose answer is lost is sent again after 30 s
+    HELD | after 29 | after 1 > commit 3 | confirmed 3 > start 0 1 2
+    the answer of an earlier commit confirms nothing
+    poll 0 1 > register 0 1 | registered 0 > commit 1 | later 30 | registered 1 > commit 2 | confirmed 1 |
+    confirmed 2 > start 0 1
+    a record that is registered again when its commit is confirmed needs no other
+    poll 0 > register 0 | registered 0 > commit 1 | after 41 > register 0; commit 1 | confirmed 1 |
+    registered 0 > start 0
+    what the last commit of a released partition covers starts
+    poll 0 1 2 > register 0 1 2 | registered 0 1 > commit 2 | revoke > release 2 | confirmed 2 > start 0 1
+    what no commit covers when the partition has gone expires
+    poll 0 1 2 > register 0 1 2 | registered 0 1 > commit 2 | lost | open? > 2 | unconfirmed | open? > 0
+""")
+def test_the_warm_up_holds_calls_until_a_commit_covers_them(story: str) -> None:
+    play(story, end=3)
+
+
+@pytest.mark.parametrize(
+    ("mode", "mode_before", "bound_before", "end", "warm_up", "recorded"),
+    [
+        ("eager", "eager", 20, 1000, (20, 1000), (20, "eager")),
+        ("deferred", "off", 5, 1000, (10, 1000), (10, "deferred")),
+        ("eager", None, None, 1000, (math.inf, 1000), (None, "eager")),
+        ("eager", "eager", 20, None, (20, math.inf), (20, "eager")),
+        ("off", "off", 20, 1000, (0, 0), (20, "off")),
+        ("off", None, None, 1000, (0, 0), (None, "off")),
+        ("off", "deferred", 20, 1000, (20, 1000), (20, "deferred")),
+    ],
+)
+def test_the_warm_up_follows_from_the_last_commit(
+    mode: str, mode_before: str | None, bound_before: int | None, end: int | None, warm_up: object, recorded: object
+) -> None:
+    policy = RegistrationPolicy.of(RegistrationMode(mode), 0.5)
+    assigned = Assigned(A, 7, bound_before, mode_before, end)
+    assert policy.warm_up(assigned, 10) == warm_up
+    assert policy.recorded(assigned, 10) == recorded
+
+
+def test_commits_record_the_former_owner_until_one_covers_the_warm_up() -> None:
+    bench = EngineBench("off", end=2, recorded_mode="eager", recorded_bound=20, bound=10)
+    bench.play("poll 0 1")
+    [first] = bench.step(Registered([bench.entries["0"]]))
+    assert first == Commit({A: 1}, {A: Recorded(20, "eager")})
+    bench.play("confirmed 1")
+    [second] = bench.step(Registered([bench.entries["1"]]))
+    assert second == Commit({A: 2}, {A: Recorded(10, "off")})
+
+
+@pytest.mark.guarantee("P3.16")
+@stories("""
+    one that waits is renewed although all slots are busy
+    FOUR | after 41 > register 1 2 3; commit 4 | done 0 > tombstone 0 | registered 1 2 3 > start 1
+    one whose turn it is is renewed before its call
+    FOUR | later 41 | done 0 > tombstone 0; register 1 2 3 | registered 2 > start 2
+    renewed ones are first in the queue
+    FOUR | after 20 > commit 4 | poll 4 > register 4 | registered 4 | after 21 > register 1 2 3 | registered 1 2 3 |
+    done 0 > tombstone 0; start 1 | done 1 > tombstone 1; start 2
+    a start in time needs no renewal
+    FOUR | later 39 | done 0 > tombstone 0; start 1
+""")
+def test_a_record_with_too_little_time_left_is_registered_again(story: str) -> None:
+    play(story, slots=1)
+
+
+def test_a_record_that_the_warm_up_holds_is_renewed_and_held_again() -> None:
+    story = "poll 0 > register 0 | registered 0 > commit 1 | after 29 | after 12 > register 0; commit 1 | registered 0"
+    play(f"{story} | confirmed 1 > start 0", end=1)
+
+
+@stories("""
+    commits early at half of it, pauses at it, resumes at half
+    poll 0 1 > start 0 1 | done 0 1 | tick > commit 2 | confirmed 2 | room? > 4 |
+    poll 2 3 4 5 > pause a; start 2 3 4 5 | done 2 3 | tick > commit 4 | confirmed 4 > resume a
+    a full partition takes no room from the others
+    assigned b > resume b | poll 0 1 2 3 > pause a; start 0 1 2 3 | room? > 4 | poll b0 > start b0 | room? > 3
+""")
+def test_the_uncommitted_records_of_a_partition_are_bounded(story: str) -> None:
+    play(story, mode="off", bound=4)
+
+
+@pytest.mark.guarantee("P1.4", "P1.6")
+@stories("""
+    the commit stops at the first unstarted record
+    FOUR | revoke > release 1 | open? > 1 | confirmed 1 | done 0 > tombstone 0 | open? > 0
+    what a commit may have passed stays with this process
+    FOUR | after 1 > commit 4 | revoke > release 4 | open? > 4 | confirmed 4 | done 0 > tombstone 0; start 1
+    what is confirmed is not committed again
+    FOUR | after 1 > commit 4 | confirmed 4 | revoke > release | open? > 4
+    a record whose registration is on its way goes to the next owner
+    poll 0 1 > register 0 1 | registered 0 > start 0 | revoke > release 1 | registered 1 | open? > 1
+    a refusal after that is left to the next owner
+    poll 0 > register 0 | revoke > release 0 | refused 0 | open? > 0
+    a renewal on its way stays with this process
+    FOUR | later 41 | done 0 > tombstone 0; register 1 2 3 | revoke > release 4 | open? > 3 | registered 1 2 3 > start 1
+    a dead letter on its way stays with this process
+    malformed 0 > dead letter 0 | revoke > release 0 | open? > 1 | letter 0 | open? > 0
+    a lost partition is divided without a commit
+    FOUR | after 1 > commit 4 | lost | open? > 4 | done 0 > tombstone 0; start 1
+    a lost partition without a commit keeps its registered call
+    FOUR | lost | open? > 1
+    a partition that is assigned again was lost
+    FOUR | assigned > resume a | open? > 1 | poll 0 > register 0 | open? > 2
+""")
+def test_a_partition_that_moves_is_divided_and_gets_no_tombstone(story: str) -> None:
+    play(story, slots=1)
+
+
+@pytest.mark.guarantee("P1.4", "P1.6")
+@pytest.mark.parametrize("mode", ["deferred", "off"])
+@stories("""
+    after the commit of what is settled
+    poll 0 1 2 > start 0 1 | done 0 > start 2 | revoke > cancel 1 2; release 1 | cancelled 1 2 | open? > 0
+    without one, and its late outcome is none
+    poll 0 1 2 > start 0 1 | lost > cancel 0 1 | open? > 0 | done 0 | failed 1
+""")
+def test_unregistered_calls_are_cancelled_when_their_partition_moves(story: str, mode: str) -> None:
+    play(story, mode=mode, slots=2)
+
+
+@stories("""
+    no more calls than slots
+    poll 0 1 2 > start 0 1 | done 1 > start 2
+    a blocked slot takes no call
+    blocked 1 | poll 0 1 2 > start 0 | done 0 > start 1 | blocked 0 > start 2
+""")
+def test_calls_are_limited_by_the_slots(story: str) -> None:
+    play(story, mode="off", slots=2)
+
+
+@stories("""
+    all partitions pause after some records without room
+    poll 0 1 2 3 4 5 6 7 > start 0 | room? > 0 | poll 8 9 10 | paused? > False | poll 11 > pause a |
+    assigned b > pause b | done 0 > start 1 | tick | paused? > True
+    they resume when a quarter of the room is there
+    poll 0 1 2 3 4 5 6 7 > start 0 | poll 8 9 10 11 > pause a | done 0 > start 1 | done 1 > start 2 | done 2 > start 3 |
+    done 3 > start 4 | done 4 > start 5 | tick | done 5 > start 6 | tick > resume a | room? > 2
+""")
+def test_without_room_all_partitions_pause(story: str) -> None:
+    play(story, mode="off", slots=1, prefetch=8)
+
+
+@pytest.mark.guarantee("P7.5")
+@given(
+    st.integers(1, 20),
+    st.integers(1, 100),
+    st.integers(1, 1 << 20),
+    st.lists(st.lists(st.integers(0, 1 << 22), min_size=1, max_size=30), min_size=1, max_size=8),
+)
+def test_polling_resumes_if_no_record_is_open(n: int, records: int, size: int, polls: list[list[int]]) -> None:
+    bench = EngineBench("off", prefetch=Prefetch(n, records, size), bound=10_000)
+    at, running = 0, []
+    for sizes in polls:
+        offsets = range(at, at + len(sizes))
+        at += len(sizes)
+        running += [e for x in bench.step(Polled(A, offsets, offsets, sizes)) for e in getattr(x, "entries", ())]
+    while running:
+        ended: list[tuple[Entry, Done]] = [(entry, Done()) for entry in running]
+        running = [e for x in bench.step(CallsEnded(ended)) for e in getattr(x, "entries", ())]
+    assert len(bench.engine.records) == bench.engine.records.size == 0
+    bench.step(Tick())
+    assert not bench.engine.paused
+    assert bench.engine.room() > 0
+
+
+@stories("""
+    registered records start, and nothing is polled
+    FOUR | drain > pause a | room? > 0 | unsettled? > 3 | done 0 > tombstone 0; start 1 | unsettled? > 2 |
+    assigned b > pause b
+    wait records in flight are counted until their report
+    poll 0 1 > register 0 1 | in_flight? > 2 | registered 0 > start 0 | in_flight? > 1
+""")
+def test_a_drain_handles_what_is_registered(story: str) -> None:
+    play(story, slots=1)
+
+
+@stories("""
+    held records count
+    poll 0 > register 0 | registered 0 > commit 1 | drain > pause a | unsettled? > 1 | confirmed 1 > start 0 |
+    unsettled? > 0
+""")
+def test_a_drain_waits_for_the_warm_up(story: str) -> None:
+    play(story, end=1)
+
+
+@stories("""
+    a running call without a registration counts
+    poll 0 > start 0 | drain > pause a | unsettled? > 1 | done 0 | unsettled? > 0
+""")
+def test_a_drain_waits_for_unregistered_calls(story: str) -> None:
+    play(story, mode="deferred")
+
+
+def test_a_call_can_not_end_twice() -> None:
+    bench = EngineBench("off")
+    bench.play("poll 0")
+    bench.play("done 0")
+    with pytest.raises(LifecycleError):
+        bench.play("done 0")
+
+
+def test_the_oldest_registration_in_flight_shows_how_long_it_waits() -> None:
+    bench = EngineBench()
+    assert bench.engine.records.registering_s(100.0) == 0
+    for text in ("later 70", "poll 0", "later 10", "poll 1"):
+        bench.play(text)
+    assert bench.engine.records.registering_s(100.0) == 30
+    bench.play("registered 0")
+    assert bench.engine.records.registering_s(100.0) == 20
+
+
+def test_the_engine_wakes_for_the_first_slow_record() -> None:
+    bench = EngineBench("deferred")
+    bench.play("later 0.2")
+    bench.play("tick")
+    assert bench.engine.wake_s(0.2) == pytest.approx(0.05)
+    bench.play("after 0.1")
+    bench.play("poll 0")
+    assert bench.engine.wake_s(0.4) == pytest.approx(0.15)
+
+
+def test_records_start_in_their_order_and_those_that_waited_before_first() -> None:
+    scheduler = Unordered()
+    one, two, three, four, five = entries(1, 2, 3, 4, 5)
+    scheduler.add([three, four, five])
+    scheduler.add_first([one])
+    scheduler.add_first([two])
+    assert scheduler.remove(lambda entry: entry in (two, four)) == [two, four]
+    assert list(scheduler) == [one, three, five]
+    assert len(scheduler) == 3
+    assert scheduler.take(2) == [one, three]
+    assert scheduler.take(2) == [five]

@@ -1,0 +1,150 @@
+"""What the clients answer becomes the engine's events, and a rebalance waits for what is in flight."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.start_offsets import Start
+from tests.unit.processor.parts import PLACE, endless
+from tests.unit.processor.pipeline_bench import PipelineBench
+from wait_registry.errors import PermanentError
+from wait_registry.records.topics import TopicPartition as Place
+from wait_registry.settings.processor import AssignmentStrategy
+
+REFUSALS = [
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError._DESTROY,
+    # What the broker says to the repetition, after the member was expelled.
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.STALE_MEMBER_EPOCH,
+]
+SLOW_BROKER = {"test.mock.broker.rtt": 200}
+
+
+async def committing(**given: object) -> PipelineBench:
+    """Return a processor whose call of record 0 runs, after a commit of offset 3, and with three more records."""
+    bench = PipelineBench(endless, commit_interval_s=0.01, **given)  # type: ignore[arg-type]
+    bench.poll(0, 1, 2)
+    while bench.stats.registered < 3:
+        bench.producer.poll(0.001)
+        bench.shell.take_reports()
+    await bench.run_until(lambda: bench.commits)
+    return bench
+
+
+def answer(bench: PipelineBench, offset: int, code: int | None) -> None:
+    bench.shell.commit_answered(None if code is None else KafkaError(code), [TopicPartition(*PLACE, offset)])
+
+
+@pytest.mark.guarantee("P1.5")
+@pytest.mark.parametrize("code", [None, *REFUSALS])
+async def test_lost_partitions_are_divided_behind_what_may_be_committed(code: int | None) -> None:
+    bench = await committing()
+    assert bench.commits == [3]
+    bench.poll(3, 4)
+    if code is not None:
+        answer(bench, 3, code)
+    partition = bench.engine.partitions[PLACE]
+    assert (partition.confirmed, partition.requested, bench.fault.error) == (0, 3, None)
+    bench.shell.lost([PLACE])
+    assert len(bench.engine.records) == 3, "the next owner may start at offset 3"
+    await bench.pool.stop()
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+async def test_what_was_refused_is_committed_again(code: int) -> None:
+    bench = await committing()
+    answer(bench, 3, code)
+    await bench.run_until(lambda: len(bench.commits) == 2)
+    answer(bench, 3, None)
+    assert bench.commits == [3, 3]
+    assert bench.engine.partitions[PLACE].confirmed == 3
+    assert bench.stats.commits == {"failed": 1, "ok": 1}
+    await bench.pool.stop()
+
+
+async def test_a_commit_that_is_refused_for_good_is_a_fault() -> None:
+    bench = await committing()
+    answer(bench, 3, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    assert "committing offsets of input[0]" in str(bench.fault.error)
+    await bench.pool.stop()
+
+
+@pytest.mark.guarantee("P8.20")
+async def test_a_commit_waits_while_the_client_polls() -> None:
+    bench = PipelineBench(commit_interval_s=0.01)
+    bench.group_consumer.polling = True
+    bench.poll(0)
+    await bench.run_until(lambda: bench.engine.partitions[PLACE].requested == 1)
+    assert bench.commits == []
+    bench.shell.revoked([PLACE])
+    bench.group_consumer.polling = False
+    await bench.shell.run_once()
+    assert bench.commits == [], "it is from before the rebalance"
+    await bench.pool.stop()
+
+
+@pytest.mark.guarantee("P1.4")
+@pytest.mark.parametrize("strategy", AssignmentStrategy)
+async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
+    bench = PipelineBench(assignment_strategy=strategy, max_in_flight=2)
+    bench.context.start_offsets.at_once = lambda *_: [Start(*PLACE, 0, None, 0)]  # type: ignore[method-assign]
+    bench.group_consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
+    former = bench.engine.partitions[PLACE]
+    bench.poll(0)
+    bench.group_consumer.on_assign(bench.group_consumer.consumer, [TopicPartition(*PLACE)])
+    assert bench.engine.partitions[PLACE] is not former
+    assert (len(bench.engine.records), bench.fault.error) == (0, None)
+    await bench.pool.stop()
+
+
+async def test_a_rebalance_waits_for_the_wait_records_in_flight() -> None:
+    bench = PipelineBench(endless, producer=SLOW_BROKER)
+    bench.poll(0, 1)
+    assert bench.shell.revoked([PLACE]).offsets == {PLACE: 1}, (
+        "the first call starts, the second one is the next owner's"
+    )
+    assert (len(bench.engine.records), bench.stats.registered) == (1, 2)
+    await bench.pool.stop()
+
+
+async def test_wait_records_without_room_are_sent_meanwhile() -> None:
+    bench = PipelineBench(endless, producer={"queue.buffering.max.messages": 1})
+    bench.poll(0, 1, 2)
+    assert bench.outbox.full
+    bench.shell.revoked([PLACE])
+    assert (bench.outbox.full, bench.stats.registered) == (False, 3)
+    await bench.pool.stop()
+
+
+async def test_a_rebalance_waits_no_longer_than_its_limit(caplog: pytest.LogCaptureFixture) -> None:
+    bench = PipelineBench(endless, flush_timeout_s=0.01, producer=SLOW_BROKER)
+    bench.poll(0, 1)
+    assert bench.shell.revoked([PLACE]).offsets == {PLACE: 0}
+    assert "2 wait records not acknowledged in time for the rebalance" in caplog.text
+    assert len(bench.engine.records) == 0
+
+
+async def test_after_a_fault_nothing_is_committed_at_a_rebalance() -> None:
+    bench = await committing()
+    bench.fault.report(PermanentError("a tombstone was refused"))
+    assert bench.shell.revoked([PLACE]).offsets == {}
+    await bench.pool.stop()
+
+
+async def test_what_the_client_raises_is_translated() -> None:
+    bench = PipelineBench()
+
+    def take(count: int) -> dict[Place, list[Message]]:
+        raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
+
+    bench.group_consumer.take = take  # type: ignore[method-assign]
+    with pytest.raises(PermanentError, match="fenced instance id"):
+        await bench.shell.run_once()

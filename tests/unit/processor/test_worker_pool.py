@@ -1,0 +1,282 @@
+"""At most N calls at once; a call that is cancelled has no outcome, and none begins after a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.dispatch.worker_pool import WorkerPool
+from processor.events import DeadLetter, Discarded, Done, Outcome
+from processor.handlers.python import PlainFunctionHandler
+from processor.handlers.threads import NoThreadError, Threads
+from processor.lifecycle import Entry
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from tests.unit.processor.parts import (
+    CLOCK,
+    attempts_of,
+    done,
+    endless,
+    entries,
+    fails_when_cancelled,
+    iterate_until,
+    swallows_cancellation,
+)
+from tests.unit.processor.pipeline_bench import PipelineBench
+from wait_registry.handler import Discard, HandlerResult, PermanentError, Record
+
+Handler = Callable[[Record], Awaitable[HandlerResult]]
+
+
+class PoolBench:
+    """A pool whose ended calls are collected; at most ``workers`` calls are handed over at once, as the engine does."""
+
+    def __init__(self, handler: Any, workers: int = 1, stop_limit_s: float = 10.0) -> None:
+        self.fault, self.stats = Fault(), Stats()
+        self.watchdog = DeadlineWatchdog(CLOCK, 30.0)
+        attempts = attempts_of(handler, self.stats, max_in_flight=workers)
+        self.ended: list[tuple[int, Outcome | None]] = []
+        self.reports = 0
+        self.pool = WorkerPool(attempts, self.watchdog, CLOCK, self.fault, self.stats, self._report, stop_limit_s)
+
+    def _report(self) -> None:
+        self.reports += 1
+        asyncio.get_running_loop().call_soon(self._take)
+
+    def _take(self) -> None:
+        self.ended += [(entry.offset, outcome) for entry, outcome in self.pool.take_ended()]
+
+    async def run(self, *started: Entry) -> None:
+        """Start calls and wait for their ends."""
+        count = len(self.ended) + len(started)
+        self.pool.start(started)
+        await iterate_until(lambda: len(self.ended) == count or self.fault.error)
+
+
+@asynccontextmanager
+async def running(handler: Any, count: int = 1, **given: Any) -> AsyncIterator[tuple[PoolBench, list[Entry]]]:
+    """Give a pool in which so many calls run."""
+    bench, started = PoolBench(handler, count, **given), entries(*range(count))
+    bench.pool.start(started)
+    await iterate_until(lambda: bench.pool.running == count)
+    yield bench, started
+    await bench.pool.stop()
+
+
+@pytest.mark.guarantee("P7.2")
+async def test_n_handlers_run_at_once_and_start_in_order() -> None:
+    now, most, started = 0, 0, []
+
+    async def handler(record: Record) -> None:
+        nonlocal now, most
+        started.append(record.offset)
+        now += 1
+        most = max(most, now)
+        for _ in range(record.offset % 7):
+            await asyncio.sleep(0)
+        now -= 1
+
+    bench = PipelineBench(handler, max_in_flight=5, registration="off")
+    for first in range(0, 100, 10):
+        bench.poll(*range(first, first + 10))
+        await asyncio.sleep(0)
+    await bench.run_until(bench.settled)
+    assert most == len(bench.pool.workers) == 5
+    assert started == list(range(100))
+    await bench.pool.stop()
+
+
+async def test_calls_that_do_not_wait_need_few_workers_and_one_report() -> None:
+    bench = PoolBench(done, 50)
+    for rounds in (1, 2):
+        await bench.run(*entries(*range(50)))
+        assert bench.ended == rounds * [(offset, Done()) for offset in range(50)]
+        assert len(bench.pool.workers) <= 2
+        assert bench.reports == rounds
+    await bench.pool.stop()
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_each_answer_is_an_outcome(kind: str) -> None:
+    error = PermanentError("no")
+
+    def plain(record: Record) -> Any:
+        if record.offset == 2:
+            raise error
+        return [None, Discard("old"), None, True][record.offset]
+
+    async def handler(record: Record) -> Any:
+        return plain(record)
+
+    bench = PoolBench(handler if kind == "async" else PlainFunctionHandler(plain, 1))
+    for entry in entries(0, 1, 2, 3):
+        await bench.run(entry)
+    outcomes = [outcome for _, outcome in bench.ended]
+    assert outcomes[:3] == [Done(), Discarded("old"), DeadLetter("failed", error)]
+    assert isinstance(outcomes[3], DeadLetter) and outcomes[3].ours
+    assert sum(bench.stats.seconds["dead_lettered"].counts) == 2
+    await bench.pool.stop()
+
+
+async def test_one_call_is_cancelled_and_its_worker_takes_the_next() -> None:
+    calls: list[int] = []
+
+    async def handler(record: Record) -> None:
+        calls.append(record.offset)
+        if record.offset < 2:
+            await asyncio.sleep(3600)
+
+    async with running(handler, 2) as (bench, (_, second)):
+        bench.pool.cancel([second])
+        await iterate_until(lambda: bench.ended)
+        assert bench.ended == [(1, None)]
+        await bench.run(entries(0, 1, 2)[2])
+        assert bench.ended[1:] == [(2, Done())]
+        assert (bench.pool.running, len(bench.pool.workers), bench.fault.error) == (1, 2, None)
+    assert calls == [0, 1, 2]
+
+
+async def test_a_call_that_has_not_begun_is_cancelled_at_once() -> None:
+    calls: list[int] = []
+
+    async def handler(record: Record) -> None:
+        calls.append(record.offset)
+
+    bench, (first, second) = PoolBench(handler, 2), entries(0, 1)
+    bench.pool.start([first, second])
+    bench.pool.cancel([second])
+    await iterate_until(lambda: len(bench.ended) == 2)
+    assert sorted(bench.ended) == [(0, Done()), (1, None)]
+    bench.pool.cancel([first])
+    assert calls == [0], "cancelling a call that has ended changes nothing"
+    await bench.pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("handler", "stopped", "cancelled"),
+    [(swallows_cancellation, Done(), Done()), (fails_when_cancelled, None, None), (endless, None, None)],
+    ids=["answers", "fails", "ends"],
+)
+async def test_what_a_handler_makes_of_its_cancellation(
+    handler: Handler, stopped: Outcome | None, cancelled: Outcome | None
+) -> None:
+    async with running(handler) as (bench, (one,)):
+        bench.pool.cancel([one])
+        await iterate_until(lambda: bench.ended)
+        assert bench.ended == [(0, cancelled)]
+        bench.pool.start(entries(7))
+        await iterate_until(lambda: bench.pool.running)
+    await asyncio.sleep(0)
+    assert bench.ended[1:] == [(7, stopped)]
+    assert bench.fault.error is None
+    assert all(worker.done() for worker in bench.pool.workers)
+
+
+async def test_a_call_stopped_during_its_clean_up_ends() -> None:
+    cleaning, calls = asyncio.Event(), 0
+
+    async def handler(record: Record) -> None:
+        nonlocal calls
+        calls += 1
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cleaning.set()
+            await asyncio.sleep(3600)
+
+    async with running(handler) as (bench, _):
+        bench.watchdog.cancel_overdue(math.inf)
+        await cleaning.wait()
+    await asyncio.sleep(0)
+    assert bench.ended == [(0, None)]
+    assert calls == 1, "not tried again"
+
+
+@pytest.mark.parametrize("worked_before", [False, True], ids=["no worker yet", "a worker that rested"])
+async def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) -> None:
+    bench = PoolBench(done)
+    if worked_before:
+        await bench.run(*entries(0))
+    before = len(bench.ended)
+    await bench.pool.stop()
+    bench.pool.start(entries(1))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(bench.ended) == before
+    assert all(worker.done() for worker in bench.pool.workers)
+
+
+async def test_a_handler_that_ignores_cancellation_is_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    released = asyncio.Event()
+
+    async def refuses(record: Record) -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+
+    with caplog.at_level(logging.WARNING):
+        async with running(refuses, stop_limit_s=0.01) as (bench, _):
+            pass
+    assert "1 handlers ignored cancellation" in caplog.text
+    released.set()
+    await iterate_until(lambda: bench.ended)
+
+
+async def test_a_thread_that_does_not_return_keeps_its_slot() -> None:
+    released = threading.Event()
+
+    def blocks_at_first(record: Record) -> None:
+        if record.offset == 0:
+            released.wait(30)
+
+    handler = PlainFunctionHandler(blocks_at_first, 2)
+    async with running(handler) as (bench, (one,)):
+        assert bench.pool.blocked() == 0
+        bench.pool.cancel([one])
+        await iterate_until(lambda: bench.ended)
+        assert (bench.ended, bench.pool.running, bench.pool.blocked()) == ([(0, None)], 0, 1)
+        await bench.run(entries(0, 1)[1])
+        assert bench.ended[1:] == [(1, Done())], "the other slot is free"
+        released.set()
+        await iterate_until(lambda: not bench.pool.blocked())
+
+
+def refuse_to_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_without_a_thread_no_record_gets_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Record] = []
+    handler = PlainFunctionHandler(calls.append, 1)
+    bench = PoolBench(handler)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_to_start)
+        await bench.run(*entries(0))
+        await iterate_until(lambda: bench.fault.error)
+    assert (bench.ended, calls) == ([], [])
+    assert isinstance(bench.fault.error, NoThreadError)
+    assert "can't start new thread" in str(bench.fault.error)
+    assert handler.slots is not None
+    assert (handler.slots.free, handler.slots.blocked) == (1, 0)
+    await bench.pool.stop()
+
+
+def test_a_thread_that_did_not_start_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, ran = Threads(1), threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_to_start)
+        with pytest.raises(NoThreadError):
+            threads.submit(ran.set)
+    threads.submit(ran.set)
+    assert ran.wait(30)
+    threads.close()
