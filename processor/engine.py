@@ -167,6 +167,10 @@ class Engine:
             return 0
         return min(self._capacity(), self._fetching.room(self.partitions.values()))
 
+    def commit_awaited_since_s(self) -> float:
+        """Return since when calls wait for nothing but the answer of a commit, minus infinity if none do."""
+        return self._commits.sent_s if self._held.wait_for_commit() else -math.inf
+
     def wake_s(self, now_s: float) -> float:
         """Return in how many seconds the next `Tick` is due, at the latest."""
         due_s = self._tick_due_s

@@ -49,10 +49,11 @@ class OpenRecords:
             del self._others[entry]
 
     def in_flight(self, places: Iterable[TopicPartition] | None = None) -> int:
-        """Return how many wait records aren't acknowledged, of all partitions or of some."""
+        """Return how many wait records aren't acknowledged, of all partitions or of some; from any thread."""
         wanted = None if places is None else set(places)
         return sum(
-            entry.state in IN_FLIGHT and (wanted is None or entry.partition.place in wanted) for entry in self._others
+            entry.state in IN_FLIGHT and (wanted is None or entry.partition.place in wanted)
+            for entry in list(self._others)
         )
 
     def registering_s(self, now_s: float) -> float:

@@ -258,5 +258,10 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
     )
-    prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
+    prefetch = Prefetch(
+        processor.max_in_flight,
+        processor.prefetch_max,
+        processor.prefetch_max_bytes,
+        waits_for_acknowledgments=rules.policy.before_call,
+    )
     return Engine(rules, Unordered(), FixedLimit(processor.max_in_flight), prefetch)

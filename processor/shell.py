@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ from processor.events import (
     Cancel,
     Commit,
     CommitAnswered,
+    Discarded,
+    Done,
     Draining,
     Event,
     Instant,
@@ -44,7 +47,7 @@ from processor.registration.wait_records import WaitRecords
 from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.settlement.outbox import Outbox
-from processor.settlement.outcomes import Outcomes, outcome_of
+from processor.settlement.outcomes import Outcomes
 from wait_registry.clock import Clock
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.records.topics import TopicPartition
@@ -58,6 +61,8 @@ POLL_EVERY_S = 0.5
 HOUSEKEEPING_S = 0.25
 FLUSH_STEP_S = 0.01
 NOTHING_TO_RELEASE = Release({}, {})
+
+OUTCOMES = {Done: Outcome.DONE.value, Discarded: Outcome.DISCARDED.value}
 
 # Part of a rebalance: the callback that follows says which partitions are revoked.
 REBALANCING = frozenset(
@@ -209,11 +214,20 @@ class Shell:
                 self.consumer.ask_ends(now_s)
         room = 0 if self._outbox.full else self.engine.room()
         if room <= 0:
-            if now_s - self._polled_s < POLL_EVERY_S:
+            if now_s - self._polled_s < self._pause_s():
                 return False
             room = 1
         self._polled_s = now_s
         return self._take(self.consumer.take(room))
+
+    def _pause_s(self) -> float:
+        """Return the time between two polls without room, s: they may return records, for which there is none.
+
+        The answer of a commit comes with a poll only. While calls wait for one, each pause is three times as long as
+        the wait so far.
+        """
+        since_s = self.engine.commit_awaited_since_s()
+        return min(POLL_EVERY_S, max(NOTHING_CAME_S, 3 * (self._polled_s - since_s)))
 
     def _take(self, polled: Mapping[TopicPartition, list[Message]]) -> bool:
         """Pass polled records on; return whether there were any."""
@@ -246,9 +260,12 @@ class Shell:
 
     def _count_unregistered(self, ended: list[tuple[Entry, Outcome | None]]) -> None:
         """Count records that were settled without a registration; the others are counted by their tombstones."""
-        for entry, outcome in ended:
-            if outcome is not None and entry.lifetime is None and entry.state is State.SETTLED:
-                self._stats.settled[outcome_of(entry).value] += 1
+        settled = State.SETTLED
+        kinds = Counter(
+            outcome.__class__ for entry, outcome in ended if entry.lifetime is None and entry.state is settled
+        )
+        for kind, count in kinds.items():
+            self._stats.settled[OUTCOMES[kind]] += count
 
     # ---- commits
 

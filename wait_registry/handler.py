@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from wait_registry.errors import PermanentError, TransientError
 
 __all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainHandler", "Record", "TransientError"]
 
 
-# A named tuple costs a quarter of a frozen dataclass; one is built per call.
-class Record(NamedTuple):
+class Record:
     """One consumed record.
 
     ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 if the record has none) are those of
@@ -31,17 +29,53 @@ class Record(NamedTuple):
     an idempotency key; ``expires_at`` (UTC) is when the registration expires, None if there is none yet.
     """
 
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    delivery: int
-    wait_id: str
-    group: str
-    expires_at: datetime | None
+    __slots__ = (
+        "_wait_id",
+        "delivery",
+        "expires_at",
+        "group",
+        "headers",
+        "key",
+        "offset",
+        "partition",
+        "timestamp",
+        "topic",
+        "value",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: tuple[tuple[str, bytes | None], ...],
+        delivery: int,
+        wait_id: str | Callable[[], str],
+        group: str,
+        expires_at: datetime | None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.delivery = delivery
+        self._wait_id = wait_id
+        self.group = group
+        self.expires_at = expires_at
+
+    def __repr__(self) -> str:
+        return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
+
+    @property
+    def wait_id(self) -> str:
+        """The key of the registration, an idempotency key; computed when it is first needed."""
+        return self._wait_id if isinstance(self._wait_id, str) else self._wait_id()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,30 @@ import math
 
 RATE_WINDOW_S = 0.5
 RATE_SHARE_S = 0.2
-SMALLEST_SLACK = 16
+SLACK = 4
+SLACK_TO_ACKNOWLEDGE = 16
 SIZE_WEIGHT = 0.2
 
 
 class Prefetch:
     """The limit of unfinished records, from the number of worker slots and the measured completion rate (P7).
 
-    At most N + max(N + 16, records that finish in 0.2 s), capped. A fixed limit costs up to 11 % at N = 2,000 and
+    At most N + max(least slack, records that finish in 0.2 s), capped. A fixed limit costs up to 11 % at N = 2,000 and
     registers records 14 s early at N = 10.
 
     Args:
         max_in_flight: handlers that run at once (N).
         max_records: the cap.
         max_bytes: cap of keys, values and headers together, bytes.
+        waits_for_acknowledgments: whether calls wait for the broker: the least slack is N + 16 then, else 4. What waits
+            for a slot for long is registered in `deferred`, although its call may be quick.
     """
 
-    def __init__(self, max_in_flight: int, max_records: int, max_bytes: int) -> None:
+    def __init__(
+        self, max_in_flight: int, max_records: int, max_bytes: int, *, waits_for_acknowledgments: bool = True
+    ) -> None:
         self._max_in_flight = max_in_flight
+        self._least_slack = max_in_flight + SLACK_TO_ACKNOWLEDGE if waits_for_acknowledgments else SLACK
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._rate = 0.0
@@ -64,5 +70,5 @@ class Prefetch:
 
     def _decide(self) -> int:
         n = self._max_in_flight
-        slack = max(n + SMALLEST_SLACK, math.ceil(RATE_SHARE_S * self._rate))
+        slack = max(self._least_slack, math.ceil(RATE_SHARE_S * self._rate))
         return min(self._max_records, n + slack)

@@ -8,6 +8,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from processor.dispatch.attempts import Attempts, Failed, Result
 from processor.dispatch.deadline import Deadline, DeadlineWatchdog
@@ -208,7 +209,6 @@ def _record(entry: Entry, taken: Taken) -> Record:
     """Return what the handler sees."""
     topic, partition, offset, timestamp_ms, _, key, value, headers = taken.consumed.original
     lifetime = entry.lifetime
-    expires_at = None if lifetime is None else _EPOCH + timedelta(milliseconds=lifetime.expires_at_ms)
     return Record(
         topic,
         partition,
@@ -218,10 +218,16 @@ def _record(entry: Entry, taken: Taken) -> Record:
         value,
         headers,
         taken.consumed.delivery,
-        taken.wait_id,
+        taken.find_wait_id,
         taken.by.group,
-        expires_at,
+        None if lifetime is None else _moment(lifetime.expires_at_ms),
     )
+
+
+# Records that were registered together expire together.
+@lru_cache(maxsize=64)
+def _moment(ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def _outcome(result: Result) -> Outcome:

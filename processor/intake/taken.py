@@ -62,13 +62,14 @@ class Taken:
         self.started_s = math.inf
         self.trace: RecordTrace | None = None
 
-    @property
-    def wait_id(self) -> str:
-        """The wait ID, computed when it is first needed."""
+    def find_wait_id(self) -> str:
+        """Return the wait ID, which is computed when it is first needed."""
         if self._wait_id is None:
             by, (topic, partition) = self.by, self.place
             self._wait_id = wait_id(by.cluster_id, topic, partition, self.offset, by.group, self.timestamp_ms)
         return self._wait_id
+
+    wait_id = property(find_wait_id)
 
     @property
     def size(self) -> int:

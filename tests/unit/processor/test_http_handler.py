@@ -26,9 +26,14 @@ HEADERS = (
     ("X-Null", None),
     ("X-Other", b"not chosen"),
 )
-RECORD = Record(
-    "orders", 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "group", datetime(2030, 1, 1, tzinfo=UTC)
-)
+
+
+def record_of(topic: str) -> Record:
+    expires_at = datetime(2030, 1, 1, tzinfo=UTC)
+    return Record(topic, 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "group", expires_at)
+
+
+RECORD = record_of("orders")
 SETTINGS = HttpHandlerSettings(
     forward_headers=("x-tenant", "traceparent", "X-Binary", "X-Injected", "X-Null"),
     discard_statuses=(404,),
@@ -109,7 +114,7 @@ def test_a_forged_lineage_adds_no_http_header(topic: str) -> None:
         seen.append(dict(request.headers))
         return web.Response()
 
-    [outcome] = exchange(answer, RECORD._replace(topic=topic))
+    [outcome] = exchange(answer, record_of(topic))
     assert outcome is None or isinstance(outcome, ValueError | PermanentError), "each ends as done or dead-lettered"
     assert all("X-Evil" not in headers for headers in seen)
 
