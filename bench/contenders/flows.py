@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 from uuid import uuid4
@@ -134,6 +134,15 @@ def _peers_python() -> str:
     return str(ROOT / done.stdout.strip())
 
 
+def _registry(mode: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
+    """Return what runs the registry in a registration mode that isn't its default."""
+
+    def measure(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
+        return registry.measure(bench, replace(arguments, options={**arguments.options, "registration": mode}))
+
+    return measure
+
+
 def _parallel_consumer(order: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
     return lambda bench, arguments: _line(bench, arguments, parallel_consumer.command(bench, order, arguments))
 
@@ -144,6 +153,8 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 
 
 REGISTRY: Final = Flow("registry", registry.measure)
+DEFERRED: Final = Flow("registry, deferred", _registry("deferred"))
+OFF: Final = Flow("registry, off", _registry("off"))
 BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"))
 PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"))
 PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), JVM_WARM_S)

@@ -40,7 +40,7 @@ POLL_S: Final = 0.02
 SWEEP_INTERVAL_S: Final = 1.0
 # More than any of these settings asks for (a small N makes records wait); nothing is renewed meanwhile.
 TTL_S: Final = 86_400
-PROCESSOR_OPTIONS: Final = ("linger_ms", "handler_timeout_s")
+PROCESSOR_OPTIONS: Final = ("linger_ms", "handler_timeout_s", "registration")
 OPEN_ROWS: Final = "select count(*) from wait"
 
 

@@ -4,8 +4,8 @@ Everything is on as it is by default: metrics (read every few seconds, as Promet
 checks. Settings are the product's defaults; what differs is in `processor_settings`. Several processes of one group
 are measured as one, while all of them are at work.
 
-Options: `linger_ms` and `handler_timeout_s` as the settings, `processes` of the group (1), `idle_s` to measure idling
-after the last record (0).
+Options: `linger_ms`, `handler_timeout_s` and `registration` as the settings, `processes` of the group (1), `idle_s` to
+measure idling after the last record (0).
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from bench.contenders.flows import (
     AIOKAFKA,
     ARROYO,
     BARE_LOOP,
+    DEFERRED,
+    OFF,
     PARALLEL_CONSUMER,
     PARALLEL_CONSUMER_BY_KEY,
     REGISTRY,
@@ -44,6 +46,8 @@ SECONDS: Final = 8.0
 NOOP_PER_S: Final[Mapping[Flow, float]] = {
     BARE_LOOP: 95_000,
     REGISTRY: 53_000,
+    DEFERRED: 150_000,
+    OFF: 150_000,
     PARALLEL_CONSUMER: 175_000,
     ARROYO: 51_000,
     PARALLEL_CONSUMER_BY_KEY: 75_000,
@@ -52,9 +56,9 @@ NOOP_PER_S: Final[Mapping[Flow, float]] = {
 }
 # The same while a JVM compiles.
 WARMING_PER_S: Final[Mapping[Flow, float]] = {PARALLEL_CONSUMER: 115_000, PARALLEL_CONSUMER_BY_KEY: 40_000}
-COMPARED: Final = (BARE_LOOP, REGISTRY, PARALLEL_CONSUMER, ARROYO)
+COMPARED: Final = (BARE_LOOP, REGISTRY, DEFERRED, OFF, PARALLEL_CONSUMER, ARROYO)
 ALSO_COMPARED: Final = {PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, AIOKAFKA: BATCH, SHARE_CONSUMER: BATCH}
-SHORT_PER_S: Final[Mapping[Flow, float]] = {REGISTRY: 38_000, PARALLEL_CONSUMER: 65_000, ARROYO: 16_000}
+SHORT_PER_S: Final[Mapping[Flow, float]] = {REGISTRY: 38_000, DEFERRED: 50_000, PARALLEL_CONSUMER: 65_000}
 # Of one process as of two, so that both come to the same records.
 TWO_WINDOW: Final = Window(150_000, 650_000, 120.0)
 NOOP_RECORDS: Final = 2_700_000
@@ -76,7 +80,7 @@ CPU: Final = "cpu_us_per_record"
 def _cases(bench: Bench) -> Sequence[Case]:
     fill_noop = filled(NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS))
     if bench.quick:
-        both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:2]]
+        both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:3]]
         two = [_waiting(2, QUICK_IN_FLIGHT, QUICK_WINDOW)]
         fill_waiting = filled(WAITING_TOPIC, QUICK_WAITING_RECORDS, QUICK)
         return [Case(CEILING, both, prepare=fill_noop), Case(TWO_WAITING_CASE, two, prepare=fill_waiting)]
@@ -94,12 +98,12 @@ def _cases(bench: Bench) -> Sequence[Case]:
 
 def _noop(flow: Flow, in_flight: int = IN_FLIGHT) -> Contender:
     window = Window.lasting(NOOP_PER_S[flow], flow.warm_s, SECONDS, warming_per_s=WARMING_PER_S.get(flow, 0.0))
-    return contender(flow, NOOP_TOPIC, in_flight, "noop", window, **(LINGER if flow is REGISTRY else {}))
+    return contender(flow, NOOP_TOPIC, in_flight, "noop", window, **LINGER)
 
 
 def _short(flow: Flow) -> Contender:
     window = Window.lasting(SHORT_PER_S[flow], flow.warm_s, SECONDS)
-    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **(LINGER if flow is REGISTRY else {}))
+    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **LINGER)
 
 
 def _several(processes: int) -> Contender:
@@ -131,8 +135,8 @@ MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 PEERS: Final = f"{MISSED}#per-core-beside-the-peers"
 
 
-def _per_core(text: str, case: str, name: str, least: float) -> Line:
-    return Line(text, (case, OURS, PER_CORE), to=(case, name, PER_CORE), least=least, why=PEERS)
+def _per_core(text: str, case: str, name: str, least: float | None, ours: str = OURS) -> Line:
+    return Line(text, (case, ours, PER_CORE), to=(case, name, PER_CORE), least=least, why=PEERS)
 
 
 def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
@@ -150,10 +154,16 @@ LINES: Final = (
     _rates("Registry / bare loop", CEILING, OURS, BARE_LOOP.name, 0.75, "registry-and-bare-loop"),
     _rate("Parallel Consumer, UNORDERED", CEILING, THEIRS),
     _per_core("Registry / Parallel Consumer, by client core", CEILING, THEIRS, 1.3),
+    _rate("Registry, deferred", CEILING, DEFERRED.name, 150_000),
+    Line("Registry, deferred: client CPU per record", (CEILING, DEFERRED.name, CPU), "µs"),
+    _per_core("Deferred / Parallel Consumer, by client core", CEILING, THEIRS, 1.5, DEFERRED.name),
+    _rate("Registry, off", CEILING, OFF.name),
+    _per_core("Off / Parallel Consumer, by client core", CEILING, THEIRS, None, OFF.name),
     _rate("arroyo, RunTask", CEILING, ARROYO.name),
     _per_core("Registry / arroyo, by client core", CEILING, ARROYO.name, 2),
     *(_rate(flow.name, OTHERS, flow.name) for flow in ALSO_COMPARED),
     _per_core("1 ms: registry / Parallel Consumer, by client core", MILLISECOND, THEIRS, 1.45),
+    _per_core("1 ms: deferred / Parallel Consumer, by client core", MILLISECOND, THEIRS, None, DEFERRED.name),
     _rates("Two processes / one", TWO_CASE, TWO, ONE, 1.8, "two-processes"),
     _rates("Two processes / one, calls that wait", TWO_WAITING_CASE, TWO, ONE, 1.8, "two-processes"),
 )

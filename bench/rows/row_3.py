@@ -10,6 +10,8 @@ from uuid import uuid4
 
 from bench.contenders.flows import (
     AIOKAFKA,
+    DEFERRED,
+    OFF,
     PARALLEL_CONSUMER,
     REGISTRY,
     Flow,
@@ -43,6 +45,7 @@ PER_S: Final = 100
 LATENCY_WARM_S: Final = 10
 AHEAD_S: Final = 4.0
 OURS: Final = REGISTRY.name
+MODES: Final = (REGISTRY, DEFERRED, OFF)
 THEIRS: Final = PARALLEL_CONSUMER.name
 
 
@@ -51,12 +54,12 @@ def _cases(bench: Bench) -> Sequence[Case]:
     start = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW // 2, 90.0, least_s=0))
     idle_s = bench.size(2, 20, 40)
     idle = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), idle_s=idle_s)
-    steady = (REGISTRY, PARALLEL_CONSUMER, AIOKAFKA)[: bench.size(1, 2, 3)]
+    steady = (REGISTRY, DEFERRED, PARALLEL_CONSUMER, AIOKAFKA)[: bench.size(2, 3, 4)]
     theirs = Window.lasting(MEMORY_PER_S, PARALLEL_CONSUMER.warm_s, PEER_S)
     peer = contender(PARALLEL_CONSUMER, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", theirs)
-    long = [Case(LONG_MEMORY, [_memory(LONG_S)], prepare=_fill_memory(LONG_S))]
+    long = [Case(LONG_MEMORY, [_memory(REGISTRY, LONG_S)], prepare=_fill_memory(LONG_S))]
     quick = contender(REGISTRY, MEMORY_TOPIC, 20, "timed", Window(20, 200, 90.0))
-    memory = [quick] if bench.quick else [_memory(MEMORY_S), peer]
+    memory = [quick] if bench.quick else [*(_memory(flow, MEMORY_S) for flow in MODES), peer]
     return [
         Case(MEMORY, memory, prepare=filled(MEMORY_TOPIC, 600) if bench.quick else _fill_memory(MEMORY_S)),
         *(long if bench.first_of_full else []),
@@ -66,9 +69,9 @@ def _cases(bench: Bench) -> Sequence[Case]:
     ]
 
 
-def _memory(seconds: float) -> Contender:
+def _memory(flow: Flow, seconds: float) -> Contender:
     window = Window.lasting(MEMORY_PER_S, WARM_S, seconds)
-    return contender(REGISTRY, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", window)
+    return contender(flow, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", window)
 
 
 def _fill_memory(seconds: float) -> Callable[[Bench], None]:
@@ -103,8 +106,13 @@ def _cpu(text: str, name: str, most: float | None = None) -> Line:
     return Line(text, cpu, "%", to=seconds, factor=100, most=most, why=LITTLE_WORK)
 
 
+# Beside the registry at 100 records per second, and the latency that they are held to, ms.
+OTHERS: Final = {DEFERRED: 2.0, PARALLEL_CONSUMER: None, AIOKAFKA: None}
 LINES: Final = (
-    Line("Registry at N = 2,000: memory", (MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
+    *(
+        Line(f"Memory at N = 2,000: {flow.name}", (MEMORY, flow.name, "rss_mb"), "MB", most=90, why=RSS)
+        for flow in MODES
+    ),
     Line("The same, ten minutes", (LONG_MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
     Line(
         "Memory after ten minutes / after one",
@@ -113,16 +121,16 @@ LINES: Final = (
         most=1.05,
         why=RSS,
     ),
-    Line("Parallel Consumer at N = 2,000: memory", (MEMORY, THEIRS, "rss_mb"), "MB"),
+    Line("Memory at N = 2,000: Parallel Consumer", (MEMORY, THEIRS, "rss_mb"), "MB"),
     Line("Start-up to the first record", (START, OURS, "first_record_s"), "s", most=3, why=LATENCY),
     Line("Publish to start of the handler, median", (STEADY, OURS, "p50_ms"), "ms", most=4, why=LATENCY),
     Line("The same, 99th percentile", (STEADY, OURS, "p99_ms"), "ms", most=20, why=LATENCY),
     *(
-        Line(f"The same, median: {flow.name}", (STEADY, flow.name, "p50_ms"), "ms")
-        for flow in (PARALLEL_CONSUMER, AIOKAFKA)
+        Line(f"The same, median: {flow.name}", (STEADY, flow.name, "p50_ms"), "ms", most=most, why=LATENCY)
+        for flow, most in OTHERS.items()
     ),
     _cpu("CPU at 100 records/s, of a core", OURS, 10),
-    *(_cpu(f"The same: {flow.name}", flow.name) for flow in (PARALLEL_CONSUMER, AIOKAFKA)),
+    *(_cpu(f"The same: {flow.name}", flow.name, most and 10) for flow, most in OTHERS.items()),
     Line("CPU idle, of a core", (IDLE, OURS, "idle_cpu_share"), "%", factor=100, most=1, why=LITTLE_WORK),
 )
 
