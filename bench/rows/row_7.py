@@ -10,39 +10,20 @@ from typing import Any, Final
 
 import psutil
 
-from bench.contenders.flows import (
-    BARE_LOOP,
-    DEFERRED,
-    OFF,
-    PLAIN,
-    REGISTRY,
-    Flow,
-    Window,
-    filled,
-    flow_arguments,
-    measure_flow,
-    warm_up,
-)
+from bench.contenders import flows
+from bench.contenders.flows import Flow, Window, filled, flow_arguments, measure_flow, warm_up
 from bench.contenders.load import PARTITIONS, delete, held
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.kafka import KafkaSettings
 
 COST: Final = "at full speed"
-COMPRESSIONS: Final = {"none": "bare loop, uncompressed", "lz4": BARE_LOOP.name, "zstd": "bare loop, zstd"}
+COMPRESSIONS: Final = {"none": "bare loop, uncompressed", "lz4": flows.BARE_LOOP.name, "zstd": "bare loop, zstd"}
 NOOP_TOPIC: Final = "bench.r7.noop"
 # They hold hardly more than is measured: the registry works them off to their end.
-MODES: Final = {REGISTRY: "bench.r7.eager", DEFERRED: "bench.r7.deferred", OFF: "bench.r7.deferred"}
+MODES: Final = {flows.REGISTRY: "bench.r7.eager", flows.DEFERRED: "bench.r7.deferred", flows.OFF: "bench.r7.deferred"}
 IN_FLIGHT: Final = 50
 SECONDS: Final = 6.0
-# Records per second where this was written.
-NOOP_PER_S: Final[Mapping[Flow, float]] = {
-    PLAIN: 1_200_000,
-    BARE_LOOP: 90_000,
-    REGISTRY: 53_000,
-    DEFERRED: 150_000,
-    OFF: 150_000,
-}
 BEYOND: Final = 20_000
 QUICK_WINDOW: Final = Window(500, 1_900, 120.0)
 QUICK_RECORDS: Final = 2_000
@@ -84,19 +65,19 @@ def _cases(bench: Bench) -> Sequence[Case]:
     def noop(name: str, flow: Flow, **options: Any) -> Contender:
         return Contender(name, partial(_measure, flow, options))
 
-    plain = noop(PLAIN.name, PLAIN)
-    compressed = [noop(name, BARE_LOOP, compression=kind) for kind, name in COMPRESSIONS.items()]
+    plain = noop(flows.PLAIN.name, flows.PLAIN)
+    compressed = [noop(name, flows.BARE_LOOP, compression=kind) for kind, name in COMPRESSIONS.items()]
     ours = [noop(flow.name, flow, linger_ms=5, idle_s=SETTLE_S) for flow in MODES]
     contenders = [plain, compressed[2], *ours] if bench.quick else [plain, *compressed, *ours]
     return [Case(COST, contenders, bench.size(1, 2), _fill_noop)]
 
 
 def _window(bench: Bench, flow: Flow) -> Window:
-    return QUICK_WINDOW if bench.quick else Window.lasting(NOOP_PER_S[flow], flow.warm_s, SECONDS)
+    return QUICK_WINDOW if bench.quick else flow.noop_window(SECONDS)
 
 
 def _fill_noop(bench: Bench) -> None:
-    for flow, topic in ((BARE_LOOP, NOOP_TOPIC), *MODES.items()):
+    for flow, topic in ((flows.BARE_LOOP, NOOP_TOPIC), *MODES.items()):
         filled(topic, bench.size(QUICK_RECORDS, _window(bench, flow).to_record + BEYOND))(bench)
 
 
@@ -136,16 +117,16 @@ def _mode(text: str, name: str, broker_most: float | None = None, bytes_most: fl
     ]
 
 
-THEIRS: Final = (COST, PLAIN.name)
+THEIRS: Final = (COST, flows.PLAIN.name)
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md#cost-of-the-pattern"
 LINES: Final = (
     Line("A record in the input topic", (*THEIRS, INPUT_BYTES), "B/record"),
     Line("Plain: broker CPU", (*THEIRS, BROKER_CPU), "µs/record"),
     Line("Plain: client CPU", (*THEIRS, CPU), "µs/record"),
-    *_costs("Bare loop", BARE_LOOP.name),
-    *_mode("Registry", REGISTRY.name),
-    *_mode("Registry, deferred", DEFERRED.name, 1.5, 1.1),
-    *_mode("Registry, off", OFF.name),
+    *_costs("Bare loop", flows.BARE_LOOP.name),
+    *_mode("Registry", flows.REGISTRY.name),
+    *_mode("Registry, deferred", flows.DEFERRED.name, 1.5, 1.1),
+    *_mode("Registry, off", flows.OFF.name),
     *(line for kind in ("none", "zstd") for line in _costs(f"Compression {kind}", COMPRESSIONS[kind])[::2]),
 )
 
