@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Final
 from uuid import uuid4
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from bench.contenders import flows
 from bench.contenders.flows import Flow, Window, contender, filled, flow_arguments, measure_flow
@@ -75,7 +76,10 @@ def _measure_deferred(in_flight: int, window: Window, bench: Bench) -> Figures:
 
     def publish() -> None:
         deadline_s = time.monotonic() + window.limit_s
-        while not committed(group, topic, PARTITIONS) and time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s:
+            with suppress(KafkaException):  # a coordinator that has just started may refuse to answer
+                if committed(group, topic, PARTITIONS):
+                    break
             time.sleep(LOOK_S)
         fill(bench.kafka, topic, records, SLOW)
 
