@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -144,15 +144,6 @@ def _peers_python() -> str:
     return str(ROOT / done.stdout.strip())
 
 
-def _registry(mode: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
-    """Return what runs the registry in a registration mode that isn't its default."""
-
-    def measure(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
-        return registry.measure(bench, replace(arguments, options={**arguments.options, "registration": mode}))
-
-    return measure
-
-
 def _parallel_consumer(order: str) -> Callable[[Bench, FlowArguments], dict[str, float]]:
     return lambda bench, arguments: _line(bench, arguments, parallel_consumer.command(bench, order, arguments))
 
@@ -163,8 +154,8 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 
 
 REGISTRY: Final = Flow("registry", registry.measure, 53_000)
-DEFERRED: Final = Flow("registry, deferred", _registry("deferred"), 150_000)
-OFF: Final = Flow("registry, off", _registry("off"), 150_000)
+DEFERRED: Final = Flow("registry, deferred", partial(registry.measure, registration="deferred"), 150_000)
+OFF: Final = Flow("registry, off", partial(registry.measure, registration="off"), 150_000)
 BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"), 95_000)
 PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"), 1_200_000)
 PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), 175_000, JVM_WARM_S, 115_000)

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import psycopg
@@ -40,7 +40,7 @@ POLL_S: Final = 0.02
 SWEEP_INTERVAL_S: Final = 1.0
 # More than any of these settings asks for (a small N makes records wait); nothing is renewed meanwhile.
 TTL_S: Final = 86_400
-PROCESSOR_OPTIONS: Final = ("linger_ms", "handler_timeout_s", "registration")
+PROCESSOR_OPTIONS: Final = ("linger_ms", "handler_timeout_s")
 OPEN_ROWS: Final = "select count(*) from wait"
 
 
@@ -55,9 +55,9 @@ def settings_of(bench: Bench, topic: str, partitions: int = 4, schema: str = "pu
     )
 
 
-def processor_settings(arguments: FlowArguments) -> Settings:
+def processor_settings(arguments: FlowArguments, **own: Any) -> Settings:
     """Return the settings of a processor with topics of its own."""
-    options = {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
+    options = own | {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
         wait=WaitTopicSettings(

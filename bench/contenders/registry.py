@@ -4,8 +4,8 @@ Everything is on as it is by default: metrics (read every few seconds, as Promet
 checks. Settings are the product's defaults; what differs is in `processor_settings`. Several processes of one group
 are measured as one, while all of them are at work.
 
-Options: `linger_ms`, `handler_timeout_s` and `registration` as the settings, `processes` of the group (1), `idle_s` to
-measure idling after the last record (0).
+Options: `linger_ms` and `handler_timeout_s` as the settings, `processes` of the group (1), `idle_s` to measure idling
+after the last record (0).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import delete
@@ -55,9 +55,9 @@ class Processor:
         return marks
 
 
-def measure(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
-    """Run the processor of the measured checkout, and return the contenders' line."""
-    variables = as_environment(processor_settings(arguments))
+def measure(bench: Bench, arguments: FlowArguments, **own: Any) -> dict[str, float]:
+    """Run the processor of the measured checkout with settings of its own, and return the contenders' line."""
+    variables = as_environment(processor_settings(arguments, **own))
     try:
         waitreg(bench, variables, "topics", "create")
         with _processors(bench, variables, arguments) as processors:

@@ -43,7 +43,6 @@ AHEAD_S: Final = 3.5
 # What is published beyond the window in deferred mode, besides three times N, and worked off before it is counted, s.
 BEYOND: Final = 50
 SETTLE_S: Final = 1
-LOOK_S: Final = 0.1
 REGISTERED: Final = "registered_share"
 RECORDS: Final = round(max(IN_FLIGHT) / mean_call_s(SLOW) * (flows.JVM_WARM_S + SECONDS + AHEAD_S))
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md#littles-law"
@@ -80,7 +79,7 @@ def _measure_deferred(in_flight: int, window: Window, bench: Bench) -> Figures:
             with suppress(KafkaException):  # a coordinator that has just started may refuse to answer
                 if committed(group, topic, PARTITIONS):
                     break
-            time.sleep(LOOK_S)
+            time.sleep(0.1)
         fill(bench.kafka, topic, records, SLOW)
 
     try:
