@@ -23,9 +23,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 from psycopg.conninfo import conninfo_to_dict
 
+from bench.contenders.load import committed
 from bench.contenders.meter import NS_PER_S, cpu_ns_of, memory_of
 from bench.contenders.product import connection_to, fresh_schema, require_open_rows
 from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, writes, written
@@ -54,7 +55,6 @@ GONE_S: Final = 60.0
 ENDING_S: Final = 120.0
 POLL_S: Final = 0.25
 COMMITTED_POLL_S: Final = 0.1
-ANSWER_S: Final = 10.0
 START_S: Final = 120.0
 # How long it reads after its first commit, s, and from when on it counts as warm.
 PEER_S: Final = 30.0
@@ -72,10 +72,10 @@ def measure(buffered: bool, log: WaitLog, bench: Bench) -> Figures:
             connector = _tuned(read_connector(file, partial(variable, settings=ours)), buffered)
             group = Consumer(consumer_config(ours.kafka, **{"group.id": sink_group(connector.name, connector.config)}))
             with _running(ours, connector) as require_running:
-                steps = _follow(group, ours, log.records, worker.pid, require_running)
+                steps = _follow(group, log, worker.pid, require_running)
             rss_mb = memory_of(worker.pid)[1] / BYTES_PER_MB
         await_sessions_end(connection, NAME)
-        done, after = _committed(group, ours), writes(connection, settings)
+        done, after = committed(group, log.topic, log.partitions), writes(connection, settings)
         if done >= log.records:
             require_open_rows(connection, log.left_open)
     first, last = log.measured
@@ -86,30 +86,22 @@ def measure(buffered: bool, log: WaitLog, bench: Bench) -> Figures:
     return {**figures, "records_done": done, "rss_mb": rss_mb}
 
 
-def _follow(
-    group: Consumer, settings: Settings, records: int, pid: int, require_running: Callable[[], None]
-) -> list[Step]:
-    """Return every step until the group has committed a number of records, or for a while after the first."""
+def _follow(group: Consumer, log: WaitLog, pid: int, require_running: Callable[[], None]) -> list[Step]:
+    """Return every step until the group has committed all of a log, or for a while after the first."""
 
     def step(done: int) -> Step:
         return Step(time.monotonic(), done, cpu_ns_of(pid) / NS_PER_S)
 
     steps, deadline = [step(0)], time.monotonic() + START_S
-    while steps[-1].records < records and time.monotonic() < deadline:
+    while steps[-1].records < log.records and time.monotonic() < deadline:
         require_running()
-        if (done := _committed(group, settings)) > steps[-1].records:
+        if (done := committed(group, log.topic, log.partitions)) > steps[-1].records:
             deadline = time.monotonic() + PEER_S if len(steps) == 1 else deadline
             steps.append(step(done))
         time.sleep(COMMITTED_POLL_S)
     if len(steps) == 1:
         raise TimeoutError(f"nothing was committed in {START_S:g} s")
     return steps
-
-
-def _committed(group: Consumer, settings: Settings) -> int:
-    """Return how many records a group has committed over all partitions; the consumer never joins it."""
-    asked = [TopicPartition(settings.wait.topic, number) for number in range(settings.wait.partitions)]
-    return sum(max(0, place.offset) for place in group.committed(asked, timeout=ANSWER_S))
 
 
 def _tuned(connector: Connector, buffered: bool) -> Connector:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -33,11 +33,21 @@ WARM_UP_RECORDS: Final = 1_300_000
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What consumes a topic and returns a line as `meter.between` makes it, after it has worked for `warm_s`."""
+    """What consumes a topic and returns a line as `meter.between` makes it, after it has worked for `warm_s`.
+
+    `noop_per_s` is about how many records per second it does where this was written, `warming_per_s` the same while a
+    JVM compiles. On a faster machine the windows are shorter, down to `LEAST_S`.
+    """
 
     name: str
     run: Callable[[Bench, FlowArguments], Mapping[str, float]]
+    noop_per_s: float
     warm_s: float = WARM_S
+    warming_per_s: float = 0.0
+
+    def noop_window(self, seconds: float) -> Window:
+        """Return a window of about this length for calls that take no time."""
+        return Window.lasting(self.noop_per_s, self.warm_s, seconds, warming_per_s=self.warming_per_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +153,13 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
         return child.result(arguments.limit_s + START_S)
 
 
-REGISTRY: Final = Flow("registry", registry.measure)
-BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"))
-PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"))
-PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), JVM_WARM_S)
-PARALLEL_CONSUMER_BY_KEY: Final = Flow("Parallel Consumer, KEY", _parallel_consumer("key"), JVM_WARM_S)
-AIOKAFKA: Final = Flow("aiokafka, gather and commit", _peer("aiokafka"))
-ARROYO: Final = Flow("arroyo", _peer("arroyo"))
-SHARE_CONSUMER: Final = Flow("share consumer", _program("bench.contenders.share_consumer"))
+REGISTRY: Final = Flow("registry", registry.measure, 53_000)
+DEFERRED: Final = Flow("registry, deferred", partial(registry.measure, registration="deferred"), 150_000)
+OFF: Final = Flow("registry, off", partial(registry.measure, registration="off"), 150_000)
+BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"), 95_000)
+PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"), 1_200_000)
+PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), 175_000, JVM_WARM_S, 115_000)
+PARALLEL_CONSUMER_BY_KEY: Final = Flow("Parallel Consumer, KEY", _parallel_consumer("key"), 75_000, JVM_WARM_S, 40_000)
+AIOKAFKA: Final = Flow("aiokafka, gather and commit", _peer("aiokafka"), 100_000)
+ARROYO: Final = Flow("arroyo", _peer("arroyo"), 51_000)
+SHARE_CONSUMER: Final = Flow("share consumer", _program("bench.contenders.share_consumer"), 250_000)

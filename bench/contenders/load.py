@@ -13,7 +13,7 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.contenders.flow_program import HEAD_BYTES, value_of
@@ -89,6 +89,12 @@ def delete(kafka: str, *topics: str) -> None:
 def held(client: AdminClient, topic: str, partitions: int) -> int:
     """Return how many records a topic holds that nothing was removed from."""
     return sum(end_offsets(client, topic, range(partitions)).values())
+
+
+def committed(group: Consumer, topic: str, partitions: int) -> int:
+    """Return how many records a group has committed over all partitions; the consumer never joins it."""
+    asked = [TopicPartition(topic, number) for number in range(partitions)]
+    return sum(max(0, place.offset) for place in group.committed(asked, timeout=ANSWER_S))
 
 
 def trickle(kafka: str, topic: str, per_s: float, seconds: float) -> None:

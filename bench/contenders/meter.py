@@ -78,18 +78,6 @@ class Meter:
     Calls in several threads hold a lock of their own around `began` and `ended`.
     """
 
-    __slots__ = (
-        "_broker_pid",
-        "_busy_ns",
-        "_changed_ns",
-        "_latencies_ns",
-        "_marks",
-        "_next",
-        "_reached",
-        "_running",
-        "calls",
-    )
-
     def __init__(self, marks: Iterable[int], reached: Callable[[Mark], None], broker_pid: int = 0) -> None:
         self._marks: Iterator[int] = iter(marks)
         self._reached = reached

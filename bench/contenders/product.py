@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import psycopg
@@ -55,9 +55,9 @@ def settings_of(bench: Bench, topic: str, partitions: int = 4, schema: str = "pu
     )
 
 
-def processor_settings(arguments: FlowArguments) -> Settings:
+def processor_settings(arguments: FlowArguments, **own: Any) -> Settings:
     """Return the settings of a processor with topics of its own."""
-    options = {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
+    options = own | {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
         wait=WaitTopicSettings(

@@ -3,9 +3,9 @@
 aiokafka: gather and commit, the usual program with the asyncio client and without a framework. Its pages show the batch
 (`getmany`) and the manual commit after it with `enable_auto_commit=False` ("Consumer client").
 
-arroyo: `RunTask` calls a function in the loop's own thread, for work that doesn't wait; `RunTaskInThreads` is for calls
-that do. Both are followed by `CommitOffsets` under the policy `ONCE_PER_SECOND`, as its page "Committing offsets"
-recommends; the consumer's configuration is what `build_kafka_consumer_configuration` makes.
+arroyo: `RunTask` calls a function in the loop's own thread, for work that doesn't wait. `CommitOffsets` follows, under
+the policy `ONCE_PER_SECOND`, as its page "Committing offsets" recommends; the consumer's configuration is what
+`build_kafka_consumer_configuration` makes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from typing import Any, Final
 from bench.contenders.flow_program import FlowArguments, MeasuredRun, async_call, blocking_call
 
 EMPTY_POLL_MS: Final = 200
-# As many again as can run: a thread that becomes free finds work without waiting for the loop.
-QUEUED_PER_THREAD: Final = 2
 
 
 async def aiokafka(arguments: FlowArguments) -> None:
@@ -55,10 +53,7 @@ def arroyo(arguments: FlowArguments) -> None:
 
     class Factory(strategies.ProcessingStrategyFactory):  # type: ignore[misc,unused-ignore]
         def create_with_partitions(self, commit: Any, partitions: Mapping[Any, int]) -> Any:
-            last, threads = strategies.CommitOffsets(commit), arguments.in_flight
-            if arguments.handler == "timed":
-                return strategies.RunTaskInThreads(run, threads, QUEUED_PER_THREAD * threads, last)
-            return strategies.RunTask(run, last)
+            return strategies.RunTask(run, strategies.CommitOffsets(commit))
 
     where = {"bootstrap_servers": [arguments.kafka], "group_id": arguments.group}
     configuration = build_kafka_consumer_configuration({}, auto_offset_reset="earliest", **where)

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from bench.contenders.flow_program import FlowArguments
 from bench.contenders.load import delete
@@ -55,9 +55,9 @@ class Processor:
         return marks
 
 
-def measure(bench: Bench, arguments: FlowArguments) -> dict[str, float]:
-    """Run the processor of the measured checkout, and return the contenders' line."""
-    variables = as_environment(processor_settings(arguments))
+def measure(bench: Bench, arguments: FlowArguments, **own: Any) -> dict[str, float]:
+    """Run the processor of the measured checkout with settings of its own, and return the contenders' line."""
+    variables = as_environment(processor_settings(arguments, **own))
     try:
         waitreg(bench, variables, "topics", "create")
         with _processors(bench, variables, arguments) as processors:

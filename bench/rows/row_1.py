@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Final
+from uuid import uuid4
 
-from bench.contenders.flows import (
-    AIOKAFKA,
-    JVM_WARM_S,
-    PARALLEL_CONSUMER,
-    PARALLEL_CONSUMER_BY_KEY,
-    REGISTRY,
-    SHARE_CONSUMER,
-    Flow,
-    Window,
-    contender,
-    filled,
-)
-from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
-from bench.harness.row import Bench, Case, Contender, Line, Row
+from confluent_kafka import Consumer, KafkaException
+
+from bench.contenders import flows
+from bench.contenders.flows import Flow, Window, contender, filled, flow_arguments, measure_flow
+from bench.contenders.load import PARTITIONS, SLOW, Mixture, Share, committed, create, delete, fill, held, mean_call_s
+from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 
 SLOWEST: Final[Mixture] = (Share(1, 60_000), Share(10, 1000), Share(89, 200))
 QUICK: Final[Mixture] = (Share(10, 50), Share(90, 10))
 IN_FLIGHT: Final = (10, 50, 500, 2000)
+CASES: Final = tuple(f"N = {count}" for count in IN_FLIGHT)
 SLOWEST_IN_FLIGHT: Final = 500
 SLOWEST_CASE: Final = "1 % at 60 s"
 # Calls of the first minute, and of another one or so: worked out from N = 500 free slots that fill with slow calls.
@@ -34,26 +32,31 @@ SECONDS: Final = 8.0
 BATCH_SHARE: Final = 0.28
 # At which N each is measured: the peers where they differ.
 MEASURED: Final[Mapping[Flow, Sequence[int]]] = {
-    REGISTRY: IN_FLIGHT,
-    PARALLEL_CONSUMER: (50, 500, 2000),
-    PARALLEL_CONSUMER_BY_KEY: (500,),
-    AIOKAFKA: (50, 2000),
-    SHARE_CONSUMER: (50, 500, 2000),
+    flows.REGISTRY: IN_FLIGHT,
+    flows.PARALLEL_CONSUMER: (2000,),
+    flows.PARALLEL_CONSUMER_BY_KEY: (500,),
+    flows.AIOKAFKA: (2000,),
+    flows.SHARE_CONSUMER: (2000,),
 }
 # What is registered ahead, and what a slow end takes, in seconds of the fastest contender.
 AHEAD_S: Final = 3.5
-RECORDS: Final = round(max(IN_FLIGHT) / mean_call_s(SLOW) * (JVM_WARM_S + SECONDS + AHEAD_S))
+# What is published beyond the window in deferred mode, besides three times N, and worked off before it is counted, s.
+BEYOND: Final = 50
+SETTLE_S: Final = 1
+REGISTERED: Final = "registered_share"
+RECORDS: Final = round(max(IN_FLIGHT) / mean_call_s(SLOW) * (flows.JVM_WARM_S + SECONDS + AHEAD_S))
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md#littles-law"
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
     if bench.quick:
-        quick = [contender(flow, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0)) for flow in (REGISTRY, AIOKAFKA)]
-        return [Case("N = 10", quick, prepare=filled(SLOW_TOPIC, 500, QUICK))]
+        eager = contender(flows.REGISTRY, SLOW_TOPIC, 10, "timed", Window(50, 300, 120.0))
+        deferred = Contender(flows.DEFERRED.name, partial(_measure_deferred, 10, Window(20, 60, 60.0)))
+        return [Case(CASES[0], [eager, deferred], prepare=filled(SLOW_TOPIC, 500, QUICK))]
     slowest = (SLOWEST_TOPIC, SLOWEST_IN_FLIGHT, "timed", SLOWEST_WINDOW)
-    patient = [contender(REGISTRY, *slowest, handler_timeout_s=65)]
+    patient = [contender(flows.REGISTRY, *slowest, handler_timeout_s=65)]
     # Theirs takes two minutes more.
-    patient += [contender(PARALLEL_CONSUMER, *slowest)] if bench.first_of_full else []
+    patient += [contender(flows.PARALLEL_CONSUMER, *slowest)] if bench.first_of_full else []
     records = SLOWEST_WINDOW.to_record + 4 * SLOWEST_IN_FLIGHT
     return [
         *(Case(f"N = {n}", _contenders(n), prepare=filled(SLOW_TOPIC, RECORDS, SLOW)) for n in IN_FLIGHT),
@@ -61,27 +64,62 @@ def _cases(bench: Bench) -> Sequence[Case]:
     ]
 
 
+def _measure_deferred(in_flight: int, window: Window, bench: Bench) -> Figures:
+    """Publish the calls once the processor has its partitions: what is there before is registered in any mode."""
+    topic = f"bench.r1.deferred-{uuid4().hex[:8]}"
+    arguments = flow_arguments(bench, topic, in_flight, "timed", window, keep_topics=True, idle_s=SETTLE_S)
+    fill(bench.kafka, topic, PARTITIONS, SLOW)
+    wait_topic, client = f"{arguments.group}.wait", create(bench.kafka, topic)
+    group = Consumer({"bootstrap.servers": bench.kafka, "group.id": arguments.group})
+    records = window.to_record + 3 * in_flight + BEYOND
+
+    def publish() -> None:
+        deadline_s = time.monotonic() + window.limit_s
+        while time.monotonic() < deadline_s:
+            with suppress(KafkaException):  # a coordinator that has just started may refuse to answer
+                if committed(group, topic, PARTITIONS):
+                    break
+            time.sleep(0.1)
+        fill(bench.kafka, topic, records, SLOW)
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            published = pool.submit(publish)
+            figures = measure_flow(flows.DEFERRED, bench, arguments)
+            published.result()
+        # Two entries per record, once all are settled.
+        return {**figures, REGISTERED: held(client, wait_topic, PARTITIONS) / 2 / records}
+    finally:
+        delete(bench.kafka, topic, wait_topic, f"{arguments.group}.dlq")
+
+
 def _contenders(in_flight: int) -> list[Contender]:
     limit_per_s = in_flight / mean_call_s(SLOW)
     batches_per_s = limit_per_s * BATCH_SHARE
 
     def timed(flow: Flow) -> Contender:
-        expected_per_s = batches_per_s if flow is AIOKAFKA else limit_per_s
+        expected_per_s = batches_per_s if flow is flows.AIOKAFKA else limit_per_s
         return contender(flow, SLOW_TOPIC, in_flight, "timed", Window.lasting(expected_per_s, flow.warm_s, SECONDS))
 
-    return [timed(flow) for flow, counts in MEASURED.items() if in_flight in counts]
+    window = Window.lasting(limit_per_s, flows.DEFERRED.warm_s, SECONDS)
+    deferred = Contender(flows.DEFERRED.name, partial(_measure_deferred, in_flight, window))
+    return [deferred, *(timed(flow) for flow, counts in MEASURED.items() if in_flight in counts)]
 
 
 def _share(case: str, name: str) -> Line:
-    least = 0.99 if name == REGISTRY.name else None
+    least = 0.99 if name in (flows.REGISTRY.name, flows.DEFERRED.name) else None
     return Line(f"Share of the limit, {case}: {name}", (case, name, "share_of_limit"), least=least, why=WHY)
 
 
 LINES: Final = (
-    *(_share(f"N = {count}", REGISTRY.name) for count in IN_FLIGHT),
-    _share(SLOWEST_CASE, REGISTRY.name),
+    *(_share(case, flow.name) for flow in (flows.REGISTRY, flows.DEFERRED) for case in CASES),
+    *(
+        Line(f"Share registered, {case}: deferred", (case, flows.DEFERRED.name, REGISTERED), most=0.12, why=WHY)
+        for case in CASES
+    ),
+    _share(SLOWEST_CASE, flows.REGISTRY.name),
     *(_share(f"N = {counts[-1]}", flow.name) for flow, counts in list(MEASURED.items())[1:]),
-    _share(SLOWEST_CASE, PARALLEL_CONSUMER.name),
+    _share(SLOWEST_CASE, flows.PARALLEL_CONSUMER.name),
 )
 
 ROW: Final = Row(1, "Little's law", _cases, LINES)

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bench.contenders.flows import (
-    AIOKAFKA,
-    ARROYO,
-    BARE_LOOP,
-    PARALLEL_CONSUMER,
-    PARALLEL_CONSUMER_BY_KEY,
-    REGISTRY,
-    SHARE_CONSUMER,
-    Flow,
-    Window,
-    contender,
-    filled,
-    warm_up,
-)
+from bench.contenders import flows
+from bench.contenders.flows import Flow, Window, contender, filled, warm_up
 from bench.contenders.load import SLOW, Mixture, Share, mean_call_s
 from bench.harness.row import Bench, Case, Contender, Line, Pair, Row
 
@@ -40,21 +28,9 @@ BATCH: Final = 500
 SHORT_IN_FLIGHT: Final = 100
 WAITING_IN_FLIGHT: Final = 500
 SECONDS: Final = 8.0
-# Records per second where this was written; on a faster machine the windows are shorter, down to flows.LEAST_S.
-NOOP_PER_S: Final[Mapping[Flow, float]] = {
-    BARE_LOOP: 95_000,
-    REGISTRY: 53_000,
-    PARALLEL_CONSUMER: 175_000,
-    ARROYO: 51_000,
-    PARALLEL_CONSUMER_BY_KEY: 75_000,
-    AIOKAFKA: 100_000,
-    SHARE_CONSUMER: 250_000,
-}
-# The same while a JVM compiles.
-WARMING_PER_S: Final[Mapping[Flow, float]] = {PARALLEL_CONSUMER: 115_000, PARALLEL_CONSUMER_BY_KEY: 40_000}
-COMPARED: Final = (BARE_LOOP, REGISTRY, PARALLEL_CONSUMER, ARROYO)
-ALSO_COMPARED: Final = {PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, AIOKAFKA: BATCH, SHARE_CONSUMER: BATCH}
-SHORT_PER_S: Final[Mapping[Flow, float]] = {REGISTRY: 38_000, PARALLEL_CONSUMER: 65_000, ARROYO: 16_000}
+COMPARED: Final = (flows.BARE_LOOP, flows.REGISTRY, flows.DEFERRED, flows.OFF, flows.PARALLEL_CONSUMER, flows.ARROYO)
+ALSO_COMPARED: Final = {flows.PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, flows.AIOKAFKA: BATCH, flows.SHARE_CONSUMER: BATCH}
+SHORT_PER_S: Final = {flows.REGISTRY: 38_000, flows.DEFERRED: 50_000, flows.PARALLEL_CONSUMER: 65_000}
 # Of one process as of two, so that both come to the same records.
 TWO_WINDOW: Final = Window(150_000, 650_000, 120.0)
 NOOP_RECORDS: Final = 2_700_000
@@ -66,7 +42,6 @@ QUICK_WINDOW: Final = Window(500, 2_500, 120.0)
 QUICK_RECORDS: Final = 60_000
 # Of two processes the first must not have come to the end before the other one is at work: 40 s of it.
 QUICK: Final[Mixture] = (Share(100, 10),)
-QUICK_IN_FLIGHT: Final = 10
 QUICK_WAITING_RECORDS: Final = 40_000
 RATE: Final = "records_per_s"
 PER_CORE: Final = "records_per_cpu_s"
@@ -76,8 +51,8 @@ CPU: Final = "cpu_us_per_record"
 def _cases(bench: Bench) -> Sequence[Case]:
     fill_noop = filled(NOOP_TOPIC, bench.size(QUICK_RECORDS, NOOP_RECORDS))
     if bench.quick:
-        both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:2]]
-        two = [_waiting(2, QUICK_IN_FLIGHT, QUICK_WINDOW)]
+        both = [contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", QUICK_WINDOW) for flow in COMPARED[:3]]
+        two = [_waiting(2, 10, QUICK_WINDOW)]
         fill_waiting = filled(WAITING_TOPIC, QUICK_WAITING_RECORDS, QUICK)
         return [Case(CEILING, both, prepare=fill_noop), Case(TWO_WAITING_CASE, two, prepare=fill_waiting)]
     fill_short = filled(SHORT_TOPIC, SHORT_RECORDS, SHORT)
@@ -88,51 +63,46 @@ def _cases(bench: Bench) -> Sequence[Case]:
         Case(OTHERS, [_noop(flow, in_flight) for flow, in_flight in ALSO_COMPARED.items()]),
         Case(MILLISECOND, [_short(flow) for flow in SHORT_PER_S], bench.size(1, 1, 2), fill_short),
         Case(TWO_CASE, [_several(1), _several(2)]),
-        Case(TWO_WAITING_CASE, [_slow(1), _slow(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
+        Case(TWO_WAITING_CASE, [_waiting(1), _waiting(2)], prepare=filled(WAITING_TOPIC, waiting, SLOW)),
     ]
 
 
 def _noop(flow: Flow, in_flight: int = IN_FLIGHT) -> Contender:
-    window = Window.lasting(NOOP_PER_S[flow], flow.warm_s, SECONDS, warming_per_s=WARMING_PER_S.get(flow, 0.0))
-    return contender(flow, NOOP_TOPIC, in_flight, "noop", window, **(LINGER if flow is REGISTRY else {}))
+    return contender(flow, NOOP_TOPIC, in_flight, "noop", flow.noop_window(SECONDS), **LINGER)
 
 
 def _short(flow: Flow) -> Contender:
     window = Window.lasting(SHORT_PER_S[flow], flow.warm_s, SECONDS)
-    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **(LINGER if flow is REGISTRY else {}))
+    return contender(flow, SHORT_TOPIC, SHORT_IN_FLIGHT, "timed", window, **LINGER)
 
 
 def _several(processes: int) -> Contender:
-    name = TWO if processes > 1 else ONE
-    return contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", TWO_WINDOW, name=name, processes=processes, **LINGER)
+    options: dict[str, Any] = {**LINGER, "processes": processes, "name": (ONE, TWO)[processes - 1]}
+    return contender(flows.REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", TWO_WINDOW, **options)
 
 
-def _slow(processes: int) -> Contender:
-    expected_per_s = processes * WAITING_IN_FLIGHT / mean_call_s(SLOW)
-    return _waiting(processes, WAITING_IN_FLIGHT, Window.lasting(expected_per_s, WAITING_WARM_S, WAITING_SECONDS))
-
-
-def _waiting(processes: int, in_flight: int, window: Window) -> Contender:
-    name = TWO if processes > 1 else ONE
-    return contender(REGISTRY, WAITING_TOPIC, in_flight, "timed", window, name=name, processes=processes)
+def _waiting(processes: int, in_flight: int = WAITING_IN_FLIGHT, window: Window | None = None) -> Contender:
+    expected = Window.lasting(processes * in_flight / mean_call_s(SLOW), WAITING_WARM_S, WAITING_SECONDS)
+    options: dict[str, Any] = {"processes": processes, "name": (ONE, TWO)[processes - 1]}
+    return contender(flows.REGISTRY, WAITING_TOPIC, in_flight, "timed", window or expected, **options)
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
-    window = QUICK_WINDOW if bench.quick else Window.lasting(NOOP_PER_S[REGISTRY], REGISTRY.warm_s, SECONDS)
-    ours = contender(REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, **LINGER)
+    window = QUICK_WINDOW if bench.quick else flows.REGISTRY.noop_window(SECONDS)
+    ours = contender(flows.REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, **LINGER)
     records = window.to_record + QUICK_RECORDS
     return [Pair(CEILING, ours.measure, (RATE,), (CPU,), filled(NOOP_TOPIC, records))]
 
 
-OURS: Final = REGISTRY.name
-THEIRS: Final = PARALLEL_CONSUMER.name
+OURS: Final = flows.REGISTRY.name
+THEIRS: Final = flows.PARALLEL_CONSUMER.name
 PROCESSOR: Final = "../docs/decisions/0017-what-a-record-costs-a-processor.md"
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 PEERS: Final = f"{MISSED}#per-core-beside-the-peers"
 
 
-def _per_core(text: str, case: str, name: str, least: float) -> Line:
-    return Line(text, (case, OURS, PER_CORE), to=(case, name, PER_CORE), least=least, why=PEERS)
+def _per_core(text: str, case: str, name: str, least: float | None, ours: str = OURS) -> Line:
+    return Line(text, (case, ours, PER_CORE), to=(case, name, PER_CORE), least=least, why=PEERS)
 
 
 def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
@@ -146,14 +116,20 @@ def _rates(text: str, case: str, one: str, other: str, least: float, why: str) -
 LINES: Final = (
     _rate("Registry", CEILING, OURS, 50_000),
     Line("Registry: client CPU per record", (CEILING, OURS, CPU), "µs", most=20, why=PROCESSOR),
-    _rate("Bare loop", CEILING, BARE_LOOP.name),
-    _rates("Registry / bare loop", CEILING, OURS, BARE_LOOP.name, 0.75, "registry-and-bare-loop"),
+    _rate("Bare loop", CEILING, flows.BARE_LOOP.name),
+    _rates("Registry / bare loop", CEILING, OURS, flows.BARE_LOOP.name, 0.75, "registry-and-bare-loop"),
     _rate("Parallel Consumer, UNORDERED", CEILING, THEIRS),
     _per_core("Registry / Parallel Consumer, by client core", CEILING, THEIRS, 1.3),
-    _rate("arroyo, RunTask", CEILING, ARROYO.name),
-    _per_core("Registry / arroyo, by client core", CEILING, ARROYO.name, 2),
+    _rate("Registry, deferred", CEILING, flows.DEFERRED.name, 150_000),
+    Line("Registry, deferred: client CPU per record", (CEILING, flows.DEFERRED.name, CPU), "µs"),
+    _per_core("Deferred / Parallel Consumer, by client core", CEILING, THEIRS, 1.5, flows.DEFERRED.name),
+    _rate("Registry, off", CEILING, flows.OFF.name),
+    _per_core("Off / Parallel Consumer, by client core", CEILING, THEIRS, None, flows.OFF.name),
+    _rate("arroyo, RunTask", CEILING, flows.ARROYO.name),
+    _per_core("Registry / arroyo, by client core", CEILING, flows.ARROYO.name, 2),
     *(_rate(flow.name, OTHERS, flow.name) for flow in ALSO_COMPARED),
     _per_core("1 ms: registry / Parallel Consumer, by client core", MILLISECOND, THEIRS, 1.45),
+    _per_core("1 ms: deferred / Parallel Consumer, by client core", MILLISECOND, THEIRS, None, flows.DEFERRED.name),
     _rates("Two processes / one", TWO_CASE, TWO, ONE, 1.8, "two-processes"),
     _rates("Two processes / one, calls that wait", TWO_WAITING_CASE, TWO, ONE, 1.8, "two-processes"),
 )

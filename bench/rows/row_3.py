@@ -8,18 +8,8 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
-from bench.contenders.flows import (
-    AIOKAFKA,
-    PARALLEL_CONSUMER,
-    REGISTRY,
-    Flow,
-    Window,
-    contender,
-    filled,
-    flow_arguments,
-    measure_flow,
-    warm_up,
-)
+from bench.contenders import flows
+from bench.contenders.flows import Flow, Window, contender, filled, flow_arguments, measure_flow, warm_up
 from bench.contenders.load import SLOW, create, mean_call_s
 from bench.harness.process import started
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
@@ -42,41 +32,39 @@ FEW: Final = 400
 PER_S: Final = 100
 LATENCY_WARM_S: Final = 10
 AHEAD_S: Final = 4.0
-OURS: Final = REGISTRY.name
-THEIRS: Final = PARALLEL_CONSUMER.name
+OURS: Final = flows.REGISTRY.name
+MODES: Final = (flows.REGISTRY, flows.DEFERRED, flows.OFF)
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
     # Not for its rate: how long it runs doesn't matter.
-    start = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW // 2, 90.0, least_s=0))
+    start = contender(flows.REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW // 2, 90.0, least_s=0))
     idle_s = bench.size(2, 20, 40)
-    idle = contender(REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), idle_s=idle_s)
-    steady = (REGISTRY, PARALLEL_CONSUMER, AIOKAFKA)[: bench.size(1, 2, 3)]
-    theirs = Window.lasting(MEMORY_PER_S, PARALLEL_CONSUMER.warm_s, PEER_S)
-    peer = contender(PARALLEL_CONSUMER, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", theirs)
-    long = [Case(LONG_MEMORY, [_memory(LONG_S)], prepare=_fill_memory(LONG_S))]
-    quick = contender(REGISTRY, MEMORY_TOPIC, 20, "timed", Window(20, 200, 90.0))
-    memory = [quick] if bench.quick else [_memory(MEMORY_S), peer]
+    idle = contender(flows.REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), idle_s=idle_s)
+    steady = (flows.REGISTRY, flows.DEFERRED, flows.PARALLEL_CONSUMER, flows.AIOKAFKA)[: bench.size(2, 3, 4)]
+    long = Case(LONG_MEMORY, [_memory(flows.REGISTRY, LONG_S)], prepare=_fill_memory(LONG_S))
+    quick = contender(flows.REGISTRY, MEMORY_TOPIC, 20, "timed", Window(20, 200, 90.0))
+    memory = (
+        [quick]
+        if bench.quick
+        else [*(_memory(flow, MEMORY_S) for flow in MODES), _memory(flows.PARALLEL_CONSUMER, PEER_S)]
+    )
     return [
         Case(MEMORY, memory, prepare=filled(MEMORY_TOPIC, 600) if bench.quick else _fill_memory(MEMORY_S)),
-        *(long if bench.first_of_full else []),
+        *([long] if bench.first_of_full else []),
         Case(START, [start], turns=bench.size(1, 3), prepare=filled(FEW_TOPIC, FEW)),
-        Case(STEADY, [_steady(flow) for flow in steady]),
+        Case(STEADY, [Contender(flow.name, partial(_measure_steady, flow)) for flow in steady]),
         Case(IDLE, [idle], prepare=filled(FEW_TOPIC, FEW)),
     ]
 
 
-def _memory(seconds: float) -> Contender:
-    window = Window.lasting(MEMORY_PER_S, WARM_S, seconds)
-    return contender(REGISTRY, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", window)
+def _memory(flow: Flow, seconds: float) -> Contender:
+    window = Window.lasting(MEMORY_PER_S, max(WARM_S, flow.warm_s), seconds)
+    return contender(flow, MEMORY_TOPIC, MEMORY_IN_FLIGHT, "timed", window)
 
 
 def _fill_memory(seconds: float) -> Callable[[Bench], None]:
     return filled(MEMORY_TOPIC, round(MEMORY_PER_S * (WARM_S + seconds + AHEAD_S)), SLOW)
-
-
-def _steady(flow: Flow) -> Contender:
-    return Contender(flow.name, partial(_measure_steady, flow))
 
 
 def _measure_steady(flow: Flow, bench: Bench) -> Figures:
@@ -103,26 +91,27 @@ def _cpu(text: str, name: str, most: float | None = None) -> Line:
     return Line(text, cpu, "%", to=seconds, factor=100, most=most, why=LITTLE_WORK)
 
 
+def _memory_line(flow: Flow, most: float | None = None) -> Line:
+    return Line(f"Memory at N = 2,000: {flow.name}", (MEMORY, flow.name, "rss_mb"), "MB", most=most, why=RSS)
+
+
+LATE_RSS: Final = (LONG_MEMORY, OURS, "rss_mb")
+# Beside the registry at 100 records per second, and the latency that they are held to, ms.
+OTHERS: Final = {flows.DEFERRED: 2.0, flows.PARALLEL_CONSUMER: None, flows.AIOKAFKA: None}
 LINES: Final = (
-    Line("Registry at N = 2,000: memory", (MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
-    Line("The same, ten minutes", (LONG_MEMORY, OURS, "rss_mb"), "MB", most=100, why=RSS),
-    Line(
-        "Memory after ten minutes / after one",
-        (LONG_MEMORY, OURS, "rss_mb"),
-        to=(MEMORY, OURS, "rss_mb"),
-        most=1.05,
-        why=RSS,
-    ),
-    Line("Parallel Consumer at N = 2,000: memory", (MEMORY, THEIRS, "rss_mb"), "MB"),
+    *(_memory_line(flow, 90) for flow in MODES),
+    _memory_line(flows.PARALLEL_CONSUMER),
+    Line("The same, ten minutes", LATE_RSS, "MB", most=100, why=RSS),
+    Line("Memory after ten minutes / after one", LATE_RSS, to=(MEMORY, OURS, "rss_mb"), most=1.05, why=RSS),
     Line("Start-up to the first record", (START, OURS, "first_record_s"), "s", most=3, why=LATENCY),
     Line("Publish to start of the handler, median", (STEADY, OURS, "p50_ms"), "ms", most=4, why=LATENCY),
     Line("The same, 99th percentile", (STEADY, OURS, "p99_ms"), "ms", most=20, why=LATENCY),
     *(
-        Line(f"The same, median: {flow.name}", (STEADY, flow.name, "p50_ms"), "ms")
-        for flow in (PARALLEL_CONSUMER, AIOKAFKA)
+        Line(f"The same, median: {flow.name}", (STEADY, flow.name, "p50_ms"), "ms", most=most, why=LATENCY)
+        for flow, most in OTHERS.items()
     ),
     _cpu("CPU at 100 records/s, of a core", OURS, 10),
-    *(_cpu(f"The same: {flow.name}", flow.name) for flow in (PARALLEL_CONSUMER, AIOKAFKA)),
+    *(_cpu(f"The same: {flow.name}", flow.name, most and 10) for flow, most in OTHERS.items()),
     Line("CPU idle, of a core", (IDLE, OURS, "idle_cpu_share"), "%", factor=100, most=1, why=LITTLE_WORK),
 )
 

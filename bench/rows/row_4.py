@@ -55,6 +55,10 @@ BATCHES: Final = "../docs/decisions/0018-the-sinks-batches.md"
 DEBEZIUM: Final = f"{MISSED}#sink-and-debezium"
 
 
+HUNDRED: Final = f"{MISSED}#a-hundred-records"
+BEYOND: Final = (QUIET, SINK, "beyond_trigger_p95_s")
+
+
 def _rate(text: str, case: str, name: str, least: float | None = None) -> Line:
     return Line(text, (case, name, RATE), "records/s", least=least, why=BATCHES)
 
@@ -87,22 +91,10 @@ LINES: Final = (
     _rate("Debezium with its buffer, the same", FAR, BUFFERED),
     _times("Sink / Debezium, the same", FAR, BUFFERED, 1.3),
     Line("100 records, publish to visible rows: median", (QUIET, SINK, "visible_p50_s"), "s"),
-    Line(
-        "The same, 95th percentile, beyond the poll interval of 1 s",
-        (QUIET, SINK, "beyond_trigger_p95_s"),
-        "s",
-        most=0.5,
-        why=f"{MISSED}#a-hundred-records",
-    ),
+    Line("The same, 95th percentile, beyond the poll interval of 1 s", BEYOND, "s", most=0.5, why=HUNDRED),
     _driver("Sink's driver at most, heap 512 MB", NEAR),
     _driver("The same, tombstones 250,000 records later", FAR),
-    Line(
-        "Sink idle, CPU of a core",
-        (QUIET, SINK, "idle_cpu_percent"),
-        "%",
-        most=2,
-        why=f"{MISSED}#an-idle-sink",
-    ),
+    Line("Sink idle, CPU of a core", (QUIET, SINK, "idle_cpu_percent"), "%", most=2, why=f"{MISSED}#an-idle-sink"),
 )
 
 ROW: Final = Row(4, "The sink", _cases, LINES, pairs=_pairs)

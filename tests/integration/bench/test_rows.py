@@ -29,7 +29,7 @@ from wait_registry.local.connect_worker import plugin_jar
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
 MIXTURE = (Share(10, 30), Share(90, 5))
 ALL = [
-    *(flows.REGISTRY, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
+    *(flows.REGISTRY, flows.DEFERRED, flows.OFF, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
     *(flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY),
 ]
 JAVA = (flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY)
