@@ -12,7 +12,7 @@ from threading import Event
 from wait_registry.demo.calls import Call, read_calls
 from wait_registry.demo.evidence import read_wait_log
 from wait_registry.demo.manifest import read_manifest
-from wait_registry.demo.plan import BATCH, OFFERED
+from wait_registry.demo.plan import BATCH, published_per_s
 from wait_registry.demo.run import DEADLINE_S, Run, within_deadline
 from wait_registry.demo.screen import Screen
 from wait_registry.local.server import ServerError
@@ -72,16 +72,12 @@ def compare(screen: Screen, runs: Sequence[Run]) -> list[Measurement]:
 
 @contextmanager
 def _published(runs: Sequence[Run]) -> Iterator[Sequence[Future[None]]]:
-    """Publish the records of all runs meanwhile, each at the rate of the plan."""
+    """Publish the records of all runs meanwhile, each at the same rate."""
     over = Event()
     with ThreadPoolExecutor(len(runs)) as pool:
         try:
-            yield [
-                pool.submit(
-                    run.publish, run.platform.plan.rate_per_s(run.settings.processor.max_in_flight), over.is_set
-                )
-                for run in runs
-            ]
+            rates = [published_per_s(run.settings.processor.max_in_flight) for run in runs]
+            yield [pool.submit(run.publish, rate, over.is_set) for run, rate in zip(runs, rates, strict=True)]
         finally:
             over.set()
 
@@ -128,20 +124,28 @@ def show_measurements(screen: Screen, measurements: Sequence[Measurement]) -> No
             one.strategy,
             str(one.max_in_flight),
             str(one.records),
+            f"{published_per_s(one.max_in_flight):.1f}/s",
             f"{one.rate_per_s:.1f}/s",
             f"{one.limit_per_s:.1f}/s",
-            f"{one.rate_per_s / one.limit_per_s:.1%}",
             "" if one.strategy == BATCH else f"{one.rate_per_s / batch[one.max_in_flight]:.2f}x",
             f"{one.median_s:.2f} s",
             f"{one.registered:.0%}",
         )
         for one in measurements
     ]
-    columns = ("strategy", "#N", "#records", "#rate", "#limit", "#of limit", "#against batch", "#median", "#registered")
+    columns = (
+        "strategy",
+        "#N",
+        "#records",
+        "#published",
+        "#rate",
+        "#limit",
+        "#against batch",
+        "#median",
+        "#registered",
+    )
     screen.table(
         "Completions per second without the first and the last tenth, measured by the downstream", columns, rows
     )
-    screen.note(
-        f"each gets {OFFERED:.0%} of N / mean call per second; limit: N / slowest call for batch, N / mean call"
-    )
+    screen.note("limit: N / slowest call for batch, N / mean call for the others")
     screen.note("median: from publication to the end of the call; registered: the share that reached the wait topic")
