@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.acceptance.incident import answered_page, play, stage
 from tests.acceptance.kill9 import SERVICES, kill_services
 from wait_registry.cli.query_file import query_names
 from wait_registry.demo.main import run_demo
-from wait_registry.demo.plan import DemoPlan
+from wait_registry.demo.plan import STRATEGIES, DemoPlan
 from wait_registry.demo.screen import Screen
 
 pytestmark = pytest.mark.acceptance
@@ -37,9 +38,12 @@ def test_a_small_demo_keeps_every_guarantee() -> None:
     text = output.getvalue()
     assert exit_code == 0
     assert "every guarantee was kept" in text
+    shares = {name: int(share) for name, share in re.findall(rf"({'|'.join(STRATEGIES)}) .* (\d+)%\s*\n", text)}
+    assert (shares["batch"], shares["eager"]) == (0, 100)
+    assert 0 < shares["deferred"] < 100
     assert "killed with SIGKILL" in text
     assert "records are in Postgres" in text
-    published = SMALL.records("batch", 10) + SMALL.records("registry", 10) + SMALL.crash_records
+    published = sum(SMALL.records(strategy, 10) for strategy in STRATEGIES) + SMALL.crash_records
     assert f"published {published} = done " in text
 
 

@@ -17,11 +17,11 @@ from wait_registry.cli.command import Command, Invocation
 def command(_: Invocation) -> int:
     """Compare throughput, kill a processor, and reconcile every record.
 
-    Starts a Kafka broker, Postgres and the three services as processes on this machine. It runs the same handler in a
-    consumer that commits batches and in the processor, and prints both rates with their limits. Then it kills a
-    processor while handlers run. You see its records in Postgres, see them expire, and see each arrive once in the dead
-    letter topic. It ends with the reconciliation of every published record. Takes less than four minutes; Ctrl-C stops
-    everything.
+    Starts a Kafka broker, Postgres and the three services as processes on this machine. It calls the same service from
+    a consumer that commits batches and from processors in the modes eager and deferred. It prints their rates with
+    their limits, and which share of the records each registered. Then it kills a processor while handlers run. You see
+    its records in Postgres, see them expire, and see each arrive once in the dead letter topic. It ends with the
+    reconciliation of every published record. Takes less than four minutes; Ctrl-C stops everything.
     """
     from wait_registry.demo.main import run_demo
 

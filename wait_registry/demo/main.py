@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wait_registry.demo.comparison import compare, show_measurements
 from wait_registry.demo.crash import crash
-from wait_registry.demo.plan import DemoPlan
+from wait_registry.demo.plan import STRATEGIES, DemoPlan
 from wait_registry.demo.platform import Platform, running_platform
 from wait_registry.demo.run import Run, comparison_run, crash_run
 from wait_registry.demo.screen import Screen
@@ -39,7 +39,7 @@ def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
             comparisons = [
                 comparison_run(platform, strategy, max_in_flight)
                 for max_in_flight in plan.in_flight
-                for strategy in ("batch", "registry")
+                for strategy in STRATEGIES
             ]
             crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
             _start(screen, platform, [*comparisons, crashed])
@@ -66,12 +66,8 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
 
 def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> None:
     platform.create_inputs([run.topic for run in runs])
-    screen.step("Starting the sink and the sweeper (two Spark sessions) and publishing orders")
+    screen.step("Starting the sink and the sweeper (two Spark sessions)")
     services = [platform.start(command) for command in ("sink", "sweeper")]
-    with screen.progress({run.topic: run.records for run in runs}) as show:
-        for run in runs:
-            run.publish()
-            show({run.topic: run.records})
     for part in (*services, *(run.downstream for run in runs)):
         part.wait_ready()
 
@@ -81,11 +77,13 @@ def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: R
     for max_in_flight in plan.in_flight:
         runs = [run for run in comparisons if run.settings.processor.max_in_flight == max_in_flight]
         screen.step(
-            f"Batch consumer and wait-registry at N={max_in_flight}; one call in ten takes 1 s, the others 200 ms"
+            f"Batch consumer and wait-registry (eager and deferred) at N={max_in_flight}; one call in ten takes 1 s, "
+            "the others 200 ms"
         )
         measurements += compare(screen, runs)
     show_measurements(screen, measurements)
     screen.step(f"Starting a processor with N={plan.crash_in_flight} that will be killed during its work")
+    crashed.publish()
     crash(screen, crashed)
     screen.step("Reconciliation")
     return show_reconciliations(screen, {run.name: run.reconcile() for run in (*comparisons, crashed)})

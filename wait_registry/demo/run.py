@@ -10,10 +10,10 @@ from pathlib import Path
 from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import read_evidence
 from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.plan import MIXTURE
+from wait_registry.demo.plan import BATCH, MIXTURE
 from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import Reconciliation, reconcile
-from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.processor import ProcessorSettings, RegistrationMode
 from wait_registry.settings.root import Settings
 
 POLL_S = 0.2
@@ -43,14 +43,15 @@ class Run:
         """Return the list of published records."""
         return self.calls.with_name(f"{self.name}.published.jsonl")
 
-    def publish(self) -> None:
+    def publish(self, rate_per_s: float | None = None, stopping: Callable[[], bool] = lambda: False) -> None:
         """Publish the orders; the seed is the run's name, so that no two runs have the same ones."""
         seed = sum(self.name.encode())
-        run_load(self.settings, LoadPlan(self.topic, self.records, seed=seed, manifest=self.manifest))
+        plan = LoadPlan(self.topic, self.records, rate_per_s, seed=seed, manifest=self.manifest)
+        run_load(self.settings, plan, stopping=stopping)
 
     def start_processor(self, name: str) -> Background:
         """Start a processor of the group, or the baseline; not ready yet."""
-        if self.strategy == "batch":
+        if self.strategy == BATCH:
             return self.platform.backgrounds.baseline(name, self.settings)
         return self.platform.backgrounds.service("processor", self.settings, name)
 
@@ -82,7 +83,8 @@ def within_deadline(condition: Callable[[], bool]) -> bool:
 def comparison_run(platform: Platform, strategy: str, max_in_flight: int) -> Run:
     """Start the downstream for a run of one strategy at one N."""
     records = platform.plan.records(strategy, max_in_flight)
-    processor = ProcessorSettings(max_in_flight=max_in_flight)
+    mode = {} if strategy == BATCH else {"registration": RegistrationMode(strategy)}
+    processor = ProcessorSettings(max_in_flight=max_in_flight, **mode)
     return _run(platform, f"{strategy}-{max_in_flight}", records, processor, strategy)
 
 
@@ -104,7 +106,7 @@ def _run(
     name: str,
     records: int,
     processor: ProcessorSettings,
-    strategy: str = "registry",
+    strategy: str = RegistrationMode.EAGER.value,
 ) -> Run:
     calls = platform.backgrounds.directory / f"{name}.calls.jsonl"
     downstream = platform.backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")

@@ -61,8 +61,9 @@ def bound(ledger: Ledger) -> Iterator[Finding]:
 def _calls(ledger: Ledger) -> Iterator[Finding]:
     """Judge how many calls were open at once: of all, except one more processor's near faults, and of each instance.
 
-    The log doesn't show which of several owners made a call, so IDs that changed hands count for all only, nor when a
-    caller has given up: of each instance a call counts for half of the time that it may take.
+    The log doesn't show which of several owners made a call, so IDs that changed hands count for all only, and so does
+    a call before its registration: an earlier owner that registered nothing may have made it. Nor does the log show
+    when a caller has given up: of each instance a call counts for half of the time that it may take.
     """
     history, slots = ledger.history, ledger.history.settings.processor.max_in_flight
     spans = [Span(call.started_ms, _hung_up_ms(call)) for call in history.calls or ()]
@@ -78,8 +79,9 @@ def _calls(ledger: Ledger) -> Iterator[Finding]:
     for wait_id, calls in ledger.calls_of_id.items():
         instances = ledger.instances_of(wait_id)
         if len(instances) == 1:
-            half_ms = ledger.attempt_ms // 2
-            ends = ((call.started_ms, min(_hung_up_ms(call), call.started_ms + half_ms)) for call in calls)
+            half_ms, from_ms = ledger.attempt_ms // 2, ledger.registrations_of_id[wait_id][0].append_ms
+            own = (call for call in calls if call.started_ms >= from_ms)
+            ends = ((call.started_ms, min(_hung_up_ms(call), call.started_ms + half_ms)) for call in own)
             of_instance[instances.pop()] += [Span(*end) for end in ends]
     yield from _too_many("calls in flight", of_instance, slots)
 

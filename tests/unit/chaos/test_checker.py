@@ -8,15 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.story import story
 from tests.chaos.checker.verdict import RULES, Verdict, check
 from tests.chaos.history.decoding import UNREADABLE_HEADERS, as_input, republished, wait_entry
-from tests.chaos.history.entries import Republished, Unreadable
+from tests.chaos.history.entries import Registration, Republished, Unreadable
 from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import with_manifest
 from tests.support.kafka_io import UNREADABLE, Headers, ReadRecord
 from tests.unit.chaos.play import Play, planted
+from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Published, fingerprint
 from wait_registry.errors import DataError
 
@@ -50,6 +52,17 @@ def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
     assert (verdict.void, verdict.passed) == ("", True)
     seen = verdict.history.snapshots or ()
     assert not snapshots_at_polls or min(len(seen), sum(len(tables.wait) for tables in seen)) > 50
+
+
+@pytest.mark.parametrize(("before_ms", "found"), [(0, ["calls in flight by processor-1/1"]), (1, [])])
+def test_a_call_before_its_registration_may_be_of_another_owner(before_ms: int, found: list[str]) -> None:
+    history = replace(Play().plant("wait 30000; take_at_once 7"), modes=("deferred", "off"))
+    registered = [entry for entry in history.wait_log[-7:] if isinstance(entry, Registration)]
+    calls = [
+        Call(1, entry.append_ms - before_ms, entry.append_ms + 1000, 0, 0, entry.wait_id, *entry.original, 1, 200, "")
+        for entry in registered
+    ]
+    assert [about for about, _ in bound(Ledger(replace(history, calls=calls)))] == found
 
 
 def unseen(history: History) -> History:

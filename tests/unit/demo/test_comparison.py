@@ -50,4 +50,4 @@ def test_a_batch_that_runs_ideally_measures_its_limit(max_in_flight: int) -> Non
 
 def test_the_limits_are_the_slowest_call_and_littles_law() -> None:
     assert limit_per_s("batch", 50, 1.0, 0.28) == 50
-    assert limit_per_s("registry", 50, 1.0, 0.28) == pytest.approx(178.57, abs=0.01)
+    assert limit_per_s("deferred", 50, 1.0, 0.28) == pytest.approx(178.57, abs=0.01)
