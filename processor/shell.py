@@ -50,6 +50,7 @@ from processor.settlement.outbox import Outbox
 from processor.settlement.outcomes import Outcomes
 from wait_registry.clock import Clock
 from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.records import tombstone
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ HOUSEKEEPING_S = 0.25
 FLUSH_STEP_S = 0.01
 NOTHING_TO_RELEASE = Release({}, {})
 
-OUTCOMES = {Done: Outcome.DONE.value, Discarded: Outcome.DISCARDED.value}
+COUNTED = {Done: tombstone.Outcome.DONE.value, Discarded: tombstone.Outcome.DISCARDED.value}
 
 # Part of a rebalance: the callback that follows says which partitions are revoked.
 REBALANCING = frozenset(
@@ -265,7 +266,7 @@ class Shell:
             outcome.__class__ for entry, outcome in ended if entry.lifetime is None and entry.state is settled
         )
         for kind, count in kinds.items():
-            self._stats.settled[OUTCOMES[kind]] += count
+            self._stats.settled[COUNTED[kind]] += count
 
     # ---- commits
 
