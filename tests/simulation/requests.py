@@ -47,6 +47,10 @@ class Requests:
         self.commits: deque[tuple[Commit, Generations]] = deque()
         self.answers: deque[Event] = deque()
 
+    def pending(self) -> bool:
+        """Return whether anything is on its way."""
+        return bool(self.waits or self.letters or self.reports or self.commits or self.answers)
+
     # ---- the process sends
 
     def register(self, effect: Register) -> None:
