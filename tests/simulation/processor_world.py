@@ -14,7 +14,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from processor.events import Instant
+from processor.events import CommitAnswered, Instant
 from processor.lifecycle import LifecycleError
 from processor.partition import PartitionError
 from tests.simulation.choices import CHOICES
@@ -108,6 +108,7 @@ class ProcessorWorld:
         delays: how often time passes while a request or an answer is on its way, at most.
         calm: whether the answers of last commits arrive, and nothing else may go wrong.
         passes: how time passes, s.
+        answered: whether each answer of a commit arrives.
         reaches: states of records, and sentences of `_reached`, that must be seen.
         metadata: whether commits have any.
         unknown_ends: whether the log's end may be unknown at an assignment.
@@ -127,6 +128,7 @@ class ProcessorWorld:
     passes: tuple[float, ...] = (LONG_S,)
     metadata: bool = True
     unknown_ends: bool = False
+    answered: bool = False
     reaches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -164,7 +166,9 @@ class ProcessorWorld:
                 scene = pickle.loads(copy)
                 actions = list(self._actions(scene))
                 count = len(actions)
-                steps.append(self._taken(scene, *actions[number]))
+                step = self._taken(scene, *actions[number])
+                if not (self.answered and self._lost_an_answer(scene)):
+                    steps.append(step)
             number += 1
         return steps
 
@@ -199,6 +203,11 @@ class ProcessorWorld:
         scene.world.story.clear()
         self._forget_idle(scene)
         return f"{what}: {told}" if told else what, fault, self._situation(scene)
+
+    def _lost_an_answer(self, scene: Scene) -> bool:
+        owner = scene.world.owner[PLACE]
+        answers = [answer for each in scene.processes if each.number == owner for answer in each.requests.answers]
+        return any(isinstance(answer, CommitAnswered) and answer.failed for answer in answers)
 
     def _note(self, scene: Scene) -> None:
         world = scene.world

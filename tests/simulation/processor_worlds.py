@@ -16,6 +16,8 @@ from tests.simulation.processor_world import (
 )
 from tests.simulation.safeguards import PROCESSOR
 from tests.simulation.small_worlds import Safeguard, Small
+from tests.simulation.sweeper_world import SweeperWorld
+from tests.simulation.whole_world import EXPORTED_ALONE, EXPORTED_TOO, WholeWorld
 from tests.simulation.world import Nature
 from wait_registry.settings.processor import RegistrationMode
 
@@ -72,6 +74,12 @@ WORLDS: tuple[Small, ...] = (
         deaths=1,
         reaches=("HELD", CALLED_AGAIN),
     ),
+    partial(
+        WholeWorld,
+        _eager(name="whole: 1 record, a death", natures=((*_FAST, *_DEADLY),), deaths=1, answered=True),
+        SweeperWorld(waits=(), sweepers=1, faults=1, appends=0, restores=0),
+        reaches=(EXPORTED_ALONE, EXPORTED_TOO),
+    ),
 )
 
 # Too large for each run of the tests.
@@ -82,6 +90,12 @@ LARGE_WORLDS: tuple[Small, ...] = (
     partial(_eager, "eager: 2 records, a loss", natures=_two, losses=1, reaches=(REGISTERED_LATE,)),
     partial(_deferred, "deferred: 1 record, a loss", losses=1, reaches=(REGISTERED_LATE,)),
     partial(_deferred, "deferred: 2 records, a death", natures=_two, deaths=1, reaches=(CALLED_AGAIN,)),
+    partial(
+        WholeWorld,
+        _deferred(name="whole, deferred: 1 record, a death", deaths=1, answered=True),
+        SweeperWorld(waits=(), sweepers=1, faults=0, appends=0, restores=0),
+        reaches=(EXPORTED_ALONE, EXPORTED_TOO),
+    ),
     partial(_off, "off: 2 records, a death, a loss", natures=_two, deaths=1, losses=1, reaches=(CALLED_AGAIN,)),
 )
 
@@ -99,7 +113,7 @@ ENGINE = tuple(
         (removals.bound, partial(_eager, "", natures=_two, bounds=(1,)), "P7"),
         (removals.no_warm_up, partial(_deferred, "", deaths=1), "P1"),
         (removals.unknown_end_is_no_limit, partial(_deferred, "", deaths=1, unknown_ends=True), "P1"),
-        (removals.switching_warms_up, WORLDS[-1], "P1"),
+        (removals.switching_warms_up, WORLDS[-2], "P1"),
         (removals.held_waits_for_the_commit, partial(_eager, "", natures=(_DEADLY,)), "P1"),
         (removals.tombstone_waits_for_letter, partial(_eager, "", natures=(_FAILING,)), "P1"),
         (removals.outcome_waits_for_the_report, partial(_deferred, ""), "P1"),
