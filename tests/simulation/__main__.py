@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from tests.simulation.processor_worlds import ENGINE, LARGE_ENGINE, LARGE_WORLDS
+from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.seeds import Found, broken, shortened
 from tests.simulation.small_worlds import SINK, SWEEPER, WORLDS, explored, safeguard_row, world_row
 
@@ -46,7 +48,7 @@ def main(arguments: list[str]) -> int:
 def _explore(stories: bool) -> bool:
     """Print the tables of docs/simulation.md; return whether all is as it must be."""
     states = wrong = 0
-    for world in WORLDS:
+    for world in (*WORLDS, *PROCESSOR_WORLDS, *LARGE_WORLDS):
         found = explored(world, watch=_watch())
         print(world_row(found), flush=True)
         states += found.states
@@ -54,7 +56,7 @@ def _explore(stories: bool) -> bool:
             wrong += 1
             print(found.violation)
     print(f"{states:,} states, {wrong} violations\n")
-    for safeguard in (*SINK, *SWEEPER):
+    for safeguard in (*SINK, *SWEEPER, *ENGINE, *LARGE_ENGINE):
         found = explored(safeguard.world, safeguard.remove, _watch())
         print(safeguard_row(safeguard, found), flush=True)
         wrong += not safeguard.breaks_as_said(found)

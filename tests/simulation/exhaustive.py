@@ -57,13 +57,17 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What was found; ``states`` are all there are when there is no violation."""
+    """What was found; ``states`` are all there are when there is no violation.
+
+    ``missed`` names what the model says must be reached and wasn't.
+    """
 
     name: str
     states: int
     steps: int
     depth: int
     violation: Violation | None
+    missed: frozenset[str] = frozenset()
 
 
 class Order:
@@ -140,7 +144,11 @@ def explore(
         number += 1
     if violation is None and fair:
         violation = _unsettled(model, graph)
-    return Explored(model.name, len(graph.states), taken, max(graph.depths), violation)
+    return Explored(model.name, len(graph.states), taken, max(graph.depths), violation, _missed(model))
+
+
+def _missed(model: Model) -> frozenset[str]:
+    return frozenset(getattr(model, "missed", ()))
 
 
 def _follow(model: Model, graph: _Graph, number: int, steps: list[Step]) -> Violation | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from processor.events import DeadLetter
 from processor.lifecycle import Entry
-from tests.simulation.world import RecordId, WaitEntry
+from tests.simulation.world import Nature, RecordId, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
 
 
@@ -36,6 +36,18 @@ class Dead(NamedTuple):
     """What a dead process has sent: each queue arrives in order, or from some point on not at all."""
 
     queues: tuple[deque[WaitEntry], deque[RecordId]]
+
+    def arrive(self, queue: deque[WaitEntry] | deque[RecordId], world: World) -> None:
+        """Let the first of a queue arrive in the world."""
+        waits, letters = self.queues
+        if queue is letters:
+            world.dead_letters.append(letters.popleft())
+            return
+        written = waits.popleft()
+        if written.outcome is None:
+            world.may_be_left.add(written.record)
+        if written.outcome is not None or world.nature(written.record) is not Nature.TOO_LARGE:
+            world.append(written)
 
 
 def taken(entry: Entry) -> Taken:

@@ -15,9 +15,7 @@ from processor.events import (
     CallsEnded,
     Cancel,
     Commit,
-    CommitAnswered,
     DeadLetter,
-    DeadLettersAcknowledged,
     Done,
     Draining,
     Effect,
@@ -28,8 +26,6 @@ from processor.events import (
     Pause,
     Polled,
     Register,
-    Registered,
-    RegistrationRefused,
     Release,
     Resume,
     Revoking,
@@ -39,10 +35,10 @@ from processor.events import (
     WriteTombstones,
 )
 from processor.lifecycle import Entry, State
-from processor.partition import Recorded
 from processor.registration.policy import RegistrationPolicy
-from tests.simulation.messages import Dead, Killed, News, Taken, outcome_of, record_of, taken
-from tests.simulation.world import Breach, Committed, Nature, RecordId, WaitEntry, World
+from tests.simulation.messages import Dead, Killed, News, Taken, record_of
+from tests.simulation.requests import Requests
+from tests.simulation.world import Breach, Nature, RecordId, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import RegistrationMode
@@ -53,7 +49,6 @@ START_NEEDS_S = 20.0
 # In deferred, how long after its loss a process may still register records of a partition: OWNERSHIP_S.
 BELIEF_S = 5.0
 DRAIN_S = 20.0
-BATCHES = (DeadLettersAcknowledged, Registered)
 
 
 class Process:
@@ -94,15 +89,8 @@ class Process:
         self._polled: dict[TopicPartition, list[int]] = {}
         self._ever: set[RecordId] = set()
         self._paused: set[TopicPartition] = set()
-        # Sent and not yet in the broker's logs, in order; then reports on their way back.
-        self._waits: deque[tuple[Entry, WaitEntry]] = deque()
-        self._letters: deque[Entry] = deque()
-        self._reports: deque[Event] = deque()
-        # With the generations of the group in which they were sent.
-        self._commits: deque[tuple[Commit, dict[TopicPartition, int]]] = deque()
+        self.requests = Requests(world, bound, random)
         self._generations: dict[TopicPartition, int] = {}
-        # What an assignment said: the committed offset with its metadata, and the log's end.
-        self._answers: deque[Event] = deque()
         self._news: deque[News] = deque()
         # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
         self._warned: dict[TopicPartition, bool] = {}
@@ -117,13 +105,14 @@ class Process:
 
     def steps(self) -> list[Callable[[], None]]:
         """Return the steps that can be taken now."""
+        requests = self.requests
         steps: list[Callable[[], None]] = [self.tick if self.stopping else self.poll_and_tick]
         for queue, step in (
-            (self._waits, self.append),
-            (self._letters, self.append_letter),
-            (self._reports, self.report),
-            (self._commits, self.commit),
-            (self._answers, self.answer),
+            (requests.waits, requests.append),
+            (requests.letters, requests.append_letter),
+            (requests.reports, self.report),
+            (requests.commits, requests.commit),
+            (requests.answers, self.answer),
             (self.running, self.end_call),
         ):
             if queue:
@@ -174,66 +163,16 @@ class Process:
         self._step(Polled(place, offsets, records, [10] * len(log), malformed))
         return len(log)
 
-    def append(self) -> None:
-        """The broker appends the wait record or tombstone that was sent first."""
-        entry, written = self._waits.popleft()
-        if written.outcome is None and self._world.nature(written.record) is Nature.TOO_LARGE:
-            self._reports.append(RegistrationRefused(entry))
-            return
-        if written.outcome is None and not self._is_announced(entry.partition.place):
-            self._world.unannounced.add(written.record)
-        if written.outcome is None and taken(entry).generation != self._world.generation[entry.partition.place]:
-            self._world.may_be_left.add(written.record)
-        self._world.append(written)
-        if written.outcome is None:
-            self._reports.append(Registered([entry]))
-
     def _is_current(self, place: TopicPartition) -> bool:
         return self._generations[place] == self._world.generation[place]
 
-    def _is_announced(self, place: TopicPartition) -> bool:
-        """Return whether a commit tells the next owner to expect what this process registers."""
-        committed = self._world.committed.get(place)
-        if committed is None or committed.bound is None:
-            return True
-        return committed.bound >= self._bound and committed.mode != RegistrationMode.OFF
-
-    def append_letter(self) -> None:
-        """The broker appends the dead letter that was sent first."""
-        entry = self._letters.popleft()
-        self._world.dead_letters.append(record_of(entry))
-        self._reports.append(DeadLettersAcknowledged([entry]))
-
     def report(self) -> None:
-        """The client passes delivery reports on, one or all that are alike."""
-        report = self._reports.popleft()
-        if isinstance(report, BATCHES) and self._random.random() < 0.5:
-            entries = list(report.entries)
-            while self._reports and type(self._reports[0]) is type(report):
-                entries += self._reports.popleft().entries  # type: ignore[union-attr]
-            report = type(report)(entries)
-        self._step(report)
-
-    def commit(self) -> None:
-        """The coordinator takes the commit that is on its way; its answer may be lost."""
-        commit, generations = self._commits.popleft()
-        confirmed = {
-            place: offset
-            for place, offset in commit.offsets.items()
-            if self._committed(place, offset, commit.recorded[place], generations.get(place, 0))
-        }
-        failed = [place for place in commit.offsets if place not in confirmed]
-        if self._random.random() < 0.1:
-            confirmed, failed = {}, list(commit.offsets)
-        self._answers.append(CommitAnswered(confirmed, failed))
-
-    def _committed(self, place: TopicPartition, offset: int, recorded: Recorded, generation: int) -> bool:
-        bound, mode = recorded if self._world.metadata else (None, None)
-        return self._world.commit(generation, place, Committed(offset, bound, mode))
+        """The client passes delivery reports on."""
+        self._step(self.requests.report())
 
     def answer(self) -> None:
         """The client passes the answer of a commit on."""
-        self._step(self._answers.popleft())
+        self._step(self.requests.answers.popleft())
 
     def end_call(self) -> None:
         """A call ends; those of slow records last longer."""
@@ -268,9 +207,9 @@ class Process:
         """The group takes partitions away in an orderly way: flush, commit, give up."""
         self.hear_all()
         while flush and self.engine.records.in_flight(places):
-            if not self._waits and not self._reports:
+            if not self.requests.waits and not self.requests.reports:
                 raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
-            self.append() if self._waits else self.report()
+            self.requests.append() if self.requests.waits else self.report()
         self._step(Revoking(places))
         self._given_up.update(places)
         for entry in self.running:
@@ -356,11 +295,11 @@ class Process:
             )
             self._register(effect)
         elif isinstance(effect, WriteTombstones):
-            self._waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry))) for entry in effect.entries)
+            self.requests.write_tombstones(effect.entries)
         elif isinstance(effect, WriteDeadLetters):
-            self._letters.extend(effect.entries)
+            self.requests.letters.extend(effect.entries)
         elif isinstance(effect, Commit):
-            self._commits.append((effect, dict(self._generations)))
+            self.requests.commits.append((effect, dict(self._generations)))
         elif isinstance(effect, Start):
             self._start(effect)
         elif isinstance(effect, Cancel):
@@ -372,20 +311,13 @@ class Process:
         elif isinstance(effect, Resume):
             self._paused.difference_update(effect.places)
         elif isinstance(effect, Release):
-            confirmed = {
-                place: offset
-                for place, offset in effect.offsets.items()
-                if self._committed(place, offset, effect.recorded[place], self._generations[place])
-            }
-            if not self._calm and self._random.random() < 0.2:
-                confirmed = {}
-            self._step(CommitAnswered(confirmed, [place for place in effect.offsets if place not in confirmed]))
+            self._step(self.requests.release(effect, self._generations, 0.0 if self._calm else 0.2))
 
     def _register(self, effect: Register) -> None:
         for entry in effect.entries:
             if entry.state is not State.RENEWING and not self._may_be_its_own(entry):
                 raise Breach(f"P1: {record_of(entry)} is registered by a process that could know it isn't its own")
-            self._waits.append((entry, WaitEntry(*taken(entry)[:2], None, effect.lifetime.expires_at_ms)))
+        self.requests.register(effect)
 
     def _may_be_its_own(self, entry: Entry) -> bool:
         """Return whether the process can't know that the record is another's by now."""
@@ -415,13 +347,10 @@ class Process:
     def _leave(self) -> None:
         self._world.may_expire.update(self._ever)
         self._world.may_be_left.update(record_of(entry) for entry in self.engine.records)
-        for entry, written in self._waits:
-            self._world.may_be_left.add(written.record)
-            if not self._is_announced(entry.partition.place):
-                self._world.unannounced.add(written.record)
+        self.requests.leave()
 
     def die(self) -> Dead:
         """Die; return what may still arrive of what was sent."""
         self.alive = False
         self._leave()
-        return Dead((deque(written for _, written in self._waits), deque(record_of(entry) for entry in self._letters)))
+        return self.requests.die()

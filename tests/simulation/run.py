@@ -9,14 +9,13 @@ from random import Random
 from processor.events import Instant
 from tests.simulation.messages import Dead, Killed
 from tests.simulation.process import Process
-from tests.simulation.world import Breach, Nature, WaitEntry, World
+from tests.simulation.world import Breach, Nature, World
 from wait_registry.settings.processor import RegistrationMode
 
 MODES = tuple(RegistrationMode)
 START_MS = 1_700_000_000_000
 NATURES = (Nature.FAST, Nature.FAST, Nature.FAST, Nature.SLOW, Nature.FAILING, Nature.TOO_LARGE, Nature.MALFORMED)
 REST_STEPS = 20_000
-MOST_CALLS_OF_DEADLY = 2
 
 
 class Run:
@@ -84,9 +83,6 @@ class Run:
         else:
             raise Breach("P1: the run doesn't come to rest")
         self.world.judge_end(self._calm)
-        for record, calls in self.world.calls.items():
-            if self.world.nature(record) is Nature.DEADLY and calls > MOST_CALLS_OF_DEADLY:
-                raise Breach(f"P1: {record} killed its process {calls} times")
 
     def _now(self) -> Instant:
         return Instant(START_MS + int(self._s * 1000), self._s)
@@ -150,20 +146,12 @@ class Run:
     def _arrive(self) -> None:
         """What a dead process has sent arrives, or never will."""
         dead = self._random.choice(self._dead)
-        waits, letters = dead.queues
-        queue = self._random.choice([queue for queue in dead.queues if queue] or [waits])
+        queue = self._random.choice([queue for queue in dead.queues if queue] or [dead.queues[0]])
         if not queue or self._random.random() < 0.3:
             self._dead.remove(dead)
             return
         self._tell(f"what a dead process has sent arrives: {queue[0]}")
-        if queue is letters:
-            self.world.dead_letters.append(letters.popleft())
-            return
-        written: WaitEntry = waits.popleft()
-        if written.outcome is None:
-            self.world.may_be_left.add(written.record)
-        if written.outcome is not None or self.world.nature(written.record) is not Nature.TOO_LARGE:
-            self.world.append(written)
+        dead.arrive(queue, self.world)
 
     # ---- faults
 

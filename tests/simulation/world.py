@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from wait_registry.records.topics import TopicPartition
 
 RecordId = tuple[str, int, int]  # topic, partition, offset
+MOST_CALLS_OF_DEADLY = 2
 
 
 class Nature(Enum):
@@ -21,8 +23,7 @@ class Nature(Enum):
     MALFORMED = "malformed"
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """A committed offset and its metadata, None where another client wrote it."""
 
     offset: int
@@ -30,8 +31,7 @@ class Committed:
     mode: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class WaitEntry:
+class WaitEntry(NamedTuple):
     """One entry of the wait log: a wait record, or a tombstone with its outcome.
 
     ``wait_id`` is the key.
@@ -164,7 +164,8 @@ class World:
             calm: no process died, none lost a partition without notice, and every revocation was answered.
 
         Raises:
-            Breach: a record is lost or left to expire without need, or the registration of a settled record is left.
+            Breach: a record is lost or left to expire without need, or the registration of a settled record is left,
+                or a record killed too many processes.
         """
         for record in self.records():
             settled, left = self.settled(record), self.registrations(record)
@@ -174,3 +175,14 @@ class World:
                 raise Breach(f"P1: {record} is left to expire, though its process lives")
             if settled and left and (calm or record not in self.may_be_left | self.unannounced):
                 raise Breach(f"P1: {record} is settled, and its registration is left, though nothing went wrong")
+        self.judge_calls()
+
+    def judge_calls(self) -> None:
+        """Judge the calls so far.
+
+        Raises:
+            Breach: a record killed too many processes.
+        """
+        for record, calls in self.calls.items():
+            if self.nature(record) is Nature.DEADLY and calls > MOST_CALLS_OF_DEADLY:
+                raise Breach(f"P1: {record} killed its process {calls} times")
