@@ -53,3 +53,11 @@ def test_large_records_are_limited_by_their_bytes() -> None:
         prefetch.observe_size(10, 10_000)
     assert 1 <= prefetch.capacity(0, 0) <= 11
     assert prefetch.capacity(10, 10_000) == 0
+
+
+def test_calls_that_wait_for_no_acknowledgment_need_little_slack() -> None:
+    prefetch = Prefetch(10, 20_000, MANY, waits_for_acknowledgments=False)
+    assert prefetch.bound == 14
+    prefetch.observe(0.0, 0)
+    prefetch.observe(1.0, 35)
+    assert prefetch.bound == 17
