@@ -64,6 +64,7 @@ from wait_registry.records.topics import TopicPartition
 
 # In deferred: how old the last confirmed commit may be that shows that a partition is still this process's.
 OWNERSHIP_S: Final = 5.0
+ANSWER_SOON_S: Final = 1.0
 TICK_S: Final = 0.25
 SLOW_TICK_S: Final = 0.02
 RESUME_SHARE: Final = 4
@@ -185,7 +186,8 @@ class Engine:
 
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
-        has_room = self._capacity() > 0
+        # The answer of a commit makes room soon, and comes with polls only. A pause would cost up to a second.
+        has_room = self._capacity() > 0 or now.s - self.commit_awaited_since_s() < ANSWER_SOON_S
         number = partition.polled
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)
