@@ -278,8 +278,9 @@ class Engine:
             elif state is State.SETTLED:
                 self.records.close(entry)
                 tombstones.append(entry)
+        if touched:
+            self._slots.renewed(event.entries)
         for partition in touched:
-            self._slots.renewed([entry for entry in event.entries if entry.partition is partition])
             self._release_held(partition)
             self._leave_held(partition)
         if tombstones:

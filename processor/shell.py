@@ -195,7 +195,7 @@ class Shell:
         return (
             not self._outbox.unacknowledged
             and not self._outbox.full
-            and not self.engine.records.in_flight()
+            and not self.engine.records.has_in_flight()
             and not self.engine.paused
             and self.engine.room() > 0
         )

@@ -61,6 +61,8 @@ class Slots:
 
     def renewed(self, entries: Iterable[Entry]) -> None:
         """Let records whose second registration is acknowledged start first, if they had waited before."""
+        if not self._renewing:
+            return
         again = [entry for entry in entries if entry in self._renewing and entry.state is State.HELD]
         for entry in again:
             self._renewing.remove(entry)

@@ -56,22 +56,21 @@ class WaitRecords:
     def write(self, register: Register) -> None:
         """Write wait records. A second registration goes to the partition of the first."""
         sent_ms, expires_at_ms = self._now_ms(), register.lifetime.expires_at_ms
-        places = wait_partitions([_taken(entry).wait_id for entry in register.entries], self._partitions)
+        delivered = [_taken(entry) for entry in register.entries]
+        wait_ids = [taken.find_wait_id() for taken in delivered]
+        places = wait_partitions(wait_ids, self._partitions)
         put, topic, topics = self._outbox.put, self._topic, self._topics
-        for entry, partition in zip(register.entries, places, strict=True):
-            taken = _taken(entry)
+        for entry, taken, wait_id, partition in zip(register.entries, delivered, wait_ids, places, strict=True):
             if taken.wait_partition < 0:
                 taken.wait_partition = partition
             taken.sent_ms = sent_ms
             original, source, delivery = taken.consumed
             try:
-                headers = topics[taken.place[0]].encoder.headers(
-                    original, taken.wait_id, expires_at_ms, delivery, source
-                )
+                headers = topics[taken.place[0]].encoder.headers(original, wait_id, expires_at_ms, delivery, source)
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")
                 continue
-            put(topic, original.value or b"", taken.wait_id, taken.wait_partition, _Report(self, entry), headers)
+            put(topic, original.value or b"", wait_id, taken.wait_partition, _Report(self, entry), headers)
 
     def events(self) -> list[Event]:
         """Return what the broker has answered since the last call."""
