@@ -170,7 +170,8 @@ class Engine:
 
     def commit_awaited_since_s(self) -> float:
         """Return since when calls wait for nothing but the answer of a commit, minus infinity if none do."""
-        return self._commits.sent_s if self._held.wait_for_commit() else -math.inf
+        waits = self._slots.free > 0 and self._held.wait_for_commit()
+        return self._commits.sent_s if waits else -math.inf
 
     def wake_s(self, now_s: float) -> float:
         """Return in how many seconds the next `Tick` is due, at the latest."""

@@ -41,6 +41,11 @@ class Slots:
         """Return how many records wait."""
         return len(self._scheduler)
 
+    @property
+    def free(self) -> int:
+        """How many slots are free."""
+        return self._limit.current - self.running - self.blocked
+
     def add(self, entries: Sequence[Entry]) -> None:
         """Take records that may start."""
         self._scheduler.add(entries)
@@ -79,7 +84,7 @@ class Slots:
         started: list[Entry] = []
         overdue: list[Entry] = []
         start = Step.START
-        while (free := self._limit.current - self.running - self.blocked) > 0:
+        while (free := self.free) > 0:
             taken = self._scheduler.take(free)
             if not taken:
                 break
