@@ -135,7 +135,7 @@ def test_a_processor_without_a_right_ends_and_has_committed_nothing(
     assert caught.value.exit_code == 2
     topics = secured_settings.topics
     assert topics.read(settings.wait.topic) == []
-    assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [0]
+    assert committed(topics.bootstrap, settings.processor.group, topic, 1) == [-1]
 
 
 @pytest.mark.fault("F12")
