@@ -115,12 +115,16 @@ def _end_trace(taken: Taken, entry: Entry) -> None:
 
 
 def delivery_of(taken: Taken, registered: bool) -> Delivery:
-    """Return what a dead letter says about a record and its registration."""
+    """Return what a dead letter says about a record and its registration: its place in the wait topic, if it is known.
+
+    It isn't if the registration is still on its way when the call fails.
+    """
+    known = registered and taken.wait_offset is not None
     return Delivery(
         taken.consumed.original,
         taken.place[0],
         taken.wait_id,
         taken.consumed.delivery,
-        taken.wait_partition if registered else None,
-        taken.wait_offset if registered else None,
+        taken.wait_partition if known else None,
+        taken.wait_offset if known else None,
     )
