@@ -32,7 +32,9 @@ def lost(ledger: Ledger) -> Iterator[Finding]:
 
 
 def _is_done(ledger: Ledger, place: Coordinates) -> bool:
-    if any(call.succeeded for call in ledger.calls_of.get(place, ())):
+    # Without a registration, a discarded record has no tombstone.
+    discarding = () if ledger.eager else ledger.discard_statuses
+    if any(call.succeeded or call.status in discarding for call in ledger.calls_of.get(place, ())):
         return True
     # Without the downstream's calls, tombstones are the only evidence.
     good = (Outcome.DISCARDED,) if ledger.history.calls is not None else (Outcome.DISCARDED, Outcome.DONE)
