@@ -188,7 +188,8 @@ class Engine:
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
         # The answer of a commit makes room soon, and comes with polls only. A pause would cost up to a second.
-        has_room = self._capacity() > 0 or now.s - self.commit_awaited_since_s() < ANSWER_SOON_S
+        soon = now.s - self.commit_awaited_since_s() < ANSWER_SOON_S
+        has_room = self._capacity() > 0 or (soon and self.prefetch.below_caps(len(self.records), self.records.size))
         number = partition.polled
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)

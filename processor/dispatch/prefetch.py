@@ -68,6 +68,10 @@ class Prefetch:
             capacity = min(capacity, max(1, int(bytes_left / self._mean_size)))
         return capacity
 
+    def below_caps(self, outstanding: int, outstanding_bytes: int) -> bool:
+        """Return whether records and bytes are below their caps, whatever the limit is."""
+        return outstanding < self._max_records and outstanding_bytes < self._max_bytes
+
     def _decide(self) -> int:
         n = self._max_in_flight
         slack = max(self._least_slack, math.ceil(RATE_SHARE_S * self._rate))
