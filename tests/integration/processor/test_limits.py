@@ -61,9 +61,7 @@ def test_the_prefetch_stays_within_its_bounds_and_consumption_is_paused(processo
     running = at.start().wait_joined()
     try:
         wait_until(lambda: is_paused(running), what="the pause")
-        assert 10 <= running.stats.registered <= 24, (
-            "four without room, and a few while the first calls wait for commits"
-        )
+        assert 10 <= running.stats.registered <= 14, "four records are taken without room"
         # Nothing is fetched now: only a request to the broker shows these.
         at.produce([b"value"] * 500)
         wait_until(lambda: sum(lags(running)) >= 950, what="the lag")
