@@ -20,8 +20,6 @@ from processor.events import (
     Cancel,
     Commit,
     CommitAnswered,
-    Discarded,
-    Done,
     Draining,
     Event,
     Instant,
@@ -47,10 +45,9 @@ from processor.registration.wait_records import WaitRecords
 from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.settlement.outbox import Outbox
-from processor.settlement.outcomes import Outcomes
+from processor.settlement.outcomes import OUTCOMES, Outcomes
 from wait_registry.clock import Clock
 from wait_registry.kafka.errors import is_transient, kafka_failure
-from wait_registry.records import tombstone
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -62,8 +59,6 @@ POLL_EVERY_S = 0.5
 HOUSEKEEPING_S = 0.25
 FLUSH_STEP_S = 0.01
 NOTHING_TO_RELEASE = Release({}, {})
-
-COUNTED = {Done: tombstone.Outcome.DONE.value, Discarded: tombstone.Outcome.DISCARDED.value}
 
 # Part of a rebalance: the callback that follows says which partitions are revoked.
 REBALANCING = frozenset(
@@ -266,7 +261,7 @@ class Shell:
             outcome.__class__ for entry, outcome in ended if entry.lifetime is None and entry.state is settled
         )
         for kind, count in kinds.items():
-            self._stats.settled[COUNTED[kind]] += count
+            self._stats.settled[OUTCOMES[kind].value] += count
 
     # ---- commits
 

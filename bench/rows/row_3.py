@@ -96,7 +96,7 @@ def _memory_line(flow: Flow, most: float | None = None) -> Line:
 
 
 LATE_RSS: Final = (LONG_MEMORY, OURS, "rss_mb")
-# Beside the registry at 100 records per second, and the latency that they are held to, ms.
+# Compared at 100 records per second: the highest median latency allowed, ms.
 OTHERS: Final = {flows.DEFERRED: 2.0, flows.PARALLEL_CONSUMER: None, flows.AIOKAFKA: None}
 LINES: Final = (
     *(_memory_line(flow, 90) for flow in MODES),

@@ -19,10 +19,10 @@ from processor.lifecycle import Entry
 from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.service.traces import Traces
+from processor.settlement.outcomes import OUTCOMES
 from wait_registry.clock import Clock
 from wait_registry.handler import Discard, Record
 from wait_registry.logs import record_fields
-from wait_registry.records import tombstone
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ class WorkerPool:
                 trace.left()
             raise
         outcome = _outcome(result)
-        self._stats.observe(_counted(outcome), self._monotonic() - started_s)
+        self._stats.observe(OUTCOMES[outcome.__class__], self._monotonic() - started_s)
         if outcome.__class__ is Discarded:
             log.info("discarded: %s", outcome[0], extra=_fields(taken))
         if trace is not None:
@@ -237,12 +237,6 @@ def _outcome(result: Result) -> Outcome:
         return Discarded(result.reason)
     assert isinstance(result, Failed)
     return DeadLetter("failed", result.error, result.ours)
-
-
-def _counted(outcome: Outcome) -> tombstone.Outcome:
-    if outcome.__class__ is Done:
-        return tombstone.Outcome.DONE
-    return tombstone.Outcome.DISCARDED if outcome.__class__ is Discarded else tombstone.Outcome.DEAD_LETTERED
 
 
 def _fields(taken: Taken) -> dict[str, object]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any, Final
 
 from confluent_kafka import Message
 
-from processor.events import DeadLetter, DeadLettersAcknowledged, Discarded, Event
+from processor.events import DeadLetter, DeadLettersAcknowledged, Discarded, Done, Event
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.service.stats import Stats
@@ -17,6 +18,13 @@ from processor.settlement.outbox import Headers, Outbox
 from wait_registry.errors import PermanentError
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
+
+# What tombstones, dead letters and metrics call them.
+OUTCOMES: Final[Mapping[type[Any], Outcome]] = {
+    Done: Outcome.DONE,
+    Discarded: Outcome.DISCARDED,
+    DeadLetter: Outcome.DEAD_LETTERED,
+}
 
 
 class Outcomes:
@@ -65,9 +73,8 @@ class Outcomes:
             if self._traces is not None and taken.trace is None:
                 trace = self._traces.begin(taken)
             error = letter.error or PermanentError("no error was given")
-            registered = entry.state is not State.LETTER
             self._dead_letters.send(
-                delivery_of(taken, registered), Reason(letter.reason), error, partial(self._safe, entry), letter.ours
+                delivery_of(taken), Reason(letter.reason), error, partial(self._safe, entry), letter.ours
             )
             if trace is not None:
                 trace.leave()
@@ -101,9 +108,7 @@ class _Counted:
 
 def outcome_of(entry: Entry) -> Outcome:
     """Return what a record's tombstone says."""
-    if isinstance(entry.outcome, DeadLetter):
-        return Outcome.DEAD_LETTERED
-    return Outcome.DISCARDED if isinstance(entry.outcome, Discarded) else Outcome.DONE
+    return OUTCOMES[entry.outcome.__class__]
 
 
 def _end_trace(taken: Taken, entry: Entry) -> None:
@@ -114,12 +119,12 @@ def _end_trace(taken: Taken, entry: Entry) -> None:
     taken.trace.ended(outcome_of(entry))
 
 
-def delivery_of(taken: Taken, registered: bool) -> Delivery:
+def delivery_of(taken: Taken) -> Delivery:
     """Return what a dead letter says about a record and its registration: its place in the wait topic, if it is known.
 
-    It isn't if the registration is still on its way when the call fails.
+    It isn't if the record has no registration, or one that is still on its way when the call fails.
     """
-    known = registered and taken.wait_offset is not None
+    known = taken.wait_offset is not None
     return Delivery(
         taken.consumed.original,
         taken.place[0],

@@ -199,10 +199,10 @@ class ProcessorWorld:
         except (LifecycleError, PartitionError) as error:
             return what, fault, f"{type(error).__name__}: {error}"
         self._note(scene)
-        told = "; ".join(line.strip() for line in scene.world.story)
+        story = "; ".join(line.strip() for line in scene.world.story)
         scene.world.story.clear()
         self._forget_idle(scene)
-        return f"{what}: {told}" if told else what, fault, self._situation(scene)
+        return f"{what}: {story}" if story else what, fault, self._situation(scene)
 
     def _lost_an_answer(self, scene: Scene) -> bool:
         owner = scene.world.owner[PLACE]

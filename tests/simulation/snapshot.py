@@ -1,4 +1,4 @@
-"""Copies of a world with live objects, and what two worlds have in common that can't be told apart.
+"""Copies of a world with live objects, and the same digest for two worlds that no rule can distinguish.
 
 A moment counts by how far it is ahead, and moments in the past by their age as far as a rule asks for it.
 """

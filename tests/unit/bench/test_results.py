@@ -86,9 +86,13 @@ def test_the_contenders_of_a_case_have_different_names() -> None:
         assert len(names) == len(set(names))
 
 
-def test_the_committed_data_has_three_rounds_of_each_row() -> None:
+def test_the_committed_data_is_what_the_rows_ask_for() -> None:
     data = Data.read(Path(__file__).parents[3] / "bench" / "rounds.jsonl")
-    assert all(len(data.rounds(number)) == 3 for number in ROWS)
+    for row in map(row_of, ROWS):
+        assert len(data.rounds(row.number)) == 3
+        missing = [one.line.text for one in judged(row, data.rounds(row.number)) if one.verdict == "not measured"]
+        # The last full run is older than these modes.
+        assert all("deferred" in text.lower() or "registry, off" in text for text in missing), missing
 
 
 def test_processes_are_measured_while_all_of_them_work() -> None:

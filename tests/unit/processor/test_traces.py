@@ -37,7 +37,7 @@ def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
     assert trace is not None
     trace.leave()
     trace.left()
-    delivery = delivery_of(one, registered=True)
+    delivery = delivery_of(one)
     assert (delivery.wait_partition, delivery.wait_offset) == (None, None), "a place is named whole or not at all"
     [span] = traced.spans()
     assert "waitreg.wait.offset" not in attributes(span)
