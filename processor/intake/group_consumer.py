@@ -36,8 +36,6 @@ T = TypeVar("T")
 
 ASK_ENDS_EVERY_S = 5.0
 LEAST_LEAVE_S = 1.0
-# The rebalance waits meanwhile.
-ANNOUNCE_S = 1.0
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
@@ -84,7 +82,8 @@ class GroupConsumer:
         self._listener = listener
         self._start_offsets = start_offsets
         self._metadata = metadata
-        self._recorded = (processor.uncommitted_max, processor.registration.value)
+        own = (processor.uncommitted_max, processor.registration.value)
+        self._announcement = {topic: each.with_recorded(*own) for topic, each in metadata.items()}
         self._group = processor.group
         self._connection = connection
         self._membership = membership
@@ -282,9 +281,7 @@ class GroupConsumer:
     def on_assign(self, consumer: Consumer, partitions: list[Answer]) -> None:
         """Take partitions over (the client's callback)."""
         nowhere: list[Start] | None = []
-        starts = self._guarded(lambda: self._start_offsets.at_once(consumer, partitions), nowhere)
-        if starts is not None:
-            starts = [self._announced(consumer, start) if start.offset is None else start for start in starts]
+        starts = self._guarded(lambda: self._starts_at_once(consumer, partitions), nowhere)
         member_id = str(consumer.memberid() or "")
 
         def take_over() -> None:
@@ -303,22 +300,9 @@ class GroupConsumer:
         # if another one has been set or assigned before the answer.
         self._guarded(lambda: self._assign(consumer, starts or []), None)
 
-    def _announced(self, consumer: Consumer, start: Start) -> Start:
-        """Commit the beginning of a partition that was never committed, with this process's bound and mode.
-
-        Without it, the next owner of a process that dies before its first commit must take everything that is in the
-        log for what may be registered, and so must this one. It is no loss if the broker doesn't answer in time.
-        """
-        recorded = self._metadata[start.topic].with_recorded(*self._recorded)
-        try:
-            first, _ = consumer.get_watermark_offsets(start.for_client(), timeout=ANNOUNCE_S, cached=False)
-            [answer] = consumer.commit(
-                offsets=[Answer(start.topic, start.partition, first, recorded.encode())], asynchronous=False
-            )
-        except (KafkaException, TypeError) as error:
-            log.info("%s[%d] isn't committed before the first record: %s", start.topic, start.partition, error)
-            return start
-        return start if answer.error is not None else start._replace(offset=first, recorded=recorded)
+    def _starts_at_once(self, consumer: Consumer, partitions: list[Answer]) -> list[Start] | None:
+        starts = self._start_offsets.at_once(consumer, partitions)
+        return None if starts is None else self._start_offsets.announced(consumer, starts, self._announcement)
 
     def _release_unrevoked(self, partitions: list[Answer]) -> None:
         """Release what the client assigns again without having revoked it.

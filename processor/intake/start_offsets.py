@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
@@ -25,6 +25,8 @@ ASK_AT_ONCE_S = 1.0
 ASK_LIMIT_S = 5.0
 # Errors are immediate while the coordinator is moving, so retries need pauses.
 ASK_PAUSE_S = 1.0
+
+Offsets: TypeAlias = Callable[[list[tuple[str, int]]], Mapping[tuple[str, int], int]]
 
 
 class Start(NamedTuple):
@@ -57,6 +59,7 @@ class StartOffsets:
         another: asks through another client: the consumer is needed for its records meanwhile, and it may have
             forgotten all brokers (`KnownBrokers`), which shows only while it is polled.
         ends: returns the ends of partitions, of those for which it gets an answer in time.
+        beginnings: returns the first offsets in the log in the same way.
     """
 
     def __init__(
@@ -65,13 +68,15 @@ class StartOffsets:
         consumed: ConsumedTopics,
         stopping: Callable[[float], bool],
         another: Callable[[list[TopicPartition]], list[TopicPartition]],
-        ends: Callable[[list[tuple[str, int]]], Mapping[tuple[str, int], int]],
+        ends: Offsets,
+        beginnings: Offsets,
     ) -> None:
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
         self._another = another
         self._ends = ends
+        self._beginnings = beginnings
 
     def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start] | None:
         """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
@@ -94,6 +99,34 @@ class StartOffsets:
             raise kafka_failure(refused, "asking for committed offsets")
         log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
         return None
+
+    def announced(self, consumer: Consumer, starts: list[Start], metadata: Mapping[str, CommitMetadata]) -> list[Start]:
+        """Commit the beginning of each partition that was never committed, and return all starts.
+
+        Without it, the next owner of a process that dies before its first commit must take everything that is in the
+        log for what may be registered, and so must this one: no loss if the broker doesn't answer.
+
+        Args:
+            consumer: within its assignment callback.
+            starts: of all new partitions.
+            metadata: what such a commit says, by topic: bound and mode of this process too.
+        """
+        firsts = self._beginnings([(start.topic, start.partition) for start in starts if start.offset is None])
+        if not firsts:
+            return starts
+        offsets = [TopicPartition(*place, first, metadata[place[0]].encode()) for place, first in firsts.items()]
+        try:
+            answers = consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            log.info("beginnings aren't committed before the first records: %s", error.args[0].str())
+            return starts
+        committed = {(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
+        return [
+            start._replace(offset=committed[start[:2]], recorded=metadata[start.topic])
+            if start[:2] in committed
+            else start
+            for start in starts
+        ]
 
     def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[Start]:
         """Return the partitions with their start offset; waits through a broker outage.

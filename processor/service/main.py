@@ -43,7 +43,7 @@ from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
-from wait_registry.kafka.positions import ends_in_time
+from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.relations import require_relations
@@ -261,7 +261,12 @@ class ProcessorService:
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(
-                wait_topic, consumed, self._ending, self._committed, partial(ends_in_time, admin)
+                wait_topic,
+                consumed,
+                self._ending,
+                self._committed,
+                partial(ends_in_time, admin),
+                partial(beginnings_in_time, admin),
             ),
             connection=self._connection,
             membership=self._membership,

@@ -60,7 +60,20 @@ def ends_in_time(
         places: topics and partitions.
         limit_s: how long to wait for all answers, s.
     """
-    wanted = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+    return _in_time(admin, places, OffsetSpec.latest(), limit_s)
+
+
+def beginnings_in_time(
+    admin: AdminClient, places: Iterable[tuple[str, int]], limit_s: float = 1.0
+) -> dict[tuple[str, int], int]:
+    """List the first offsets still in the log, otherwise as `ends_in_time`."""
+    return _in_time(admin, places, OffsetSpec.earliest(), limit_s)
+
+
+def _in_time(
+    admin: AdminClient, places: Iterable[tuple[str, int]], spec: OffsetSpec, limit_s: float
+) -> dict[tuple[str, int], int]:
+    wanted = {TopicPartition(*place): spec for place in places}
     if not wanted:
         return {}
     futures = admin.list_offsets(wanted, request_timeout=limit_s)

@@ -92,7 +92,7 @@ class PipelineBench:
             attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=DeadlineWatchdog(CLOCK, processor.handler_timeout_s),
             start_offsets=StartOffsets(
-                WAIT_TOPIC, ConsumedTopics("group", {}), self.stop.wait, list, lambda places: {}
+                WAIT_TOPIC, ConsumedTopics("group", {}), self.stop.wait, list, lambda places: {}, lambda places: {}
             ),
             connection=BrokerConnection(self.fault),
             membership=Membership(processor),

@@ -39,7 +39,10 @@ class Coordinator:
 def start_offsets(
     stopping: Callable[[float], bool], another: Callable[[list[TopicPartition]], list[TopicPartition]]
 ) -> StartOffsets:
-    return StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, stopping, another, lambda places: dict.fromkeys(places, 99))
+    def ends(places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 99)
+
+    return StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, stopping, another, ends, lambda places: dict.fromkeys(places, 7))
 
 
 @pytest.mark.guarantee("P8.5")

@@ -48,7 +48,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         topics = subscription(settings, "", topic_names(client))
         consumed = ConsumedTopics.look_up(client, group, topics)
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
-        offsets = StartOffsets(wait_topic, consumed, stopping=lambda _: True, another=list, ends=lambda _: {})
+        offsets = StartOffsets(wait_topic, consumed, lambda _: True, another=list, ends=_unasked, beginnings=_unasked)
         for topic in topics:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # The coordinator of a group that is new to the broker may not be elected yet.
@@ -62,6 +62,10 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
             )
     finally:
         consumer.close()
+
+
+def _unasked(_: object) -> dict[tuple[str, int], int]:
+    return {}
 
 
 def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start]:
