@@ -43,6 +43,7 @@ from processor.events import (
     Lost,
     Pause,
     Polled,
+    PollingWithoutRoom,
     Register,
     Registered,
     RegistrationRefused,
@@ -116,6 +117,7 @@ class Engine:
         self._effects: list[Effect] = []
         self._steps: dict[type, Callable[[Any, Instant], None]] = {
             Polled: self._polled,
+            PollingWithoutRoom: self._polling_without_room,
             Registered: self._registered,
             RegistrationRefused: self._registration_refused,
             CommitAnswered: self._commit_answered,
@@ -189,7 +191,7 @@ class Engine:
         partition = self.partitions[event.place]
         # The answer of a commit makes room soon, and comes with polls only. A pause would cost up to a second.
         soon = now.s - self.commit_awaited_since_s() < ANSWER_SOON_S
-        has_room = self._capacity() > 0 or (soon and self.prefetch.below_caps(len(self.records), self.records.size))
+        has_room = self._capacity() > 0 or (soon and self._is_below_caps())
         number = partition.polled
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)
@@ -203,6 +205,13 @@ class Engine:
         if self._fetching.is_half_full(partition):
             self._commits.hasten()
         self._effects += self._fetching.polled(partition, len(event.offsets), has_room, self.partitions)
+
+    def _polling_without_room(self, event: PollingWithoutRoom, now: Instant) -> None:
+        if not self.paused and not self._is_below_caps():
+            self._effects.append(self._fetching.pause_all(self.partitions))
+
+    def _is_below_caps(self) -> bool:
+        return self.prefetch.below_caps(len(self.records), self.records.size)
 
     def _entries(self, partition: Partition, number: int, event: Polled, now: Instant) -> list[Entry]:
         polled_s, offsets = now.s, event.offsets

@@ -115,6 +115,10 @@ class Lost(NamedTuple):
     places: Sequence[TopicPartition]
 
 
+class PollingWithoutRoom(NamedTuple):
+    """The client is about to be polled although there is no room: a member of the group must poll."""
+
+
 class SlotsBlocked(NamedTuple):
     """How many calls have an outcome and keep their worker slot, because they don't end."""
 
@@ -141,6 +145,7 @@ Event: TypeAlias = (
     | DeadLettersAcknowledged
     | Revoking
     | Lost
+    | PollingWithoutRoom
     | SlotsBlocked
     | Tick
     | Draining

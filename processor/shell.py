@@ -27,6 +27,7 @@ from processor.events import (
     Outcome,
     Pause,
     Polled,
+    PollingWithoutRoom,
     Register,
     Release,
     Resume,
@@ -197,9 +198,7 @@ class Shell:
 
     def _poll(self) -> bool:
         now_s = self._clock.monotonic()
-        for effect in self._fetching:
-            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
-        self._fetching.clear()
+        self._pause_and_resume()
         if self._commit is not None:
             commit, self._commit = self._commit, None
             self._send_commit(commit)
@@ -213,8 +212,15 @@ class Shell:
             if now_s - self._polled_s < self._pause_s():
                 return False
             room = 1
+            self.step(PollingWithoutRoom())
+            self._pause_and_resume()
         self._polled_s = now_s
         return self._take(self.consumer.take(room))
+
+    def _pause_and_resume(self) -> None:
+        for effect in self._fetching:
+            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
+        self._fetching.clear()
 
     def _pause_s(self) -> float:
         """Return the time between two polls without room, s: they may return records, for which there is none.

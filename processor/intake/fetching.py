@@ -9,7 +9,8 @@ from processor.events import Pause, Resume
 from processor.partition import Partition
 from wait_registry.records.topics import TopicPartition
 
-# Records that are taken without room, because a member of the group must poll, before all partitions are paused.
+# Records that are taken beyond the limit of the prefetch, but not beyond its caps, because a member of the group must
+# poll, before all partitions are paused.
 PAUSE_AFTER: Final = 4
 
 
@@ -50,9 +51,13 @@ class Fetching:
             self._full.add(partition.place)
             pauses.append(Pause([partition.place]))
         if self._taken_without_room >= PAUSE_AFTER and not self.paused:
-            self.paused = True
-            pauses.append(Pause(list(all_)))
+            pauses.append(self.pause_all(all_))
         return pauses
+
+    def pause_all(self, all_: Iterable[TopicPartition]) -> Pause:
+        """Fetch nothing until there is room again."""
+        self.paused = True
+        return Pause(list(all_))
 
     def committed(self, partition: Partition) -> list[Resume]:
         """Note a confirmed commit; return what to fetch again."""

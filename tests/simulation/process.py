@@ -25,6 +25,7 @@ from processor.events import (
     Outcome,
     Pause,
     Polled,
+    PollingWithoutRoom,
     Register,
     Release,
     Resume,
@@ -127,7 +128,10 @@ class Process:
     def poll_and_tick(self) -> None:
         """Poll: news first, then records; then let time pass in the engine."""
         self._hear_news()
-        room = self.engine.room() or 1
+        room = self.engine.room()
+        if room == 0:
+            self._step(PollingWithoutRoom())
+            room = 1
         for place in list(self.engine.partitions):
             if place not in self._paused and room > 0:
                 room -= self._poll(place, self._random.randint(0, room))

@@ -89,6 +89,7 @@ class EngineBench:
             "assigned": lambda names: self._assigned._replace(place=B if "b" in names else A),
             "revoke": lambda names: events.Revoking([A]),
             "lost": lambda names: events.Lost([A]),
+            "crowded": lambda names: events.PollingWithoutRoom(),
             "blocked": lambda names: events.SlotsBlocked(int(names[0])),
             "drain": lambda names: events.Draining(),
             "tick": lambda names: events.Tick(),

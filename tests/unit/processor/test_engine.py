@@ -278,6 +278,17 @@ def test_without_room_all_partitions_pause(story: str) -> None:
     play(story, mode="off", slots=1, prefetch=8)
 
 
+@pytest.mark.parametrize(("records", "size"), [(8, 1000), (1000, 80)])
+def test_a_poll_without_room_adds_nothing_at_the_caps(records: int, size: int) -> None:
+    prefetch = Prefetch(1, records, size, waits_for_acknowledgments=False)
+    play(
+        "poll 0 1 2 3 4 5 6 > start 0 | room? > 0 | crowded | poll 7 | crowded > pause a | crowded | paused? > True",
+        mode="off",
+        slots=1,
+        prefetch=prefetch,
+    )
+
+
 @pytest.mark.guarantee("P7.5")
 @given(
     st.integers(1, 20),
