@@ -171,11 +171,13 @@ class Shell:
         for event in events:
             self.step(event)
 
-    def step(self, event: Event) -> None:
-        """Pass an event to the engine and do what follows."""
-        now = Instant(self._clock.now_ms(), self._clock.monotonic())
-        for effect in self.engine.step(event, now):
+    def step(self, event: Event, now: Instant | None = None) -> None:
+        """Pass an event to the engine and do what follows; now, unless several events are of one moment."""
+        for effect in self.engine.step(event, now or self._now()):
             self._execute[type(effect)](effect)
+
+    def _now(self) -> Instant:
+        return Instant(self._clock.now_ms(), self._clock.monotonic())
 
     def run_without_polling(self) -> None:
         """Do what is due for the records polled so far, for the drain."""
@@ -235,6 +237,7 @@ class Shell:
         """Pass polled records on; return whether there were any."""
         if self.engine.draining:
             return False
+        now = self._now()
         for place, messages in polled.items():
             offsets, records, sizes, malformed = [], [], [], {}
             for message in messages:
@@ -245,7 +248,7 @@ class Shell:
                 if unreadable is not None:
                     malformed[taken.offset] = unreadable
             self._stats.consumed[place[0]] += len(offsets)
-            self.step(Polled(place, offsets, records, sizes, malformed))
+            self.step(Polled(place, offsets, records, sizes, malformed), now)
         return bool(polled)
 
     def _calls_have_ended(self) -> None:
