@@ -56,7 +56,7 @@ from processor.events import (
     WriteTombstones,
 )
 from processor.intake.fetching import Fetching
-from processor.lifecycle import RUNNING, UNSTARTED, Entry, State, Step
+from processor.lifecycle import RUNNING, UNSTARTED, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
 from processor.partition import Partition, Recorded
 from processor.registration.held import Held
@@ -240,8 +240,7 @@ class Engine:
             self._register(first, now)
             self._held.add(partition, first)
             entries = entries[len(first) :]
-        for entry in entries:
-            entry.take(Step.RELEASE)
+        take_all(entries, Step.RELEASE)
         self._slots.add(entries)
 
     # ---- registration
@@ -250,9 +249,8 @@ class Engine:
         if not entries:
             return
         lifetime = self._lifetime(now)
-        register = Step.REGISTER
+        take_all(entries, Step.REGISTER)
         for entry in entries:
-            entry.take(register)
             entry.lifetime = lifetime
         self.records.move(entries)
         self._effects.append(Register(entries, lifetime))
@@ -339,8 +337,8 @@ class Engine:
         if not entries:
             return
         lifetime = self._lifetime(now)
+        take_all(entries, Step.OVERDUE)
         for entry in entries:
-            entry.take(Step.OVERDUE)
             entry.lifetime = lifetime
         self._effects.append(Register(entries, lifetime))
 

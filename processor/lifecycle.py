@@ -18,6 +18,7 @@ the table. What can't happen is a fault of the program and ends the process.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -171,6 +172,7 @@ def _cell(state: State, step: Step) -> int:
 # Rows of small integers: a record takes four to six steps, and looks a cell up for each.
 _CELLS: Final = tuple(tuple(_cell(state, step) for step in Step) for state in State)
 _STATES: Final = tuple(State)
+_TARGETS: Final = tuple(tuple(TRANSITIONS[state].get(step) for state in State) for step in Step)
 
 
 class LifecycleError(PermanentError):
@@ -240,6 +242,20 @@ class Entry:
         if target == _FAULT:
             raise LifecycleError(f"{self!r} can't take the step {step.name}")
         return False
+
+
+def take_all(entries: Iterable[Entry], step: Step) -> None:
+    """Have records take a step that changes the state of each.
+
+    Raises:
+        LifecycleError: a state doesn't allow the step.
+    """
+    targets = _TARGETS[step]
+    for entry in entries:
+        target = targets[entry.state]
+        if target is None:
+            raise LifecycleError(f"{entry!r} can't take the step {step.name}")
+        entry.state = target
 
 
 _POLLED: Final = State.POLLED

@@ -26,7 +26,6 @@ from processor.events import (
     Lost,
     Outcome,
     Pause,
-    Polled,
     PollingWithoutRoom,
     Register,
     Release,
@@ -40,7 +39,7 @@ from processor.events import (
 )
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.start_offsets import Start as StartOffset
-from processor.intake.taken import Consumer, take
+from processor.intake.taken import Consumer, polled
 from processor.lifecycle import Entry, State
 from processor.registration.wait_records import WaitRecords
 from processor.service.ending import Fault
@@ -233,23 +232,15 @@ class Shell:
         since_s = self.engine.commit_awaited_since_s()
         return min(POLL_EVERY_S, max(NOTHING_CAME_S, 3 * (self._polled_s - since_s)))
 
-    def _take(self, polled: Mapping[TopicPartition, list[Message]]) -> bool:
+    def _take(self, there: Mapping[TopicPartition, list[Message]]) -> bool:
         """Pass polled records on; return whether there were any."""
         if self.engine.draining:
             return False
         now = self._now()
-        for place, messages in polled.items():
-            offsets, records, sizes, malformed = [], [], [], {}
-            for message in messages:
-                taken, unreadable = take(message, place, self._by)
-                offsets.append(taken.offset)
-                records.append(taken)
-                sizes.append(taken.size)
-                if unreadable is not None:
-                    malformed[taken.offset] = unreadable
-            self._stats.consumed[place[0]] += len(offsets)
-            self.step(Polled(place, offsets, records, sizes, malformed), now)
-        return bool(polled)
+        for place, messages in there.items():
+            self._stats.consumed[place[0]] += len(messages)
+            self.step(polled(messages, place, self._by), now)
+        return bool(there)
 
     def _calls_have_ended(self) -> None:
         self._loop.call_soon(self._take_ended)

@@ -22,25 +22,23 @@ __all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainH
 
 
 class Record:
-    """One consumed record.
+    """One consumed record. It can't be changed: what is registered and dead-lettered comes out as it went in.
 
-    ``topic``, ``partition``, ``offset``, ``timestamp`` (ms since the epoch, -1 if the record has none) are those of
-    the record's first delivery; ``delivery`` counts deliveries from 1; ``wait_id`` is the registration's key and
-    an idempotency key; ``expires_at`` (UTC) is when the registration expires, None if there is none yet.
+    A redelivered record has the topic, partition, offset and timestamp of its first delivery.
     """
 
     __slots__ = (
+        "_delivery",
+        "_expires_at",
+        "_group",
+        "_headers",
+        "_key",
+        "_offset",
+        "_partition",
+        "_timestamp",
+        "_topic",
+        "_value",
         "_wait_id",
-        "delivery",
-        "expires_at",
-        "group",
-        "headers",
-        "key",
-        "offset",
-        "partition",
-        "timestamp",
-        "topic",
-        "value",
     )
 
     def __init__(
@@ -53,29 +51,79 @@ class Record:
         value: bytes | None,
         headers: tuple[tuple[str, bytes | None], ...],
         delivery: int,
-        wait_id: str | Callable[[], str],
+        wait_id: str,
         group: str,
         expires_at: datetime | None,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.timestamp = timestamp
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.delivery = delivery
+        self._topic = topic
+        self._partition = partition
+        self._offset = offset
+        self._timestamp = timestamp
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._delivery = delivery
         self._wait_id = wait_id
-        self.group = group
-        self.expires_at = expires_at
+        self._group = group
+        self._expires_at = expires_at
 
     def __repr__(self) -> str:
         return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
 
     @property
+    def topic(self) -> str:
+        """Topic of the first delivery."""
+        return self._topic
+
+    @property
+    def partition(self) -> int:
+        """Partition of the first delivery."""
+        return self._partition
+
+    @property
+    def offset(self) -> int:
+        """Offset of the first delivery."""
+        return self._offset
+
+    @property
+    def timestamp(self) -> int:
+        """When the record was published, ms since the epoch; -1 if it has no timestamp."""
+        return self._timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        """The key; None is null, not empty."""
+        return self._key
+
+    @property
+    def value(self) -> bytes | None:
+        """The value; None is null, not empty."""
+        return self._value
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Names and values, in order."""
+        return self._headers
+
+    @property
+    def delivery(self) -> int:
+        """How often the record was delivered, this time included."""
+        return self._delivery
+
+    @property
     def wait_id(self) -> str:
-        """The key of the registration, an idempotency key; computed when it is first needed."""
-        return self._wait_id if isinstance(self._wait_id, str) else self._wait_id()
+        """The key of the registration, an idempotency key."""
+        return self._wait_id
+
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        return self._group
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the registration expires (UTC); None if there is none yet."""
+        return self._expires_at
 
 
 @dataclass(frozen=True, slots=True)

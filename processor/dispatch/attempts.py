@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NamedTuple, TypeAlias
+from typing import Final
 
 from processor.dispatch.deadline import Deadline, log_fields
 from processor.dispatch.retry_decision import RetryDecision
+from processor.events import DeadLetter, Discarded, Done, Outcome
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.threads import NoThreadError
@@ -20,18 +21,7 @@ from wait_registry.telemetry.tracing import RecordTrace
 log = logging.getLogger(__name__)
 
 
-class Failed(NamedTuple):
-    """All attempts have failed, the last with ``error``.
-
-    ``ours`` is whether its message is this system's own: a handler's message may quote the record.
-    """
-
-    error: BaseException
-    attempts: int
-    ours: bool = False
-
-
-Result: TypeAlias = "Discard | Failed | None"
+_DONE: Final = Done()
 
 
 class InvalidAnswerError(PermanentError):
@@ -61,18 +51,24 @@ class Attempts:
         self._attempts = stats.attempts
 
     async def run(
-        self, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None = None
-    ) -> Result:
+        self,
+        record: Record,
+        started_s: float,
+        expires_s: float,
+        deadline: Deadline,
+        trace: RecordTrace | None = None,
+    ) -> Outcome:
         """Work on one record; the caller has taken a slot if the handler has any.
 
         Args:
             record: what the handler gets.
-            expires_s: when its registration expires, on the monotonic clock.
+            started_s: now, on the monotonic clock.
+            expires_s: when its registration expires, on that clock.
             deadline: the calling task's own.
             trace: gets each attempt, if the record is traced.
 
         Returns:
-            None (done), ``Discard``, or ``Failed``; no exception of the handler's comes out.
+            Its outcome; no exception of the handler's comes out.
 
         Raises:
             asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
@@ -80,11 +76,11 @@ class Attempts:
         """
         attempts = 0
         deadline.record = record
+        deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1
             if trace is not None:
                 trace.attempt_started(attempts)
-            deadline.at_s = self._monotonic() + self._timeout_s
             error: BaseException
             try:
                 answer = await self._call(record)
@@ -102,14 +98,15 @@ class Attempts:
                     self._attempts["ok"] += 1
                     if trace is not None:
                         trace.attempt_ended(None)
-                    return answer
+                    return _DONE if answer is None else Discarded(answer.reason)
                 self._attempts["error"] += 1
                 error, ours = _invalid(answer), True
             if trace is not None:
                 trace.attempt_ended(error)
             if not await self._again(error, attempts, expires_s):
-                return Failed(error, attempts, ours)
+                return DeadLetter("failed", error, ours)
             release_frames(error)
+            deadline.at_s = self._monotonic() + self._timeout_s
 
     def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None

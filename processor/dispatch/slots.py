@@ -8,8 +8,7 @@ from typing import Final
 
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.scheduler import Scheduler
-from processor.events import Lifetime
-from processor.lifecycle import Entry, State, Step
+from processor.lifecycle import Entry, State, Step, take_all
 
 _MAY_RENEW: Final = frozenset({State.HELD, State.READY_REGISTERED})
 
@@ -49,17 +48,20 @@ class Slots:
     def add(self, entries: Sequence[Entry]) -> None:
         """Take records that may start."""
         self._scheduler.add(entries)
-        for entry in entries:
-            self.watch(entry.lifetime)
+        self._watch(entries)
 
-    def watch(self, lifetime: Lifetime | None) -> None:
-        """Note until when a record that waits must start."""
-        if lifetime is not None and lifetime.start_by_s < self._overdue_from_s:
-            self._overdue_from_s = lifetime.start_by_s
+    def _watch(self, entries: Iterable[Entry]) -> None:
+        """Note until when the first of the records that wait must start."""
+        first_s = self._overdue_from_s
+        for entry in entries:
+            lifetime = entry.lifetime
+            if lifetime is not None and lifetime.start_by_s < first_s:
+                first_s = lifetime.start_by_s
+        self._overdue_from_s = first_s
 
     def reported(self, entry: Entry) -> None:
         """Note that the registration of a record that waits is acknowledged or refused."""
-        self.watch(entry.lifetime)
+        self._watch([entry])
         if entry in self._late:
             self._late.remove(entry)
             self._scheduler.add_first([entry])
@@ -69,10 +71,9 @@ class Slots:
         if not self._renewing:
             return
         again = [entry for entry in entries if entry in self._renewing and entry.state is State.HELD]
-        for entry in again:
-            self._renewing.remove(entry)
-            entry.take(Step.RELEASE)
-            self.watch(entry.lifetime)
+        self._renewing.difference_update(again)
+        take_all(again, Step.RELEASE)
+        self._watch(again)
         self._scheduler.add_first(again)
 
     def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]:
@@ -83,7 +84,6 @@ class Slots:
         """
         started: list[Entry] = []
         overdue: list[Entry] = []
-        start = Step.START
         while (free := self.free) > 0:
             taken = self._scheduler.take(free)
             if not taken:
@@ -91,8 +91,7 @@ class Slots:
             ready = [entry for entry in taken if entry.lifetime is None or not self._lacks_time(entry, now_s)]
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
-            for entry in ready:
-                entry.take(start)
+            take_all(ready, Step.START)
             self.running += len(ready)
             started += ready
         self._renewing.update(overdue)
@@ -110,8 +109,7 @@ class Slots:
             return []
         overdue = self._scheduler.remove(lambda entry: is_overdue(entry, now_s))
         self._overdue_from_s = math.inf
-        for entry in self._scheduler:
-            self.watch(entry.lifetime)
+        self._watch(self._scheduler)
         self._renewing.update(overdue)
         return overdue
 

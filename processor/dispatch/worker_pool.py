@@ -7,13 +7,10 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
-from processor.dispatch.attempts import Attempts, Failed, Result
-from processor.dispatch.deadline import Deadline, DeadlineWatchdog
-from processor.events import DeadLetter, Discarded, Done, Outcome
-from processor.handlers.descriptors import ShortageError
+from processor.dispatch.attempts import Attempts
+from processor.dispatch.deadline import DeadlineWatchdog, log_fields
+from processor.events import Discarded, Outcome
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry
 from processor.service.ending import Fault
@@ -21,15 +18,10 @@ from processor.service.stats import Stats
 from processor.service.traces import Traces
 from processor.settlement.outcomes import OUTCOMES
 from wait_registry.clock import Clock
-from wait_registry.handler import Discard, Record
-from wait_registry.logs import record_fields
 
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 5.0
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DONE = Done()
 
 
 class WorkerPool:
@@ -62,7 +54,8 @@ class WorkerPool:
         self._watchdog = watchdog
         self._monotonic = clock.monotonic
         self._fault = fault
-        self._stats = stats
+        self._queue = stats.queue
+        self._seconds = {kind: stats.seconds[outcome] for kind, outcome in OUTCOMES.items()}
         self._report_ended = ended
         self._stop_limit_s = stop_limit_s
         self._traces = traces
@@ -136,7 +129,7 @@ class WorkerPool:
         assert task is not None
         deadline = self._watchdog.watch(task)
         self._waking = False
-        waiting, slots = self._waiting, self._slots
+        waiting, slots, run = self._waiting, self._slots, self._attempts.run
         while not self._stopping:
             if not waiting:
                 await self._rest()
@@ -148,11 +141,17 @@ class WorkerPool:
                     continue
             entry = waiting.popleft()
             self._wake()
+            taken, lifetime = entry.record, entry.lifetime
+            assert isinstance(taken, Taken)
+            expires_s = math.inf if lifetime is None else lifetime.expires_s
+            started_s = deadline.started_s = self._monotonic()
+            self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
+            trace = None if self._traces is None else self._traces.begin(taken)
             self._calls[entry] = task
+            outcome: Outcome | None = None
             try:
-                outcome = await self._call(entry, deadline)
+                outcome = await run(taken, started_s, expires_s, deadline, trace)
             except asyncio.CancelledError:
-                outcome = None
                 if self._stopping or entry not in self._cancelled:
                     self._end(entry, None)
                     raise
@@ -163,30 +162,14 @@ class WorkerPool:
                     task.uncancel()
                 deadline.started_s = math.inf
                 deadline.record = None
+                if trace is not None:
+                    (trace.left if outcome is None else trace.leave)()
+            if outcome is not None:
+                self._seconds[outcome.__class__].observe(self._monotonic() - started_s)
+                if outcome.__class__ is Discarded:
+                    log.info("discarded: %s", outcome[0], extra=log_fields(taken))
             self._end(entry, outcome)
-            del entry, outcome  # nothing may keep the record alive while the worker waits
-
-    async def _call(self, entry: Entry, deadline: Deadline) -> Outcome:
-        taken = entry.record
-        assert isinstance(taken, Taken)
-        started_s = deadline.started_s = self._monotonic()
-        lifetime = entry.lifetime
-        self._stats.queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
-        trace = None if self._traces is None else self._traces.begin(taken)
-        expires_s = math.inf if lifetime is None else lifetime.expires_s
-        try:
-            result = await self._attempts.run(_record(entry, taken), expires_s, deadline, trace)
-        except (asyncio.CancelledError, ShortageError):
-            if trace is not None:
-                trace.left()
-            raise
-        outcome = _outcome(result)
-        self._stats.observe(OUTCOMES[outcome.__class__], self._monotonic() - started_s)
-        if outcome.__class__ is Discarded:
-            log.info("discarded: %s", outcome[0], extra=_fields(taken))
-        if trace is not None:
-            trace.leave()
-        return outcome
+            del entry, taken, outcome  # nothing may keep the record alive while the worker waits
 
     def _end(self, entry: Entry, outcome: Outcome | None) -> None:
         if not self._ended:
@@ -203,44 +186,3 @@ class WorkerPool:
         error = None if worker.cancelled() else worker.exception()
         if error is not None:
             self._fault.report(error)
-
-
-def _record(entry: Entry, taken: Taken) -> Record:
-    """Return what the handler sees."""
-    topic, partition, offset, timestamp_ms, _, key, value, headers = taken.consumed.original
-    lifetime = entry.lifetime
-    return Record(
-        topic,
-        partition,
-        offset,
-        timestamp_ms,
-        key,
-        value,
-        headers,
-        taken.consumed.delivery,
-        taken.find_wait_id,
-        taken.by.group,
-        None if lifetime is None else _moment(lifetime.expires_at_ms),
-    )
-
-
-# Records that were registered together expire together.
-@lru_cache(maxsize=64)
-def _moment(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=ms)
-
-
-def _outcome(result: Result) -> Outcome:
-    if result is None:
-        return _DONE
-    if isinstance(result, Discard):
-        return Discarded(result.reason)
-    assert isinstance(result, Failed)
-    return DeadLetter("failed", result.error, result.ours)
-
-
-def _fields(taken: Taken) -> dict[str, object]:
-    original = taken.consumed.original
-    return record_fields(
-        wait_id=taken.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
-    )

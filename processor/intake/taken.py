@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
+from processor.events import Polled
 from wait_registry.errors import PermanentError
+from wait_registry.handler import Record
 from wait_registry.kafka.message_headers import UNREADABLE, headers_of
-from wait_registry.records.consumed import Consumed, consumed
+from wait_registry.records.consumed import Consumed, consumed, may_end_with_lineage
 from wait_registry.records.headers import Headers
-from wait_registry.records.original import TIMESTAMP_TYPES
+from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source, TimestampType
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.telemetry.tracing import RecordTrace
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Consumer(NamedTuple):
@@ -24,92 +29,149 @@ class Consumer(NamedTuple):
     group: str
 
 
-class Taken:
-    """One delivery of a record.
+class Taken(Record):
+    """One delivery of a record, which the handler gets as it is.
 
-    ``place`` and ``offset`` are where it was polled now, ``consumed`` has the coordinates of its first delivery.
-    ``wait_partition`` and ``wait_offset`` are those of its registration, -1 and None before it has one; a client may
-    report an acknowledgment without an offset. ``sent_ms`` and ``acknowledged_ms`` are when its wait record was sent
-    and acknowledged, by this host's clock, and ``started_s`` when its call started, on the clock that never steps.
+    One object has all of it, since most records are registered nowhere: the first delivery, and what the processor
+    notes about this one.
+
+    Attributes:
+        place, polled_offset, polled_ms: where it was polled now, and its timestamp there.
+        source: the same if that isn't where it was delivered first.
+        wait_partition, wait_offset: of its registration, -1 and None before it has one; a client may report an
+            acknowledgment without an offset.
+        sent_ms, acknowledged_ms: when its wait record was sent and acknowledged, by this host's clock.
+        expires_at_ms: when its registration expires.
     """
 
     __slots__ = (
-        "_wait_id",
+        "_cluster_id",
+        "_timestamp_type",
         "acknowledged_ms",
-        "by",
-        "consumed",
-        "offset",
+        "expires_at_ms",
         "place",
+        "polled_ms",
+        "polled_offset",
         "sent_ms",
-        "started_s",
-        "timestamp_ms",
+        "source",
         "trace",
         "wait_offset",
         "wait_partition",
     )
 
-    def __init__(self, by: Consumer, place: TopicPartition, offset: int, timestamp_ms: int, taken: Consumed) -> None:
-        self.by = by
-        self.place = place
-        self.offset = offset
-        self.timestamp_ms = timestamp_ms
-        self.consumed = taken
-        self._wait_id: str | None = None
+    def __init__(
+        self,
+        by: Consumer,
+        place: TopicPartition,
+        offset: int,
+        timestamp_ms: int,
+        timestamp_type: TimestampType,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> None:
+        # All slots are set here: a call of the base class's own method would cost as much as all of this.
+        self._topic, self._partition = self.place = place
+        self._offset = self.polled_offset = offset
+        self._timestamp = self.polled_ms = timestamp_ms
+        self._timestamp_type = timestamp_type
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._delivery = 1
+        self._cluster_id, self._group = by
+        self._wait_id = ""
+        self.source: Source | None = None
         self.wait_partition = -1
         self.wait_offset: int | None = None
         self.sent_ms = 0
         self.acknowledged_ms = 0
-        self.started_s = math.inf
+        self.expires_at_ms: int | None = None
         self.trace: RecordTrace | None = None
 
-    def find_wait_id(self) -> str:
-        """Return the wait ID, which is computed when it is first needed."""
-        if self._wait_id is None:
-            by, (topic, partition) = self.by, self.place
-            self._wait_id = wait_id(by.cluster_id, topic, partition, self.offset, by.group, self.timestamp_ms)
+    def delivered_before(self, consumed_: Consumed) -> None:
+        """Note the first delivery, of which the record's headers told."""
+        original, self.source, self._delivery = consumed_
+        self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
+
+    @property
+    def wait_id(self) -> str:
+        """The key of the registration, which is computed when it is first needed."""
+        if not self._wait_id:
+            topic, partition = self.place
+            self._wait_id = wait_id(self._cluster_id, topic, partition, self.polled_offset, self._group, self.polled_ms)
         return self._wait_id
 
-    wait_id = property(find_wait_id)
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the registration expires (UTC); None if there is none yet."""
+        return None if self.expires_at_ms is None else _EPOCH + timedelta(milliseconds=self.expires_at_ms)
+
+    @property
+    def original(self) -> Original:
+        """The record of the first delivery."""
+        return Original(
+            self._topic,
+            self._partition,
+            self._offset,
+            self._timestamp,
+            self._timestamp_type,
+            self._key,
+            self._value,
+            self._headers,
+        )
+
+    @property
+    def registered_at(self) -> tuple[int | None, int | None]:
+        """Partition and offset of its registration; both None without one, and while its place isn't known."""
+        return (None, None) if self.wait_offset is None else (self.wait_partition, self.wait_offset)
 
     @property
     def size(self) -> int:
         """Key, value and headers, bytes."""
-        original = self.consumed.original
-        size = (len(original.key) if original.key else 0) + (len(original.value) if original.value else 0)
-        if original.headers:
-            size += sum(len(name) + (len(content) if content else 0) for name, content in original.headers)
+        size = (len(self._key) if self._key else 0) + (len(self._value) if self._value else 0)
+        if self._headers:
+            size += sum(len(name) + (len(content) if content else 0) for name, content in self._headers)
         return size
 
 
-def take(message: Message, place: TopicPartition, by: Consumer) -> tuple[Taken, PermanentError | None]:
-    """Decode a polled message.
+def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> Polled:
+    """Decode the messages of one poll and one partition.
+
+    A record that can't be registered as it is has no headers here: what is registered must come out as it went in.
 
     Args:
-        message: without an error.
-        place: where it was polled; the message would make new objects of it at each call.
+        messages: without an error, in order.
+        place: where they were polled; a message would make new objects of it at each call.
         by: who consumes.
-
-    Returns:
-        The record, and why it can't be registered as it is, if so. It has no headers then: dead-letter it as
-        `malformed`, since what is registered must come out as it went in.
     """
-    topic, partition = place
-    offset = message.offset()
-    kind, timestamp_ms = message.timestamp()
-    timestamp_type = TIMESTAMP_TYPES[kind]
-    if timestamp_type == "none":
-        timestamp_ms = -1
-    headers: Headers | None = None
-    unreadable = None
-    try:
-        headers = headers_of(message)
-    except UNREADABLE as error:
-        unreadable = PermanentError(
-            "a header's name isn't UTF-8, so the client can't read the headers; this dead letter has key and value "
-            f"only. Read the record itself at {topic}[{partition}] offset {offset} while it is there"
-        )
-        unreadable.__cause__ = error
-    taken = consumed(
-        topic, partition, offset, timestamp_ms, timestamp_type, message.key(), message.value(), headers, by.group
+    records: list[Taken] = []
+    malformed: dict[int, BaseException] = {}
+    for message in messages:
+        offset = message.offset()
+        kind, timestamp_ms = message.timestamp()
+        headers: Headers | None = None
+        try:
+            headers = headers_of(message)
+        except UNREADABLE as error:
+            malformed[offset] = _unreadable(place, offset, error)
+        if not kind:
+            timestamp_ms = -1
+        timestamp_type, key, value = TIMESTAMP_TYPES[kind], message.key(), message.value()
+        taken = Taken(by, place, offset, timestamp_ms, timestamp_type, key, value, tuple(headers) if headers else ())
+        if headers and may_end_with_lineage(headers):
+            told = consumed(*place, offset, timestamp_ms, timestamp_type, key, value, headers, by.group)
+            if told.source is not None:
+                taken.delivered_before(told)
+        records.append(taken)
+    offsets, sizes = [taken.polled_offset for taken in records], [taken.size for taken in records]
+    return Polled(place, offsets, records, sizes, malformed)
+
+
+def _unreadable(place: TopicPartition, offset: int, cause: BaseException) -> PermanentError:
+    error = PermanentError(
+        "a header's name isn't UTF-8, so the client can't read the headers; this dead letter has key and value "
+        f"only. Read the record itself at {place[0]}[{place[1]}] offset {offset} while it is there"
     )
-    return Taken(by, place, offset, timestamp_ms, taken), unreadable
+    error.__cause__ = cause
+    return error

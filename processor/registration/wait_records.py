@@ -57,20 +57,21 @@ class WaitRecords:
         """Write wait records. A second registration goes to the partition of the first."""
         sent_ms, expires_at_ms = self._now_ms(), register.lifetime.expires_at_ms
         delivered = [_taken(entry) for entry in register.entries]
-        wait_ids = [taken.find_wait_id() for taken in delivered]
+        wait_ids = [taken.wait_id for taken in delivered]
         places = wait_partitions(wait_ids, self._partitions)
         put, topic, topics = self._outbox.put, self._topic, self._topics
         for entry, taken, wait_id, partition in zip(register.entries, delivered, wait_ids, places, strict=True):
             if taken.wait_partition < 0:
                 taken.wait_partition = partition
             taken.sent_ms = sent_ms
-            original, source, delivery = taken.consumed
+            taken.expires_at_ms = expires_at_ms
             try:
-                headers = topics[taken.place[0]].encoder.headers(original, wait_id, expires_at_ms, delivery, source)
+                encoder = topics[taken.place[0]].encoder
+                headers = encoder.headers(taken.original, wait_id, expires_at_ms, taken.delivery, taken.source)
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")
                 continue
-            put(topic, original.value or b"", wait_id, taken.wait_partition, _Report(self, entry), headers)
+            put(topic, taken.value or b"", wait_id, taken.wait_partition, _Report(self, entry), headers)
 
     def events(self) -> list[Event]:
         """Return what the broker has answered since the last call."""

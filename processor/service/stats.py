@@ -45,10 +45,6 @@ class Stats:
         self.last_commit_ms = 0
         self.clock_skew_ms = 0
 
-    def observe(self, outcome: str, elapsed_s: float) -> None:
-        """Count the time from a record's first start to its outcome, s."""
-        self.seconds[outcome].observe(elapsed_s)
-
     def committed(self, now_ms: int) -> None:
         """Count a commit that the broker has confirmed, at ``now_ms`` of the wall clock."""
         self.commits["ok"] += 1

@@ -30,11 +30,11 @@ class Traces:
         known = taken.wait_offset is not None and taken.wait_offset >= 0
         event = RecordTaken(
             *taken.place,
-            taken.offset,
-            taken.consumed.original,
+            taken.polled_offset,
+            taken.original,
             *self._process,
             taken.wait_id,
-            taken.consumed.delivery,
+            taken.delivery,
             taken.sent_ms,
             taken.wait_partition,
             taken.wait_offset if known else None,

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from confluent_kafka import Message
 
 from processor.dispatch.attempts import release_frames
+from processor.dispatch.deadline import log_fields
 from processor.intake.subscription import SubscribedTopic
+from processor.intake.taken import Taken
 from processor.service.stats import Stats
 from processor.settlement.outbox import ANY_PARTITION, Outbox
 from wait_registry.clock import Clock
-from wait_registry.logs import record_fields
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
-from wait_registry.records.original import Original
 
 log = logging.getLogger(__name__)
 
 LOGGED_CHARACTERS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A record to dead-letter, and its registration if it has one."""
-
-    original: Original
-    consumed_topic: str
-    wait_id: str
-    delivery: int
-    wait_partition: int | None
-    wait_offset: int | None
 
 
 class DeadLetters:
@@ -67,7 +54,7 @@ class DeadLetters:
 
     def send(
         self,
-        delivery: Delivery,
+        taken: Taken,
         reason: Reason,
         error: BaseException,
         acknowledged: Callable[[], None],
@@ -76,44 +63,42 @@ class DeadLetters:
         """Dead-letter a record.
 
         Args:
-            delivery: the record.
+            taken: the record.
             reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
             ours: the error's message is this system's own and is always logged: it holds none of the record's data.
         """
-        original = delivery.original
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
         release_frames(error)
-        topic = self._topics[delivery.consumed_topic].dead_letter_topic
-        headers = dead_letter_headers(original.headers, self._lineage(delivery), failure)
+        topic = self._topics[taken.place[0]].dead_letter_topic
+        headers = dead_letter_headers(taken.headers, self._lineage(taken), failure)
 
         def safe(message: Message) -> None:
             self._stats.dead_letters[reason.value] += 1
             acknowledged()
 
-        receipt = self._outbox.receipt(f"the dead letter of {delivery.wait_id}", topic, safe)
-        self._outbox.send(receipt, ANY_PARTITION, original.key, original.value, headers)
+        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe)
+        self._outbox.send(receipt, ANY_PARTITION, taken.key, taken.value, headers)
         log.warning(
             "dead-lettered to %s, reason %s: %s%s",
             topic,
             reason.value,
             failure.error_class,
             f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
-            extra=record_fields(
-                wait_id=delivery.wait_id, topic=original.topic, partition=original.partition, offset=original.offset
-            ),
+            extra=log_fields(taken),
         )
 
-    def _lineage(self, delivery: Delivery) -> Lineage:
+    def _lineage(self, taken: Taken) -> Lineage:
+        wait_partition, wait_offset = taken.registered_at
         return Lineage.of(
-            delivery.original,
-            wait_id=delivery.wait_id,
-            wait_partition=delivery.wait_partition,
-            wait_offset=delivery.wait_offset,
+            taken.original,
+            wait_id=taken.wait_id,
+            wait_partition=wait_partition,
+            wait_offset=wait_offset,
             group=self._group,
             instance=self._instance,
-            delivery=delivery.delivery,
+            delivery=taken.delivery,
         )
 
 

@@ -13,7 +13,7 @@ from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.service.stats import Stats
 from processor.service.traces import Traces
-from processor.settlement.dead_letters import DeadLetters, Delivery
+from processor.settlement.dead_letters import DeadLetters
 from processor.settlement.outbox import Headers, Outbox
 from wait_registry.errors import PermanentError
 from wait_registry.records.dead_letter import Reason
@@ -73,9 +73,7 @@ class Outcomes:
             if self._traces is not None and taken.trace is None:
                 trace = self._traces.begin(taken)
             error = letter.error or PermanentError("no error was given")
-            self._dead_letters.send(
-                delivery_of(taken), Reason(letter.reason), error, partial(self._safe, entry), letter.ours
-            )
+            self._dead_letters.send(taken, Reason(letter.reason), error, partial(self._safe, entry), letter.ours)
             if trace is not None:
                 trace.leave()
 
@@ -117,19 +115,3 @@ def _end_trace(taken: Taken, entry: Entry) -> None:
     if isinstance(entry.outcome, DeadLetter):
         taken.trace.dead_lettered(Reason(entry.outcome.reason))
     taken.trace.ended(outcome_of(entry))
-
-
-def delivery_of(taken: Taken) -> Delivery:
-    """Return what a dead letter says about a record and its registration: its place in the wait topic, if it is known.
-
-    It isn't if the record has no registration, or one that is still on its way when the call fails.
-    """
-    known = taken.wait_offset is not None
-    return Delivery(
-        taken.consumed.original,
-        taken.place[0],
-        taken.wait_id,
-        taken.consumed.delivery,
-        taken.wait_partition if known else None,
-        taken.wait_offset if known else None,
-    )

@@ -38,16 +38,18 @@ def consumed(
     Args:
         group: the consumer group that consumes.
     """
-    if not headers:
-        return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, ()), None, 1)
-    # A block ends with one of its names, so almost no record is searched.
-    if headers[-1][0] in BLOCK_NAMES:
+    if headers and may_end_with_lineage(headers):
         originals, lineage, _ = split_lineage(headers)
         if lineage is not None and lineage.group == group:
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
             return Consumed(_first_delivery(now, lineage), Source(topic, partition, offset), lineage.delivery or 1)
-    everything: Headers = tuple(headers)
+    everything: Headers = tuple(headers or ())
     return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, everything), None, 1)
+
+
+def may_end_with_lineage(headers: Sequence[tuple[str, bytes | None]]) -> bool:
+    """Return whether the headers of a record, at least one, may end with a lineage block; almost none do."""
+    return headers[-1][0] in BLOCK_NAMES
 
 
 def _first_delivery(now: Original, lineage: Lineage) -> Original:

@@ -19,8 +19,6 @@ from processor.partition import Partition
 from processor.service.stats import Stats
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.handler import HandlerResult, Record
-from wait_registry.records.consumed import Consumed
-from wait_registry.records.original import Original
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import ProcessorSettings
 
@@ -55,8 +53,7 @@ async def fails_when_cancelled(record: Record) -> None:
 
 def taken(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Taken:
     """Return a record as the shell takes it from the consumer."""
-    original = Original(*place, offset, 1, "create", b"key", value, ())
-    return Taken(Consumer("cluster", "group"), place, offset, 1, Consumed(original, None, 1))
+    return Taken(Consumer("cluster", "group"), place, offset, 1, "create", b"key", value, ())
 
 
 def entries(*offsets: int, place: TopicPartition = PLACE) -> list[Entry]:

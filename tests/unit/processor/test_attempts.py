@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from processor.dispatch.attempts import Failed, Result
 from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
+from processor.events import DeadLetter, Discarded, Done, Outcome
 from processor.handlers.python import PlainFunctionHandler
 from processor.service.stats import Stats
 from tests.unit.processor.parts import (
@@ -31,7 +31,7 @@ from wait_registry.handler import Discard, PermanentError, Record, TransientErro
 LAST = TransientError("3")
 
 
-async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Result, Stats]:
+async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Outcome, Stats]:
     """Run all attempts at one record."""
     given: dict[str, Any] = {"handler_timeout_s": 30.0, "max_attempts": 3, "backoff_initial_s": 0.001, **settings}
     stats, watchdog = Stats(), DeadlineWatchdog(CLOCK, given["handler_timeout_s"])
@@ -43,7 +43,8 @@ async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> 
     try:
         if attempts.slots is not None:
             await attempts.slots.take()
-        return await attempts.run(RECORD, CLOCK.monotonic() + expires_in_s, deadline), stats
+        now_s = CLOCK.monotonic()
+        return await attempts.run(RECORD, now_s, now_s + expires_in_s, deadline), stats
     finally:
         assert deadline.at_s == math.inf
         assert not task.cancelling(), "a passed limit leaves no cancellation behind"
@@ -67,15 +68,15 @@ def answering(*answers: object) -> tuple[Callable[[Record], Coroutine[Any, Any, 
 @pytest.mark.parametrize(
     ("answers", "result", "attempts"),
     [
-        ([None], None, {"ok": 1}),
-        ([Discard("old")], Discard("old"), {"ok": 1}),
-        ([TransientError("busy"), ConnectionResetError(), None], None, {"error": 2, "ok": 1}),
-        ([TransientError("1"), TransientError("2"), LAST], Failed(LAST, 3), {"error": 3}),
+        ([None], Done(), {"ok": 1}),
+        ([Discard("old")], Discarded("old"), {"ok": 1}),
+        ([TransientError("busy"), ConnectionResetError(), None], Done(), {"error": 2, "ok": 1}),
+        ([TransientError("1"), TransientError("2"), LAST], DeadLetter("failed", LAST), {"error": 3}),
     ],
     ids=["done", "discarded", "tried again", "the last error remains"],
 )
 async def test_retriable_errors_are_tried_again(
-    answers: list[object], result: Result, attempts: dict[str, int]
+    answers: list[object], result: Outcome, attempts: dict[str, int]
 ) -> None:
     handler, calls = answering(*answers)
     found, stats = await run(handler)
@@ -98,7 +99,7 @@ async def test_retriable_errors_are_tried_again(
 async def test_any_other_exception_fails_the_record_at_once(error: BaseException) -> None:
     handler, calls = answering(error)
     result, _ = await run(handler)
-    assert isinstance(result, Failed)
+    assert isinstance(result, DeadLetter)
     assert result.error is error
     assert len(calls) == 1
 
@@ -114,28 +115,28 @@ async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
                 ended.append("cancelled")
 
     result, stats = await run(slow_at_first, handler_timeout_s=0.5)
-    assert result is None
+    assert result == Done()
     assert ended == ["cancelled"]
     assert stats.attempts == {"timeout": 1, "ok": 1}
 
 
 async def test_an_error_during_cancellation_counts_as_a_timeout() -> None:
     result, stats = await run(fails_when_cancelled, handler_timeout_s=0.05, max_attempts=1)
-    assert isinstance(result, Failed)
+    assert isinstance(result, DeadLetter)
     assert isinstance(result.error, TimeoutError)
     assert isinstance(result.error.__cause__, ValueError)
     assert stats.attempts == {"timeout": 1}
 
 
 async def test_an_answer_in_spite_of_a_cancellation_counts() -> None:
-    assert (await run(swallows_cancellation, handler_timeout_s=0.05))[0] is None
+    assert (await run(swallows_cancellation, handler_timeout_s=0.05))[0] == Done()
 
 
 async def test_no_attempt_begins_without_time_left() -> None:
     handler, calls = answering(TransientError("1"), None)
 
     result, _ = await run(handler, expires_in_s=14.0, margin_s=5.0, handler_timeout_s=10.0)
-    assert isinstance(result, Failed)
+    assert isinstance(result, DeadLetter)
     assert len(calls) == 1
 
 
@@ -158,7 +159,7 @@ class BlocksAtFirst:
 async def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
     function = BlocksAtFirst()
     handler = PlainFunctionHandler(function, 2)
-    assert (await run(handler, handler_timeout_s=0.5))[0] is None
+    assert (await run(handler, handler_timeout_s=0.5))[0] == Done()
     slots = handler.slots
     assert slots is not None
     assert (slots.free, slots.blocked) == (1, 1)
@@ -177,7 +178,7 @@ async def test_the_next_attempt_of_a_blocked_plain_handler_waits_for_a_slot() ->
     await iterate_until(lambda: slots.blocked)
     assert function.calls == 1
     function.released.set()
-    assert (await working)[0] is None
+    assert (await working)[0] == Done()
     assert function.calls == 2
 
 
@@ -187,7 +188,7 @@ async def test_what_a_plain_handler_raises_fails_its_record(error: BaseException
         raise error
 
     result, _ = await run(PlainFunctionHandler(raising, 1))
-    assert isinstance(result, Failed)
+    assert isinstance(result, DeadLetter)
     assert isinstance(result.error, RuntimeError if isinstance(error, StopIteration) else type(error))
 
 
@@ -241,11 +242,11 @@ async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: py
     attempts = attempts_of(refuses, clock=clock, handler_timeout_s=1.0)
     watched: list[Deadline] = []
 
-    async def work() -> Result:
+    async def work() -> Outcome:
         task = asyncio.current_task()
         assert task is not None
         watched.append(watchdog.watch(task))
-        return await attempts.run(RECORD, math.inf, watched[0])
+        return await attempts.run(RECORD, clock.now_s, math.inf, watched[0])
 
     working = asyncio.ensure_future(work())
     await iterate_until(lambda: watched and watched[0].at_s < math.inf)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import os
 import resource
 import socket
@@ -15,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from processor.dispatch.attempts import Failed
 from processor.dispatch.deadline import DeadlineWatchdog
+from processor.events import DeadLetter
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
@@ -63,7 +64,7 @@ async def attempt(handler: OpenHandler) -> object:
     if handler.slots is not None:
         await handler.slots.take()
     try:
-        return await attempts.run(RECORD, CLOCK.monotonic() + 600.0, watchdog.watch(task))
+        return await attempts.run(RECORD, CLOCK.monotonic(), math.inf, watchdog.watch(task))
     except WaitRegistryError as error:
         return error
 
@@ -96,7 +97,7 @@ def test_other_failures_are_the_records_own() -> None:
         except OSError:
             raise PermanentError("it was dealt with") from None
 
-    assert isinstance(asyncio.run(attempt(AsynchronousHandler(handle))), Failed)
+    assert isinstance(asyncio.run(attempt(AsynchronousHandler(handle))), DeadLetter)
     assert no_descriptor(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
     looped = TransientError("a")
     looped.__cause__ = looped

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from processor.service.traces import Traces
-from processor.settlement.outcomes import delivery_of
 from tests.support.traces import Traced, attributes, traced
 from tests.unit.processor.parts import taken
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace
@@ -37,7 +36,6 @@ def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
     assert trace is not None
     trace.leave()
     trace.left()
-    delivery = delivery_of(one)
-    assert (delivery.wait_partition, delivery.wait_offset) == (None, None), "a place is named whole or not at all"
+    assert one.registered_at == (None, None), "a place is named whole or not at all"
     [span] = traced.spans()
     assert "waitreg.wait.offset" not in attributes(span)
