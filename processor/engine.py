@@ -285,7 +285,7 @@ class Engine:
             elif state is State.READY_REGISTERED:
                 self._slots.reported(entry)
             elif state is State.SETTLED:
-                self.records.close(entry)
+                self._settle(entry)
                 tombstones.append(entry)
         if touched:
             self._slots.renewed(event.entries)
@@ -315,8 +315,7 @@ class Engine:
         elif entry.state is State.READY_UNREGISTRABLE:
             self._slots.reported(entry)
         elif entry.state is State.SETTLED:
-            entry.partition.make_safe(entry.number)
-            self.records.close(entry)
+            self._settle(entry)
 
     def _lifetime(self, now: Instant) -> Lifetime:
         ttl_s = self._rules.ttl_s
@@ -362,15 +361,18 @@ class Engine:
             elif entry.take(Step.SUCCEED):
                 entry.outcome = outcome
                 if entry.state is State.SETTLED:
-                    entry.partition.make_safe(entry.number)
-                    self.records.close(entry)
-                    self._settled += 1
+                    self._settle(entry)
                     if registered:
                         tombstones.append(entry)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
         if letters:
             self._effects.append(WriteDeadLetters(letters))
+
+    def _settle(self, entry: Entry) -> None:
+        entry.partition.make_safe(entry.number)
+        self.records.close(entry)
+        self._settled += 1
 
     def _fail(self, entry: Entry, letter: DeadLetter) -> bool:
         if not entry.take(Step.FAIL):
@@ -385,9 +387,7 @@ class Engine:
             registered = entry.state is State.LETTER_REGISTERED
             entry.take(Step.LETTER_ACKNOWLEDGED)
             if entry.state is State.SETTLED:
-                entry.partition.make_safe(entry.number)
-                self.records.close(entry)
-                self._settled += 1
+                self._settle(entry)
                 if registered:
                     tombstones.append(entry)
                 else:

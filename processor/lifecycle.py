@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from processor.events import Lifetime, Outcome
 from processor.partition import Partition
@@ -210,7 +210,7 @@ class Entry:
         partition: Partition,
         number: int,
         offset: int,
-        record: object,
+        record: Any,
         size: int,
         polled_s: float,
         warm_up: bool,

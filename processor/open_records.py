@@ -56,10 +56,6 @@ class OpenRecords:
             for entry in list(self._others)
         )
 
-    def has_in_flight(self) -> bool:
-        """Return whether any wait record isn't acknowledged."""
-        return any(entry.state in IN_FLIGHT for entry in self._others)
-
     def registering_s(self, now_s: float) -> float:
         """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""
         waiting = [

@@ -189,13 +189,7 @@ class Shell:
 
     def _quiet(self) -> bool:
         """Return whether no answer of the broker is due, and there is room."""
-        return (
-            not self._outbox.unacknowledged
-            and not self._outbox.full
-            and not self.engine.records.has_in_flight()
-            and not self.engine.paused
-            and self.engine.room() > 0
-        )
+        return not len(self._producer) and not self._outbox.full and not self.engine.paused and self.engine.room() > 0
 
     def _poll(self) -> bool:
         now_s = self._clock.monotonic()

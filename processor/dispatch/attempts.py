@@ -75,7 +75,6 @@ class Attempts:
             ShortageError: the handler can't be called: the record has no outcome, and the process must end.
         """
         attempts = 0
-        deadline.record = record
         deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from processor.dispatch.attempts import Attempts
-from processor.dispatch.deadline import DeadlineWatchdog, log_fields
+from processor.dispatch.deadline import Deadline, DeadlineWatchdog, log_fields
 from processor.events import Discarded, Outcome
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry
@@ -61,7 +61,7 @@ class WorkerPool:
         self._traces = traces
         self._waiting: deque[Entry] = deque()
         self._ended: list[tuple[Entry, Outcome | None]] = []
-        self._calls: dict[Entry, asyncio.Task[None]] = {}
+        self._deadlines: list[Deadline] = []
         self._cancelled: set[Entry] = set()
         self._resting: list[asyncio.Future[None]] = []
         self.workers: list[asyncio.Task[None]] = []
@@ -71,7 +71,7 @@ class WorkerPool:
     @property
     def running(self) -> int:
         """How many calls run."""
-        return len(self._calls)
+        return sum(deadline.record is not None for deadline in list(self._deadlines))
 
     def start(self, entries: Iterable[Entry]) -> None:
         """Call the handler for these records."""
@@ -80,8 +80,9 @@ class WorkerPool:
 
     def cancel(self, entries: Iterable[Entry]) -> None:
         """Cancel the calls of these records; each ends without an outcome."""
+        tasks = {deadline.record: deadline.task for deadline in self._deadlines if deadline.record is not None}
         for entry in entries:
-            if (task := self._calls.get(entry)) is not None:
+            if (task := tasks.get(entry.record)) is not None:
                 self._cancelled.add(entry)
                 task.cancel()
             elif entry in self._waiting:
@@ -128,6 +129,7 @@ class WorkerPool:
         task = asyncio.current_task()
         assert task is not None
         deadline = self._watchdog.watch(task)
+        self._deadlines.append(deadline)
         self._waking = False
         waiting, slots, run = self._waiting, self._slots, self._attempts.run
         while not self._stopping:
@@ -140,14 +142,15 @@ class WorkerPool:
                     slots.give()
                     continue
             entry = waiting.popleft()
-            self._wake()
-            taken, lifetime = entry.record, entry.lifetime
-            assert isinstance(taken, Taken)
+            if waiting:
+                self._wake()
+            taken: Taken = entry.record
+            lifetime = entry.lifetime
             expires_s = math.inf if lifetime is None else lifetime.expires_s
             started_s = deadline.started_s = self._monotonic()
             self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
             trace = None if self._traces is None else self._traces.begin(taken)
-            self._calls[entry] = task
+            deadline.record = taken
             outcome: Outcome | None = None
             try:
                 outcome = await run(taken, started_s, expires_s, deadline, trace)
@@ -156,7 +159,6 @@ class WorkerPool:
                     self._end(entry, None)
                     raise
             finally:
-                del self._calls[entry]
                 if entry in self._cancelled:
                     self._cancelled.remove(entry)
                     task.uncancel()

@@ -235,24 +235,25 @@ class GroupConsumer:
 
     def _sorted_out(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         taken: dict[TopicPartition, list[Message]] = {}
-        assigned = self.assigned
+        topic, partition, owner = None, None, None
         for message in messages:
             error = message.error()
             if error is not None:
                 self._judge(error, message)
                 continue
-            place = (message.topic(), message.partition())
-            owner = assigned.get(place)
+            # The client returns them partition by partition, so this is rarely another one.
+            if message.partition() != partition or message.topic() != topic:
+                topic, partition = message.topic(), message.partition()
+                owner = self.assigned.get((topic, partition))
+                if owner is not None:
+                    run = taken.setdefault(owner.place, [])
             offset = message.offset()
             # One call of consume() may hold records of a partition that a callback within the call has released.
             if owner is None or offset < owner.position:
                 continue
             owner.position = offset + 1
-            if place in taken:
-                taken[place].append(message)
-            else:
-                taken[place] = [message]
-        return taken
+            run.append(message)
+        return {place: run for place, run in taken.items() if run}
 
     def _judge(self, error: KafkaError, message: Message) -> None:
         code = error.code()

@@ -126,14 +126,6 @@ class Taken(Record):
         """Partition and offset of its registration; both None without one, and while its place isn't known."""
         return (None, None) if self.wait_offset is None else (self.wait_partition, self.wait_offset)
 
-    @property
-    def size(self) -> int:
-        """Key, value and headers, bytes."""
-        size = (len(self._key) if self._key else 0) + (len(self._value) if self._value else 0)
-        if self._headers:
-            size += sum(len(name) + (len(content) if content else 0) for name, content in self._headers)
-        return size
-
 
 def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> Polled:
     """Decode the messages of one poll and one partition.
@@ -145,7 +137,9 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
         place: where they were polled; a message would make new objects of it at each call.
         by: who consumes.
     """
+    offsets: list[int] = []
     records: list[Taken] = []
+    sizes: list[int] = []
     malformed: dict[int, BaseException] = {}
     for message in messages:
         offset = message.offset()
@@ -163,8 +157,12 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
             told = consumed(*place, offset, timestamp_ms, timestamp_type, key, value, headers, by.group)
             if told.source is not None:
                 taken.delivered_before(told)
+        size = (len(key) if key else 0) + (len(value) if value else 0)
+        if headers:
+            size += sum(len(name) + (len(content) if content else 0) for name, content in headers)
+        offsets.append(offset)
         records.append(taken)
-    offsets, sizes = [taken.polled_offset for taken in records], [taken.size for taken in records]
+        sizes.append(size)
     return Polled(place, offsets, records, sizes, malformed)
 
 

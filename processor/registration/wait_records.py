@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from confluent_kafka import KafkaError, Message
 
 from processor.events import Event, Register, Registered, RegistrationRefused
 from processor.intake.subscription import SubscribedTopic
-from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.registration.clock_watch import ClockWatch
 from processor.service.ending import Fault
@@ -56,7 +57,7 @@ class WaitRecords:
     def write(self, register: Register) -> None:
         """Write wait records. A second registration goes to the partition of the first."""
         sent_ms, expires_at_ms = self._now_ms(), register.lifetime.expires_at_ms
-        delivered = [_taken(entry) for entry in register.entries]
+        delivered = [entry.record for entry in register.entries]
         wait_ids = [taken.wait_id for taken in delivered]
         places = wait_partitions(wait_ids, self._partitions)
         put, topic, topics = self._outbox.put, self._topic, self._topics
@@ -71,7 +72,7 @@ class WaitRecords:
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")
                 continue
-            put(topic, taken.value or b"", wait_id, taken.wait_partition, _Report(self, entry), headers)
+            put(topic, taken.value or b"", wait_id, taken.wait_partition, _Report(self._reported, entry), headers)
 
     def events(self) -> list[Event]:
         """Return what the broker has answered since the last call."""
@@ -81,19 +82,18 @@ class WaitRecords:
             acknowledged, self._acknowledged = self._acknowledged, []
             now_ms = self._now_ms()
             for entry in acknowledged:
-                _taken(entry).acknowledged_ms = now_ms
+                entry.record.acknowledged_ms = now_ms
             renewed = sum(entry.state is State.RENEWING for entry in acknowledged)
             self._stats.renewed += renewed
             self._stats.registered += len(acknowledged) - renewed
             if self._last is not None:
-                self._clock_watch.observe(self._last.timestamp(), _taken(acknowledged[-1]).sent_ms)
+                self._clock_watch.observe(self._last.timestamp(), acknowledged[-1].record.sent_ms)
             events.append(Registered(acknowledged))
         return events
 
-    def reported(self, entry: Entry, error: KafkaError | None, message: Message | None) -> None:
-        """Take the report on one wait record."""
+    def _reported(self, entry: Entry, error: KafkaError | None, message: Message | None) -> None:
         if error is None and message is not None:
-            _taken(entry).wait_offset = message.offset()
+            entry.record.wait_offset = message.offset()
             self._last = message
             self._acknowledged.append(entry)
         elif error is not None and error.code() in _TOO_LARGE:
@@ -103,31 +103,17 @@ class WaitRecords:
                 "max.message.bytes (wait.max_message_bytes) if records of this size are to be processed.",
             )
         elif error is not None:
-            self._fault.report(kafka_failure(error, f"writing wait record {_taken(entry).wait_id} to {self._topic}"))
+            self._fault.report(kafka_failure(error, f"writing wait record {entry.record.wait_id} to {self._topic}"))
 
     def _refuse(self, entry: Entry, message: str) -> None:
         self._refused.append(RegistrationRefused(entry, PermanentError(message)))
 
 
-class _Report:
-    """Takes the report on one wait record (called by ``producer.poll``)."""
+class _Report(partial[None]):
+    """Takes the report on one wait record (called by ``producer.poll``): a function, and the entry as its argument."""
 
-    __slots__ = ("_entry", "_writer")
-
-    def __init__(self, writer: WaitRecords, entry: Entry) -> None:
-        self._writer = writer
-        self._entry = entry
-
-    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
-        """Take it."""
-        self._writer.reported(self._entry, error, message)
+    __slots__ = ()
 
     def wanted(self) -> bool:
         """Return whether the record is still to be written: its partition wasn't given up meanwhile."""
-        return self._entry.state is not State.DROPPED
-
-
-def _taken(entry: Entry) -> Taken:
-    taken = entry.record
-    assert isinstance(taken, Taken)
-    return taken
+        return self.args[0].state is not State.DROPPED

@@ -74,8 +74,16 @@ class Outbox:
         headers: Headers,
     ) -> None:
         """Send a record, now or as soon as the producer's queue has space."""
-        if self._backlog or not self._produced(topic, value, key, partition, report, headers):
-            self._backlog.append(Pending(topic, value, key, partition, report, headers))
+        if not self._backlog:
+            try:
+                self._produce(topic, value, key, partition, report, headers=headers)
+                return
+            except BufferError:
+                pass  # there is no space
+            except KafkaException as error:
+                report(error.args[0], None)
+                return
+        self._backlog.append(Pending(topic, value, key, partition, report, headers))
 
     def receipt(self, what: str, topic: str, acknowledged: Acknowledged) -> Receipt:
         """Return the receipt of tombstones or dead letters of one kind, or of a single one; see `Receipt`."""
@@ -92,8 +100,12 @@ class Outbox:
 
     def send_backlog(self) -> None:
         """Send waiting records while the producer's queue has space."""
-        while self._backlog and (not self._backlog[0].report.wanted() or self._produced(*self._backlog[0])):
-            self._backlog.popleft()
+        waiting, self._backlog = self._backlog, deque()
+        while waiting and not self._backlog:
+            pending = waiting.popleft()
+            if pending.report.wanted():
+                self.put(*pending)
+        self._backlog.extend(waiting)
 
     def over(self) -> None:
         """Note that a tombstone or a dead letter is acknowledged or refused."""
@@ -104,23 +116,6 @@ class Outbox:
         """Note one that the broker or the client refuses: the process must end."""
         self.over()
         self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
-
-    def _produced(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | str | None,
-        partition: int,
-        report: Report,
-        headers: Headers,
-    ) -> bool:
-        try:
-            self._produce(topic, value, key, partition, report, headers=headers)
-        except BufferError:
-            return False
-        except KafkaException as error:
-            report(error.args[0], None)
-        return True
 
 
 class Receipt:

@@ -56,8 +56,7 @@ class Outcomes:
     def write_tombstones(self, entries: Iterable[Entry]) -> None:
         """Write the tombstones of registered records."""
         for entry in entries:
-            taken = entry.record
-            assert isinstance(taken, Taken)
+            taken: Taken = entry.record
             outcome = outcome_of(entry)
             headers: Headers = tombstone_headers(outcome)  # type: ignore[assignment]
             self._outbox.send(self._receipts[outcome], taken.wait_partition, taken.wait_id, None, headers)
@@ -67,8 +66,9 @@ class Outcomes:
     def write_dead_letters(self, entries: Iterable[Entry]) -> None:
         """Write the dead letters of records that failed or can't be registered."""
         for entry in entries:
-            taken, letter = entry.record, entry.outcome
-            assert isinstance(taken, Taken) and isinstance(letter, DeadLetter)
+            taken: Taken = entry.record
+            letter = entry.outcome
+            assert isinstance(letter, DeadLetter)
             trace = None
             if self._traces is not None and taken.trace is None:
                 trace = self._traces.begin(taken)
@@ -86,7 +86,7 @@ class Outcomes:
             return []
         acknowledged, self._acknowledged = self._acknowledged, []
         for entry in acknowledged:
-            if entry.state is State.LETTER and isinstance(entry.record, Taken):
+            if entry.state is State.LETTER:
                 _end_trace(entry.record, entry)
         return [DeadLettersAcknowledged(acknowledged)]
 

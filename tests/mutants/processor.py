@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any
 
 import pytest
@@ -32,11 +33,14 @@ def commits_past_a_gap(patch: Patch) -> None:
 @mutant("P2.3")
 def newer_records_overtake(patch: Patch) -> None:
     """Wait records that wait for want of room are overtaken by what comes when there is room again."""
-    from processor.settlement.outbox import Outbox, Pending
+    from processor.settlement.outbox import Outbox
+
+    original = Outbox.put
 
     def put(self: Outbox, *record: Any) -> None:
-        if not self._produced(*record):
-            self._backlog.append(Pending(*record))
+        waiting, self._backlog = self._backlog, deque()
+        original(self, *record)
+        self._backlog.extendleft(reversed(waiting))
 
     patch.setattr(Outbox, "put", put)
 
@@ -46,8 +50,8 @@ def skips_a_refused_wait_record(patch: Patch) -> None:
     """A record whose wait record the broker refused counts as registered."""
     from processor.registration.wait_records import WaitRecords
 
-    original = WaitRecords.reported
-    patch.setattr(WaitRecords, "reported", lambda self, entry, error, message: original(self, entry, None, message))
+    original = WaitRecords._reported
+    patch.setattr(WaitRecords, "_reported", lambda self, entry, error, message: original(self, entry, None, message))
 
 
 @mutant("P1.2")

@@ -106,7 +106,7 @@ class PipelineBench:
     def poll(self, *offsets: int, value: bytes = b"value") -> None:
         """Pass polled records on."""
         records = [taken(offset, value) for offset in offsets]
-        self.shell.step(Polled(PLACE, offsets, records, [record.size for record in records]))
+        self.shell.step(Polled(PLACE, offsets, records, [len(value)] * len(offsets)))
 
     async def run_until(self, condition: Callable[[], object]) -> None:
         """Take the broker's answers and let handlers run until the condition holds; the caller limits the time."""

@@ -246,6 +246,7 @@ async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: py
         task = asyncio.current_task()
         assert task is not None
         watched.append(watchdog.watch(task))
+        watched[0].record = RECORD
         return await attempts.run(RECORD, clock.now_s, math.inf, watched[0])
 
     working = asyncio.ensure_future(work())
