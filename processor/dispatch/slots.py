@@ -88,7 +88,13 @@ class Slots:
             taken = self._scheduler.take(free)
             if not taken:
                 break
-            ready = [entry for entry in taken if entry.lifetime is None or not self._lacks_time(entry, now_s)]
+            ready = [
+                entry
+                for entry in taken
+                if (lifetime := entry.lifetime) is None
+                or lifetime.start_by_s >= now_s
+                or not self._lacks_time(entry, now_s)
+            ]
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             take_all(ready, Step.START)

@@ -131,7 +131,7 @@ class WorkerPool:
         deadline = self._watchdog.watch(task)
         self._deadlines.append(deadline)
         self._waking = False
-        waiting, slots, run = self._waiting, self._slots, self._attempts.run
+        waiting, slots, run, monotonic = self._waiting, self._slots, self._attempts.run, self._monotonic
         while not self._stopping:
             if not waiting:
                 await self._rest()
@@ -147,7 +147,7 @@ class WorkerPool:
             taken: Taken = entry.record
             lifetime = entry.lifetime
             expires_s = math.inf if lifetime is None else lifetime.expires_s
-            started_s = deadline.started_s = self._monotonic()
+            started_s = deadline.started_s = monotonic()
             self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
             trace = None if self._traces is None else self._traces.begin(taken)
             deadline.record = taken
@@ -167,7 +167,7 @@ class WorkerPool:
                 if trace is not None:
                     (trace.left if outcome is None else trace.leave)()
             if outcome is not None:
-                self._seconds[outcome.__class__].observe(self._monotonic() - started_s)
+                self._seconds[outcome.__class__].observe(monotonic() - started_s)
                 if outcome.__class__ is Discarded:
                     log.info("discarded: %s", outcome[0], extra=log_fields(taken))
             self._end(entry, outcome)
