@@ -103,7 +103,7 @@ class Engine:
     def __init__(self, rules: Rules, scheduler: Scheduler, limit: ConcurrencyLimit, prefetch: Prefetch) -> None:
         self._rules = rules
         self._policy = rules.policy
-        self.prefetch = prefetch
+        self._prefetch = prefetch
         self.partitions: dict[TopicPartition, Partition] = {}
         self.records = OpenRecords()
         self._fetching = Fetching(rules.uncommitted_max)
@@ -164,6 +164,11 @@ class Engine:
         """Whether all partitions are paused, because there is no room."""
         return self._fetching.paused
 
+    @property
+    def prefetch_limit(self) -> int:
+        """How many records may be open."""
+        return self._prefetch.bound(self._calls_wait())
+
     def room(self) -> int:
         """Return how many records may be polled now."""
         if self.draining or self.paused:
@@ -183,7 +188,10 @@ class Engine:
         return max(0.0, due_s - now_s)
 
     def _capacity(self) -> int:
-        return self.prefetch.capacity(len(self.records), self.records.size)
+        return self._prefetch.capacity(len(self.records), self.records.size, self._calls_wait())
+
+    def _calls_wait(self) -> bool:
+        return self._policy.before_call or bool(self._held)
 
     # ---- records come
 
@@ -196,7 +204,7 @@ class Engine:
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)
         self.records.size += size
-        self.prefetch.observe_size(len(event.offsets), size)
+        self._prefetch.observe_size(len(event.offsets), size)
         entries = self._entries(partition, number, event, now)
         self.records.add(entries)
         if event.malformed:
@@ -211,7 +219,7 @@ class Engine:
             self._effects.append(self._fetching.pause_all(self.partitions))
 
     def _is_below_caps(self) -> bool:
-        return self.prefetch.below_caps(len(self.records), self.records.size)
+        return self._prefetch.below_caps(len(self.records), self.records.size)
 
     def _entries(self, partition: Partition, number: int, event: Polled, now: Instant) -> list[Entry]:
         polled_s, offsets = now.s, event.offsets
@@ -495,7 +503,7 @@ class Engine:
     def _tick(self, event: Tick, now: Instant) -> None:
         if now.s >= self._tick_due_s:
             self._tick_due_s = now.s + TICK_S
-            self.prefetch.observe(now.s, self._settled)
+            self._prefetch.observe(now.s, self._settled)
             self._renew_overdue(now)
         if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
             self._slow_due_s = now.s + SLOW_TICK_S
@@ -507,7 +515,7 @@ class Engine:
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.
-        return self._capacity() * RESUME_SHARE >= self.prefetch.capacity(0, 0)
+        return self._capacity() * RESUME_SHARE >= self._prefetch.capacity(0, 0, self._calls_wait())
 
     def _drain(self, event: Draining, now: Instant) -> None:
         self.draining = True

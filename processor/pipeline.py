@@ -238,7 +238,7 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.engine.waiting)
         yield Reading(metrics.PROCESSOR_PREFETCH, len(self.engine.records))
-        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.engine.prefetch.bound)
+        yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.engine.prefetch_limit)
         yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.engine.records.size)
         yield Reading(metrics.PROCESSOR_UNACKNOWLEDGED, self.engine.records.in_flight())
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
@@ -258,10 +258,5 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
     )
-    prefetch = Prefetch(
-        processor.max_in_flight,
-        processor.prefetch_max,
-        processor.prefetch_max_bytes,
-        waits_for_acknowledgments=rules.policy.before_call,
-    )
+    prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
     return Engine(rules, Unordered(), FixedLimit(processor.max_in_flight), prefetch)

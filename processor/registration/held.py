@@ -18,6 +18,9 @@ class Held:
     def __init__(self) -> None:
         self._queues: dict[Partition, deque[Entry]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
     def __iter__(self) -> Iterator[Entry]:
         return (entry for queue in self._queues.values() for entry in queue)
 

@@ -268,19 +268,27 @@ def test_calls_are_limited_by_the_slots(story: str) -> None:
 
 @stories("""
     all partitions pause after some records without room
-    poll 0 1 2 3 4 5 6 7 > start 0 | room? > 0 | poll 8 9 10 | paused? > False | poll 11 > pause a |
-    assigned b > pause b | done 0 > start 1 | tick | paused? > True
+    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | room? > 0 | poll 8 9 10 | paused? > False | poll 11 > pause a |
+    assigned b > pause b | done 0 > start 4 | tick | paused? > True
     they resume when a quarter of the room is there
-    poll 0 1 2 3 4 5 6 7 > start 0 | poll 8 9 10 11 > pause a | done 0 > start 1 | done 1 > start 2 | done 2 > start 3 |
-    done 3 > start 4 | done 4 > start 5 | tick | done 5 > start 6 | tick > resume a | room? > 2
+    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | poll 8 9 10 11 > pause a | done 0 > start 4 | done 1 > start 5 |
+    done 2 > start 6 | done 3 > start 7 | done 4 > start 8 | tick | done 5 > start 9 | tick > resume a | room? > 2
 """)
 def test_without_room_all_partitions_pause(story: str) -> None:
-    play(story, mode="off", slots=1, prefetch=8)
+    play(story, mode="off", slots=4, prefetch=8)
+
+
+@stories("""
+    calls that wait for the warm-up
+    room? > 14 | poll 0 1 > register 0 1 | registered 0 1 > commit 2 | room? > 34 | confirmed 2 > start 0 1 | room? > 12
+""")
+def test_more_is_polled_while_calls_wait_for_acknowledgments(story: str) -> None:
+    play(story, mode="deferred", recorded_mode="eager", recorded_bound=2, end=None)
 
 
 @pytest.mark.parametrize(("records", "size"), [(8, 1000), (1000, 80)])
 def test_a_poll_without_room_adds_nothing_at_the_caps(records: int, size: int) -> None:
-    prefetch = Prefetch(1, records, size, waits_for_acknowledgments=False)
+    prefetch = Prefetch(1, records, size)
     play(
         "poll 0 1 2 3 4 5 6 > start 0 | room? > 0 | crowded | poll 7 | crowded > pause a | crowded | paused? > True",
         mode="off",

@@ -14,8 +14,8 @@ MANY = 1 << 40
 
 
 def test_at_first_the_limit_is_little_more_than_twice_the_slots() -> None:
-    assert Prefetch(10, 20_000, MANY).bound == 36
-    assert Prefetch(2000, 20_000, MANY).bound == 4016
+    assert Prefetch(10, 20_000, MANY).bound(True) == 36
+    assert Prefetch(2000, 20_000, MANY).bound(True) == 4016
 
 
 @given(
@@ -32,17 +32,20 @@ def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, 
         prefetch.observe(now, finished)
         if now - since >= 0.5:
             rate, since, at_since = (finished - at_since) / (now - since), now, finished
-        assert prefetch.bound == min(cap, n + max(n + 16, math.ceil(0.2 * rate)))
+        assert prefetch.bound(True) == min(cap, n + max(n + 16, math.ceil(0.2 * rate)))
+        assert prefetch.bound(False) == min(cap, n + max(4, math.ceil(0.02 * rate)))
 
 
 @pytest.mark.guarantee("P7.1")
-@given(st.integers(0, 5000), st.integers(0, 2000), st.integers(1, 100), st.integers(0, 10_000))
-def test_the_capacity_never_exceeds_a_limit(outstanding: int, size: int, records: int, seen: int) -> None:
+@given(st.integers(0, 5000), st.integers(0, 2000), st.integers(1, 100), st.integers(0, 10_000), st.booleans())
+def test_the_capacity_never_exceeds_a_limit(
+    outstanding: int, size: int, records: int, seen: int, calls_wait: bool
+) -> None:
     prefetch = Prefetch(10, 1000, 1500)
     prefetch.observe_size(records, seen)
-    capacity = prefetch.capacity(outstanding, size)
+    capacity = prefetch.capacity(outstanding, size, calls_wait)
     assert capacity >= 0
-    assert capacity == 0 or outstanding + capacity <= prefetch.bound
+    assert capacity == 0 or outstanding + capacity <= prefetch.bound(calls_wait)
     assert capacity == 0 or size < 1500
 
 
@@ -51,13 +54,5 @@ def test_large_records_are_limited_by_their_bytes() -> None:
     prefetch = Prefetch(100, 1000, 10_000)
     for _ in range(50):
         prefetch.observe_size(10, 10_000)
-    assert 1 <= prefetch.capacity(0, 0) <= 11
-    assert prefetch.capacity(10, 10_000) == 0
-
-
-def test_calls_that_wait_for_no_acknowledgment_need_little_slack() -> None:
-    prefetch = Prefetch(10, 20_000, MANY, waits_for_acknowledgments=False)
-    assert prefetch.bound == 14
-    prefetch.observe(0.0, 0)
-    prefetch.observe(1.0, 35)
-    assert prefetch.bound == 17
+    assert 1 <= prefetch.capacity(0, 0, True) <= 11
+    assert prefetch.capacity(10, 10_000, True) == 0
