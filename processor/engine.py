@@ -293,7 +293,7 @@ class Engine:
             elif state is State.READY_REGISTERED:
                 self._slots.reported(entry)
             elif state is State.SETTLED:
-                self._settle(entry)
+                self._settle([entry])
                 tombstones.append(entry)
         if touched:
             self._slots.renewed(event.entries)
@@ -323,7 +323,7 @@ class Engine:
         elif entry.state is State.READY_UNREGISTRABLE:
             self._slots.reported(entry)
         elif entry.state is State.SETTLED:
-            self._settle(entry)
+            self._settle([entry])
 
     def _lifetime(self, now: Instant) -> Lifetime:
         ttl_s = self._rules.ttl_s
@@ -355,6 +355,7 @@ class Engine:
         self._renew(held + self._slots.take_overdue(now.s), now)
 
     def _calls_ended(self, event: CallsEnded, now: Instant) -> None:
+        settled: list[Entry] = []
         tombstones: list[Entry] = []
         letters: list[Entry] = []
         self._slots.running -= len(event.calls)
@@ -362,25 +363,27 @@ class Engine:
             registered = entry.state is State.RUNNING_REGISTERED
             if outcome is None:
                 if entry.take(Step.ABANDON):
-                    self.records.close(entry)
+                    self.records.close([entry])
             elif outcome.__class__ is DeadLetter:
                 if self._fail(entry, outcome):
                     letters.append(entry)
             elif entry.take(Step.SUCCEED):
                 entry.outcome = outcome
                 if entry.state is State.SETTLED:
-                    self._settle(entry)
+                    settled.append(entry)
                     if registered:
                         tombstones.append(entry)
+        self._settle(settled)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
         if letters:
             self._effects.append(WriteDeadLetters(letters))
 
-    def _settle(self, entry: Entry) -> None:
-        entry.partition.make_safe(entry.number)
-        self.records.close(entry)
-        self._settled += 1
+    def _settle(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            entry.partition.make_safe(entry.number)
+        self.records.close(entries)
+        self._settled += len(entries)
 
     def _fail(self, entry: Entry, letter: DeadLetter) -> bool:
         if not entry.take(Step.FAIL):
@@ -395,7 +398,7 @@ class Engine:
             registered = entry.state is State.LETTER_REGISTERED
             entry.take(Step.LETTER_ACKNOWLEDGED)
             if entry.state is State.SETTLED:
-                self._settle(entry)
+                self._settle([entry])
                 if registered:
                     tombstones.append(entry)
                 else:
@@ -431,8 +434,7 @@ class Engine:
         """
         if self._is_assigned(partition) or self._commits.may_cover_more(partition):
             return
-        for entry in self._held.abandon(partition):
-            self.records.close(entry)
+        self.records.close(self._held.abandon(partition))
         self._release_held(partition)
 
     def _confirm(self, partition: Partition, offset: int) -> None:
@@ -485,7 +487,7 @@ class Engine:
                 continue
             running = entry.state in RUNNING
             if entry.take(Step.DROP):
-                self.records.close(entry)
+                self.records.close([entry])
                 if running:
                     cancelled.append(entry)
         self._slots.drop()

@@ -42,11 +42,12 @@ class OpenRecords:
             if self.unregistered.pop(entry, _MISSING) is None:
                 self._others[entry] = None
 
-    def close(self, entry: Entry) -> None:
-        """Forget a record that is settled or dropped."""
-        self.size -= entry.size
-        if self.unregistered.pop(entry, _MISSING) is _MISSING:
-            del self._others[entry]
+    def close(self, entries: Iterable[Entry]) -> None:
+        """Forget records that are settled or dropped."""
+        for entry in entries:
+            self.size -= entry.size
+            if self.unregistered.pop(entry, _MISSING) is _MISSING:
+                del self._others[entry]
 
     def in_flight(self, places: Iterable[TopicPartition] | None = None) -> int:
         """Return how many wait records aren't acknowledged, of all partitions or of some; from any thread."""

@@ -135,7 +135,7 @@ class Shell:
             Resume: self._fetching.append,
             Release: self._set_release,
         }
-        self.pool = pool(self._calls_have_ended)
+        self.pool = pool(self._take_ended)
         self.consumer = consumer(self)
 
     # ---- the loop
@@ -235,9 +235,6 @@ class Shell:
             self._stats.consumed[place[0]] += len(messages)
             self.step(polled(messages, place, self._by), now)
         return bool(there)
-
-    def _calls_have_ended(self) -> None:
-        self._loop.call_soon(self._take_ended)
 
     def _take_ended(self) -> None:
         try:

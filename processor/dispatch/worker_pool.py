@@ -22,18 +22,19 @@ from wait_registry.clock import Clock
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 5.0
+REPORTS_PER_TURN = 8
 
 
 class WorkerPool:
     """Runs the calls that the engine starts.
 
     Workers are started when they are first needed, and reused. At most one wake-up is pending, and a worker that takes
-    a record wakes the next one while others wait. So calls that don't wait cost one worker, and no turn of the loop.
+    a record wakes the next one while others wait. So calls that don't wait cost one worker, and few turns of the loop.
 
     Args:
         attempts: calls the handler.
         watchdog: ends attempts that are over their limit.
-        ended: called once per turn of the event loop in which calls have ended; `take_ended` returns them.
+        ended: called when calls have ended; `take_ended` returns them. It may start others.
         stop_limit_s: how long `stop` waits for handlers that it has cancelled, s.
         traces: begins the trace of each record that starts, if tracing is on.
     """
@@ -61,6 +62,9 @@ class WorkerPool:
         self._traces = traces
         self._waiting: deque[Entry] = deque()
         self._ended: list[tuple[Entry, Outcome | None]] = []
+        self._loop = asyncio.get_running_loop()
+        self._report_due = False
+        self._reports = 0  # in this turn of the event loop
         self._deadlines: list[Deadline] = []
         self._cancelled: set[Entry] = set()
         self._resting: list[asyncio.Future[None]] = []
@@ -134,7 +138,13 @@ class WorkerPool:
         waiting, slots, run, monotonic = self._waiting, self._slots, self._attempts.run, self._monotonic
         while not self._stopping:
             if not waiting:
-                await self._rest()
+                if self._ended and self._reports < REPORTS_PER_TURN:
+                    # What starts now is this worker's own, so no other one is woken.
+                    waking, self._waking = self._waking, True
+                    self._report()
+                    self._waking = waking
+                else:
+                    await self._rest()
                 continue
             if slots is not None:
                 await slots.take()
@@ -174,12 +184,23 @@ class WorkerPool:
             del entry, taken, outcome  # nothing may keep the record alive while the worker waits
 
     def _end(self, entry: Entry, outcome: Outcome | None) -> None:
-        if not self._ended:
-            self._report_ended()
+        if not self._report_due:
+            self._report_due = True
+            self._loop.call_soon(self._turn)
         self._ended.append((entry, outcome))
 
+    def _turn(self) -> None:
+        self._report_due = False
+        self._reports = 0
+        if self._ended:
+            self._report()
+
+    def _report(self) -> None:
+        self._reports += 1
+        self._report_ended()
+
     async def _rest(self) -> None:
-        rest = asyncio.get_running_loop().create_future()
+        rest = self._loop.create_future()
         self._resting.append(rest)
         await rest
         self._waking = False

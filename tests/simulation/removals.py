@@ -272,7 +272,7 @@ def commit_stops_at_unstarted(patch: MonkeyPatch) -> None:
         for entry in [e for e in self.records if e.partition in partitions and e.state in UNSTARTED]:
             if entry.offset >= before.get(entry.partition, entry.partition.requested):
                 entry.take(Step.DROP)
-                self.records.close(entry)
+                self.records.close([entry])
         give_up(self, partitions, targets)
 
     patch.setattr(Partition, "last_commit", last_commit)

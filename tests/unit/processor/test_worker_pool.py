@@ -49,9 +49,6 @@ class PoolBench:
 
     def _report(self) -> None:
         self.reports += 1
-        asyncio.get_running_loop().call_soon(self._take)
-
-    def _take(self) -> None:
         self.ended += [(entry.offset, outcome) for entry, outcome in self.pool.take_ended()]
 
     async def run(self, *started: Entry) -> None:
