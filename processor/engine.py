@@ -381,7 +381,8 @@ class Engine:
 
     def _settle(self, entries: list[Entry]) -> None:
         for entry in entries:
-            entry.partition.make_safe(entry.number)
+            if entry.lifetime is None:  # else a commit may pass it since it was registered
+                entry.partition.make_safe(entry.number)
         self.records.close(entries)
         self._settled += len(entries)
 

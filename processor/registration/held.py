@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from processor.lifecycle import Entry, State, Step
+from processor.lifecycle import Entry, State, Step, take_all
 from processor.partition import Partition
 
 _WAITS_FOR_REPORT: Final = frozenset({State.REGISTERING, State.RENEWING})
@@ -43,9 +43,9 @@ class Held:
             if entry.state is State.HELD:
                 if entry.offset >= (confirmed if entry.warm_up else committable):
                     break
-                entry.take(Step.RELEASE)
                 ready.append(entry)
             queue.popleft()
+        take_all(ready, Step.RELEASE)
         if not queue:
             del self._queues[partition]
         return ready

@@ -79,7 +79,8 @@ class DeadLetters:
             acknowledged()
 
         receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe)
-        self._outbox.send(receipt, ANY_PARTITION, taken.key, taken.value, headers)
+        self._outbox.expect(1)
+        self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
         log.warning(
             "dead-lettered to %s, reason %s: %s%s",
             topic,

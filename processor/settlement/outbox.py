@@ -89,14 +89,11 @@ class Outbox:
         """Return the receipt of tombstones or dead letters of one kind, or of a single one; see `Receipt`."""
         return Receipt(self, what, topic, acknowledged)
 
-    def send(
-        self, receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
-    ) -> None:
-        """Send a tombstone or a dead letter."""
+    def expect(self, records: int) -> None:
+        """Note that tombstones or dead letters are put next, each with a receipt."""
         if not self.unacknowledged:
             self._progress_s = self._monotonic()
-        self.unacknowledged += 1
-        self.put(receipt.topic, value, key, partition, receipt, headers)
+        self.unacknowledged += records
 
     def send_backlog(self) -> None:
         """Send waiting records while the producer's queue has space."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -49,17 +49,21 @@ class Outcomes:
         self._stats = stats
         self._traces = traces
         self._acknowledged: list[Entry] = []
-        self._receipts = {
-            outcome: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)) for outcome in Outcome
+        self._wait_topic = wait_topic
+        # By the kind of outcome: the receipt and the headers of its tombstones.
+        self._tombstones = {
+            kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), _headers(outcome))
+            for kind, outcome in OUTCOMES.items()
         }
 
-    def write_tombstones(self, entries: Iterable[Entry]) -> None:
+    def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Write the tombstones of registered records."""
+        self._outbox.expect(len(entries))
+        put, topic, tombstones = self._outbox.put, self._wait_topic, self._tombstones
         for entry in entries:
             taken: Taken = entry.record
-            outcome = outcome_of(entry)
-            headers: Headers = tombstone_headers(outcome)  # type: ignore[assignment]
-            self._outbox.send(self._receipts[outcome], taken.wait_partition, taken.wait_id, None, headers)
+            receipt, headers = tombstones[entry.outcome.__class__]
+            put(topic, None, taken.wait_id, taken.wait_partition, receipt, headers)
             if taken.trace is not None:
                 _end_trace(taken, entry)
 
@@ -107,6 +111,10 @@ class _Counted:
 def outcome_of(entry: Entry) -> Outcome:
     """Return what a record's tombstone says."""
     return OUTCOMES[entry.outcome.__class__]
+
+
+def _headers(outcome: Outcome) -> Headers:
+    return [*tombstone_headers(outcome)]
 
 
 def _end_trace(taken: Taken, entry: Entry) -> None:

@@ -13,6 +13,7 @@ from wait_registry.errors import DataError
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024
+NO_HEADERS_JSON: Final = b"[]"
 
 _NUL_IN_JSON: Final = b"\\u0000"
 
@@ -26,7 +27,7 @@ def encode_headers_json(headers: Headers) -> bytes:
         Compact UTF-8 JSON.
     """
     if not headers:
-        return b"[]"
+        return NO_HEADERS_JSON
     try:
         encoded = orjson.dumps(
             [

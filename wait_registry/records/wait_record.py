@@ -11,6 +11,7 @@ from wait_registry.records import header_names
 from wait_registry.records.header_reader import MAX_INT32, MAX_INT64, SystemHeaders, is_trace, missing, unreadable
 from wait_registry.records.headers import (
     MAX_JSON_BYTES,
+    NO_HEADERS_JSON,
     Headers,
     decode_headers_json,
     readable_headers_json,
@@ -106,7 +107,7 @@ class WaitRecordEncoder:
                 letter it.
         """
         topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
-        headers_json = readable_headers_json(originals)
+        headers_json = readable_headers_json(originals) if originals else NO_HEADERS_JSON
         size = len(value or b"") + len(key or b"") + len(headers_json)
         if size > self._max_bytes:
             raise _too_large(size, self._max_bytes)

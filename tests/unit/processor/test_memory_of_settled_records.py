@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from processor.handlers.python import PlainFunctionHandler
-from processor.settlement.outbox import Headers, Receipt
+from processor.settlement.outbox import Headers, Report
 from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
@@ -151,17 +151,17 @@ class Settled:
 
     async def _main(self) -> None:
         bench = PipelineBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
-        send = bench.outbox.send
+        put = bench.outbox.put
 
         def sent(
-            receipt: Receipt, partition: int, key: bytes | str | None, value: bytes | None, headers: Headers
+            topic: str, value: bytes | None, key: bytes | str | None, partition: int, report: Report, headers: Headers
         ) -> None:
             self.tombstones += value is None
             said = dict(headers).get(header_names.DLQ_ERROR_STACKTRACE)
             self.stack_trace += (said or b"").decode()
-            send(receipt, partition, key, value, headers)
+            put(topic, value, key, partition, report, headers)
 
-        bench.outbox.send = sent  # type: ignore[method-assign]
+        bench.outbox.put = sent  # type: ignore[method-assign]
         bench.context.watchdog.start()
         value = self._start(bench)
         await bench.run_until(bench.settled)

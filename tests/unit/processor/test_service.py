@@ -68,7 +68,9 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
 
 
 def _send_tombstone(outbox: Outbox, partition: int) -> None:
-    outbox.send(outbox.receipt("a tombstone", "wait", lambda message: None), partition, b"id", None, [])
+    outbox.expect(1)
+    receipt = outbox.receipt("a tombstone", "wait", lambda message: None)
+    outbox.put("wait", None, b"id", partition, receipt, [])
 
 
 def test_a_tombstone_refused_in_the_last_flush_ends_the_process(
