@@ -206,7 +206,6 @@ class Engine:
         self.records.size += size
         self._prefetch.observe_size(len(event.offsets), size)
         entries = self._entries(partition, number, event, now)
-        self.records.add(entries)
         if event.malformed:
             entries = self._pass_malformed_on(entries, event)
         self._admit(partition, entries, now)
@@ -236,6 +235,7 @@ class Engine:
 
     def _pass_malformed_on(self, entries: list[Entry], event: Polled) -> list[Entry]:
         malformed = [entry for entry in entries if entry.offset in event.malformed]
+        self.records.add(malformed)
         for entry in malformed:
             self._fail(entry, DeadLetter("malformed", event.malformed[entry.offset], ours=True))
         self._effects.append(WriteDeadLetters(malformed))
@@ -245,9 +245,11 @@ class Engine:
         """Register records before their calls, or let them start."""
         first = entries if self._policy.before_call else [entry for entry in entries if entry.warm_up]
         if first:
+            self.records.add(first, registered=True)
             self._register(first, now)
             self._held.add(partition, first)
             entries = entries[len(first) :]
+        self.records.add(entries)
         take_all(entries, Step.RELEASE)
         self._slots.add(entries)
 
@@ -260,7 +262,6 @@ class Engine:
         take_all(entries, Step.REGISTER)
         for entry in entries:
             entry.lifetime = lifetime
-        self.records.move(entries)
         self._effects.append(Register(entries, lifetime))
 
     def _register_slow(self, now: Instant) -> None:
@@ -278,10 +279,12 @@ class Engine:
             else:
                 slow.append(entry)
         self._register(slow, now)
+        self.records.move(slow)
 
     def _registered(self, event: Registered, now: Instant) -> None:
         tombstones: list[Entry] = []
         touched: dict[Partition, None] = {}
+        last: Partition | None = None
         for entry in event.entries:
             if not entry.take(Step.REGISTERED):
                 continue
@@ -289,7 +292,9 @@ class Engine:
             partition.make_safe(entry.number)
             state = entry.state
             if state is State.HELD:
-                touched[partition] = None
+                if partition is not last:
+                    last = partition
+                    touched[partition] = None
             elif state is State.READY_REGISTERED:
                 self._slots.reported(entry)
             elif state is State.SETTLED:

@@ -32,9 +32,9 @@ class OpenRecords:
         yield from self.unregistered
         yield from self._others
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Take records that were polled."""
-        self.unregistered.update(dict.fromkeys(entries))
+    def add(self, entries: Iterable[Entry], registered: bool = False) -> None:
+        """Take records that were polled; ``registered`` is whether they are registered at once."""
+        (self._others if registered else self.unregistered).update(dict.fromkeys(entries))
 
     def move(self, entries: Iterable[Entry]) -> None:
         """Note that something is written about these records: a registration or a dead letter."""
@@ -46,7 +46,7 @@ class OpenRecords:
         """Forget records that are settled or dropped."""
         for entry in entries:
             self.size -= entry.size
-            if self.unregistered.pop(entry, _MISSING) is _MISSING:
+            if entry.lifetime is not None or self.unregistered.pop(entry, _MISSING) is _MISSING:
                 del self._others[entry]
 
     def in_flight(self, places: Iterable[TopicPartition] | None = None) -> int:
