@@ -120,7 +120,7 @@ def _against(rows: Sequence[Row], options: argparse.Namespace) -> int:
                 bench = Bench(stack.bootstrap_servers, stack.postgres_url, Path(folder), full=options.full)
                 if not row.pairs(bench):
                     raise OSError(f"row {row.number} can't compare two checkouts; rows 2, 4 and 5 can")
-                compare(row, bench, other, options.turns)
+                compare(row, bench, other, options.turns, options.at_once)
     return 0
 
 
@@ -139,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--row", type=int, action="append", choices=ROWS, metavar="N", help=row_help)
     parser.add_argument("--full", action="store_true", help="three rounds, larger sizes, results in bench/")
     parser.add_argument("--against", metavar="CHECKOUT", help="compare with the product of another checkout, by turns")
+    parser.add_argument("--at-once", action="store_true", help="with --against: both checkouts work at the same time")
     parser.add_argument("--turns", type=int, default=5, help="with --against: turns of each checkout (5)")
     parser.add_argument("--fetch", action="store_true", help="run `make bench-peers` before measuring")
     parser.add_argument("--report", action="store_true", help="only write the results again from the data file")

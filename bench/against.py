@@ -11,6 +11,7 @@ nothing but `bench`. The wait log that row 4 reads is written once, by this chec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median
 
@@ -19,17 +20,21 @@ from bench.harness.report import shown
 from bench.harness.row import HERE, Bench, Checkout, Figures, Pair, Row
 
 
-def compare(row: Row, bench: Bench, other: Checkout, turns: int) -> None:
+def compare(row: Row, bench: Bench, other: Checkout, turns: int, at_once: bool = False) -> None:
     """Print for each pair of a row the ratio of every turn, and the median.
 
     A ratio above 1 means that this checkout is better: it is inverted for figures of which less is better.
+
+    Args:
+        at_once: both work at the same time, so what else the machine does disturbs both alike; else one after the
+            other.
     """
     if row.warm_up is not None:
         bench.say("warming up")
         row.warm_up(_in_folder(bench, "warm-up"))
     for pair in row.pairs(bench):
         pair.prepare(_in_folder(bench, f"{row.number}-{pair.name}-prepare"))
-        taken = [_both(row, pair, bench, other, turn) for turn in range(1, turns + 1)]
+        taken = [_both(row, pair, bench, other, turn, at_once) for turn in range(1, turns + 1)]
         for name in (*pair.gains, *pair.costs):
             ratios = [gain(name in pair.costs, ours[name], theirs[name]) for ours, theirs in taken]
             bench.say(f"row {row.number}, {pair.name}, {name}: median {median(ratios):.3f} of {_listed(ratios)}")
@@ -40,12 +45,16 @@ def gain(cost: bool, ours: float, theirs: float) -> float:
     return theirs / ours if cost else ours / theirs
 
 
-def _both(row: Row, pair: Pair, bench: Bench, other: Checkout, turn: int) -> tuple[Figures, Figures]:
+def _both(row: Row, pair: Pair, bench: Bench, other: Checkout, turn: int, at_once: bool) -> tuple[Figures, Figures]:
     """Measure both checkouts, the other one first in every second turn."""
-    found: dict[Checkout, Figures] = {}
-    for product in (HERE, other) if turn % 2 else (other, HERE):
+
+    def measure(product: Checkout) -> Figures:
         folder = f"{row.number}-{pair.name}-{turn}-{product.name}"
-        found[product] = measured(pair.measure, replace(_in_folder(bench, folder), product=product))
+        return measured(pair.measure, replace(_in_folder(bench, folder), product=product))
+
+    products = (HERE, other) if turn % 2 else (other, HERE)
+    with ThreadPoolExecutor(2 if at_once else 1) as threads:
+        found = dict(zip(products, threads.map(measure, products), strict=True))
     for name in (*pair.gains, *pair.costs):
         ours, theirs = found[HERE][name], found[other][name]
         ratio = gain(name in pair.costs, ours, theirs)
