@@ -21,12 +21,11 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
+from processor.intake.polled_messages import PolledMessages
 from processor.intake.start_offsets import PendingStarts, Start, StartOffsets
 from processor.service.ending import Fault
-from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
-from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
@@ -36,8 +35,6 @@ T = TypeVar("T")
 
 ASK_ENDS_EVERY_S = 5.0
 LEAST_LEAVE_S = 1.0
-
-_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
 class Listener(Protocol):
@@ -93,6 +90,7 @@ class GroupConsumer:
         self._loop_thread = threading.get_ident()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
         self.assigned: dict[TopicPartition, AssignedLog] = {}
+        self._by_partition = PolledMessages(self._group, self.assigned, fault)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         self._closing = False
@@ -142,7 +140,7 @@ class GroupConsumer:
         if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
-        return self._sorted_out(self.consumer.consume(count, 0))
+        return self._by_partition.sort(self.consumer.consume(count, 0))
 
     async def wait(self, timeout_s: float) -> dict[TopicPartition, list[Message]]:
         """Wait for one record, in a thread; the event loop continues.
@@ -154,7 +152,7 @@ class GroupConsumer:
         poll = self._executor.submit(self.consumer.poll, timeout_s)
         poll.add_done_callback(self._polled)
         message = await asyncio.wrap_future(poll)
-        return self._sorted_out([] if message is None else [message])
+        return self._by_partition.sort([] if message is None else [message])
 
     def _polled(self, _: Future[Message | None]) -> None:
         # Not at the end of `wait`: its caller may be cancelled while the poll continues.
@@ -232,52 +230,6 @@ class GroupConsumer:
             closed.set_exception(error)
         else:
             closed.set_result(None)
-
-    def _sorted_out(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
-        taken: dict[TopicPartition, list[Message]] = {}
-        topic, partition, owner = None, None, None
-        for message in messages:
-            error = message.error()
-            if error is not None:
-                self._judge(error, message)
-                continue
-            # The client returns them partition by partition, so this is rarely another one.
-            if message.partition() != partition or message.topic() != topic:
-                topic, partition = message.topic(), message.partition()
-                owner = self.assigned.get((topic, partition))
-                if owner is not None:
-                    run = taken.setdefault(owner.place, [])
-            offset = message.offset()
-            # One call of consume() may hold records of a partition that a callback within the call has released.
-            if owner is None or offset < owner.position:
-                continue
-            owner.position = offset + 1
-            run.append(message)
-        return {place: run for place, run in taken.items() if run}
-
-    def _judge(self, error: KafkaError, message: Message) -> None:
-        code = error.code()
-        where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
-        if code == KafkaError._PARTITION_EOF:
-            owner = self.assigned.get((message.topic(), message.partition()))
-            if owner is not None:
-                owner.end_seen = max(owner.end_seen, message.offset())
-        elif code in _OUT_OF_RANGE:
-            self._fault.report(PermanentError(self._out_of_range(where, message)))
-        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
-            log.warning("consumer: %s (%s)", error.str(), error.name())
-        else:
-            self._fault.report(kafka_failure(error, f"consuming {where}"))
-
-    def _out_of_range(self, where: str, message: Message) -> str:
-        owner = self.assigned.get((message.topic(), message.partition()))
-        offset = message.offset() if owner is None or owner.position < 0 else owner.position
-        return (
-            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
-            f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
-            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
-            "--execute, and start again"
-        )
 
     def on_assign(self, consumer: Consumer, partitions: list[Answer]) -> None:
         """Take partitions over (the client's callback)."""

@@ -1,0 +1,80 @@
+"""What a poll returned: the records by partition, and errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, Message
+
+from processor.intake.assigned_log import AssignedLog
+from processor.service.ending import Fault
+from wait_registry.errors import PermanentError
+from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.records.topics import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+class PolledMessages:
+    """Sorts what the client returns; an error that won't pass ends the process.
+
+    Args:
+        group: names the consumer in errors.
+        assigned: the logs of the assigned partitions, whose positions it moves.
+        fault: where such an error is reported.
+    """
+
+    def __init__(self, group: str, assigned: Mapping[TopicPartition, AssignedLog], fault: Fault) -> None:
+        self._group = group
+        self._assigned = assigned
+        self._fault = fault
+
+    def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
+        """Return the records of one poll by partition, and report its errors."""
+        taken: dict[TopicPartition, list[Message]] = {}
+        topic, partition, owner = None, None, None
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._judge(error, message)
+                continue
+            # The client returns them partition by partition, so this is rarely another one.
+            if message.partition() != partition or message.topic() != topic:
+                topic, partition = message.topic(), message.partition()
+                owner = self._assigned.get((topic, partition))
+                if owner is not None:
+                    run = taken.setdefault(owner.place, [])
+            offset = message.offset()
+            # One call of consume() may hold records of a partition that a callback within the call has released.
+            if owner is None or offset < owner.position:
+                continue
+            owner.position = offset + 1
+            run.append(message)
+        return {place: run for place, run in taken.items() if run}
+
+    def _judge(self, error: KafkaError, message: Message) -> None:
+        code = error.code()
+        where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        if code == KafkaError._PARTITION_EOF:
+            owner = self._assigned.get((message.topic(), message.partition()))
+            if owner is not None:
+                owner.end_seen = max(owner.end_seen, message.offset())
+        elif code in _OUT_OF_RANGE:
+            self._fault.report(PermanentError(self._out_of_range(where, message)))
+        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
+            log.warning("consumer: %s (%s)", error.str(), error.name())
+        else:
+            self._fault.report(kafka_failure(error, f"consuming {where}"))
+
+    def _out_of_range(self, where: str, message: Message) -> str:
+        owner = self._assigned.get((message.topic(), message.partition()))
+        offset = message.offset() if owner is None or owner.position < 0 else owner.position
+        return (
+            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
+            f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
+            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
+            "--execute, and start again"
+        )
