@@ -284,7 +284,6 @@ class Engine:
     def _registered(self, event: Registered, now: Instant) -> None:
         tombstones: list[Entry] = []
         touched: dict[Partition, None] = {}
-        last: Partition | None = None
         for entry in event.entries:
             if not entry.take(Step.REGISTERED):
                 continue
@@ -292,9 +291,7 @@ class Engine:
             partition.make_safe(entry.number)
             state = entry.state
             if state is State.HELD:
-                if partition is not last:
-                    last = partition
-                    touched[partition] = None
+                touched[partition] = None
             elif state is State.READY_REGISTERED:
                 self._slots.reported(entry)
             elif state is State.SETTLED:
@@ -386,8 +383,7 @@ class Engine:
 
     def _settle(self, entries: list[Entry]) -> None:
         for entry in entries:
-            if entry.lifetime is None:  # else a commit may pass it since it was registered
-                entry.partition.make_safe(entry.number)
+            entry.partition.make_safe(entry.number)
         self.records.close(entries)
         self._settled += len(entries)
 

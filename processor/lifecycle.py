@@ -172,7 +172,6 @@ def _cell(state: State, step: Step) -> int:
 # Rows of small integers: a record takes four to six steps, and looks a cell up for each.
 _CELLS: Final = tuple(tuple(_cell(state, step) for step in Step) for state in State)
 _STATES: Final = tuple(State)
-_TARGETS: Final = tuple(tuple(TRANSITIONS[state].get(step) for state in State) for step in Step)
 
 
 class LifecycleError(PermanentError):
@@ -250,12 +249,12 @@ def take_all(entries: Iterable[Entry], step: Step) -> None:
     Raises:
         LifecycleError: a state doesn't allow the step.
     """
-    targets = _TARGETS[step]
+    cells, states = _CELLS, _STATES
     for entry in entries:
-        target = targets[entry.state]
-        if target is None:
+        target = cells[entry.state][step]
+        if target < 0:
             raise LifecycleError(f"{entry!r} can't take the step {step.name}")
-        entry.state = target
+        entry.state = states[target]
 
 
 _POLLED: Final = State.POLLED

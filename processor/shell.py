@@ -193,7 +193,13 @@ class Shell:
 
     def _poll(self) -> bool:
         now_s = self._clock.monotonic()
-        self._pause_and_resume()
+        room = 0 if self._outbox.full else self.engine.room()
+        due = room > 0 or now_s - self._polled_s >= self._pause_s()
+        if due and room <= 0:
+            self.step(PollingWithoutRoom())
+        for effect in self._fetching:
+            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
+        self._fetching.clear()
         if self._commit is not None:
             commit, self._commit = self._commit, None
             self._send_commit(commit)
@@ -202,20 +208,10 @@ class Shell:
             self.consumer.read_ends()
             if self.engine.paused:
                 self.consumer.ask_ends(now_s)
-        room = 0 if self._outbox.full else self.engine.room()
-        if room <= 0:
-            if now_s - self._polled_s < self._pause_s():
-                return False
-            room = 1
-            self.step(PollingWithoutRoom())
-            self._pause_and_resume()
+        if not due:
+            return False
         self._polled_s = now_s
-        return self._take(self.consumer.take(room))
-
-    def _pause_and_resume(self) -> None:
-        for effect in self._fetching:
-            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
-        self._fetching.clear()
+        return self._take(self.consumer.take(max(1, room)))
 
     def _pause_s(self) -> float:
         """Return the time between two polls without room, s: they may return records, for which there is none.

@@ -91,9 +91,7 @@ class Slots:
             ready = [
                 entry
                 for entry in taken
-                if (lifetime := entry.lifetime) is None
-                or lifetime.start_by_s >= now_s
-                or not self._lacks_time(entry, now_s)
+                if (lifetime := entry.lifetime) is None or lifetime.start_by_s >= now_s or not self._lacks_time(entry)
             ]
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
@@ -103,11 +101,12 @@ class Slots:
         self._renewing.update(overdue)
         return started, overdue
 
-    def _lacks_time(self, entry: Entry, now_s: float) -> bool:
-        if entry.state is State.READY_REGISTERING and _has_little_left(entry, now_s):
+    def _lacks_time(self, entry: Entry) -> bool:
+        """Return whether a record of which little time to live is left can't start."""
+        if entry.state is State.READY_REGISTERING:
             self._late.add(entry)
             return True
-        return is_overdue(entry, now_s)
+        return entry.state in _MAY_RENEW
 
     def take_overdue(self, now_s: float) -> list[Entry]:
         """Return the waiting records that must be registered again: all slots may be busy for long."""
@@ -127,8 +126,4 @@ class Slots:
 
 def is_overdue(entry: Entry, now_s: float) -> bool:
     """Return whether too little is left of a registered record's time to live to start its call."""
-    return entry.state in _MAY_RENEW and _has_little_left(entry, now_s)
-
-
-def _has_little_left(entry: Entry, now_s: float) -> bool:
-    return entry.lifetime is not None and entry.lifetime.start_by_s < now_s
+    return entry.state in _MAY_RENEW and entry.lifetime is not None and entry.lifetime.start_by_s < now_s

@@ -89,9 +89,9 @@ class Taken(Record):
         self.expires_at_ms: int | None = None
         self.trace: RecordTrace | None = None
 
-    def delivered_before(self, consumed_: Consumed) -> None:
-        """Note the first delivery, of which the record's headers told."""
-        original, self.source, self._delivery = consumed_
+    def delivered_before(self, by_lineage: Consumed) -> None:
+        """Note the first delivery, as the lineage block in the record's headers describes it."""
+        original, self.source, self._delivery = by_lineage
         self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
 
     @property
@@ -147,9 +147,9 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
         timestamp_type, key, value = TIMESTAMP_TYPES[kind], message.key(), message.value()
         taken = Taken(by, place, offset, timestamp_ms, timestamp_type, key, value, tuple(headers) if headers else ())
         if headers and may_end_with_lineage(headers):
-            told = consumed(*place, offset, timestamp_ms, timestamp_type, key, value, headers, by.group)
-            if told.source is not None:
-                taken.delivered_before(told)
+            by_lineage = consumed(*place, offset, timestamp_ms, timestamp_type, key, value, headers, by.group)
+            if by_lineage.source is not None:
+                taken.delivered_before(by_lineage)
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
             size += sum(len(name) + (len(content) if content else 0) for name, content in headers)

@@ -14,7 +14,7 @@ from processor.lifecycle import Entry, State
 from processor.service.stats import Stats
 from processor.service.traces import Traces
 from processor.settlement.dead_letters import DeadLetters
-from processor.settlement.outbox import Headers, Outbox
+from processor.settlement.outbox import Outbox
 from wait_registry.errors import PermanentError
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -49,21 +49,20 @@ class Outcomes:
         self._stats = stats
         self._traces = traces
         self._acknowledged: list[Entry] = []
-        self._wait_topic = wait_topic
         # By the kind of outcome: the receipt and the headers of its tombstones.
         self._tombstones = {
-            kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), _headers(outcome))
+            kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), tombstone_headers(outcome))
             for kind, outcome in OUTCOMES.items()
         }
 
     def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Write the tombstones of registered records."""
         self._outbox.expect(len(entries))
-        put, topic, tombstones = self._outbox.put, self._wait_topic, self._tombstones
+        put, tombstones = self._outbox.put, self._tombstones
         for entry in entries:
             taken: Taken = entry.record
             receipt, headers = tombstones[entry.outcome.__class__]
-            put(topic, None, taken.wait_id, taken.wait_partition, receipt, headers)
+            put(receipt.topic, None, taken.wait_id, taken.wait_partition, receipt, headers)
             if taken.trace is not None:
                 _end_trace(taken, entry)
 
@@ -111,10 +110,6 @@ class _Counted:
 def outcome_of(entry: Entry) -> Outcome:
     """Return what a record's tombstone says."""
     return OUTCOMES[entry.outcome.__class__]
-
-
-def _headers(outcome: Outcome) -> Headers:
-    return [*tombstone_headers(outcome)]
 
 
 def _end_trace(taken: Taken, entry: Entry) -> None:

@@ -337,9 +337,9 @@ def commits_again_to_prove(patch: MonkeyPatch) -> None:
 
 def time_left_is_awaited(patch: MonkeyPatch) -> None:
     """Start a call while its registration isn't acknowledged, however little time that leaves."""
-    patch.setattr(slots.Slots, "_lacks_time", lambda self, entry, now_s: slots.is_overdue(entry, now_s))
+    patch.setattr(slots.Slots, "_lacks_time", lambda self, entry: entry.state in slots._MAY_RENEW)
 
 
 def overdue_is_renewed(patch: MonkeyPatch) -> None:
     """Start calls however little of the time to live is left."""
-    patch.setattr(slots, "_has_little_left", lambda entry, now_s: False)
+    patch.setattr(slots, "_MAY_RENEW", frozenset())

@@ -26,11 +26,13 @@ class Outcome(StrEnum):
         return self not in (Outcome.EXPIRED, Outcome.REDELIVERED)
 
 
-_HEADERS: Final = {outcome: [(WAIT_OUTCOME, outcome.value.encode())] for outcome in Outcome}
+_HEADERS: Final[dict[Outcome, list[tuple[str, bytes | None]]]] = {
+    outcome: [(WAIT_OUTCOME, outcome.value.encode())] for outcome in Outcome
+}
 _OUTCOMES: Final = {outcome.value.encode(): outcome for outcome in Outcome}
 
 
-def tombstone_headers(outcome: Outcome) -> list[tuple[str, bytes]]:
+def tombstone_headers(outcome: Outcome) -> list[tuple[str, bytes | None]]:
     """Return the headers of a tombstone.
 
     Returns:
