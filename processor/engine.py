@@ -197,9 +197,6 @@ class Engine:
 
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
-        # The answer of a commit makes room soon, and comes with polls only. A pause would cost up to a second.
-        soon = now.s - self.commit_awaited_since_s() < ANSWER_SOON_S
-        has_room = self._capacity() > 0 or (soon and self._is_below_caps())
         number = partition.polled
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)
@@ -211,14 +208,16 @@ class Engine:
         self._admit(partition, entries, now)
         if self._fetching.is_half_full(partition):
             self._commits.hasten()
-        self._effects += self._fetching.polled(partition, len(event.offsets), has_room, self.partitions)
+        self._effects += self._fetching.polled(partition, len(event.offsets), self.partitions)
 
     def _polling_without_room(self, event: PollingWithoutRoom, now: Instant) -> None:
-        if not self.paused and not self._is_below_caps():
+        if self.paused:
+            return
+        if not self._prefetch.below_caps(len(self.records), self.records.size):
             self._effects.append(self._fetching.pause_all(self.partitions))
-
-    def _is_below_caps(self) -> bool:
-        return self._prefetch.below_caps(len(self.records), self.records.size)
+        elif now.s - self.commit_awaited_since_s() > ANSWER_SOON_S:
+            # Else the answer of a commit makes room soon, and comes with polls only.
+            self._fetching.polling_without_room()
 
     def _entries(self, partition: Partition, number: int, event: Polled, now: Instant) -> list[Entry]:
         polled_s, offsets = now.s, event.offsets
@@ -505,6 +504,7 @@ class Engine:
     # ---- time
 
     def _tick(self, event: Tick, now: Instant) -> None:
+        self._fetching.poll_has_ended()
         if now.s >= self._tick_due_s:
             self._tick_due_s = now.s + TICK_S
             self._prefetch.observe(now.s, self._settled)

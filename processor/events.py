@@ -116,7 +116,7 @@ class Lost(NamedTuple):
 
 
 class PollingWithoutRoom(NamedTuple):
-    """The client is about to be polled although there is no room: a member of the group must poll."""
+    """The client is polled until the next `Tick` although there is no room: a member of the group must poll."""
 
 
 class SlotsBlocked(NamedTuple):

@@ -24,6 +24,7 @@ class Fetching:
     def __init__(self, uncommitted_max: int) -> None:
         self._uncommitted_max = uncommitted_max
         self._full: set[TopicPartition] = set()
+        self._has_room = True
         self._taken_without_room = 0
         self.paused = False
 
@@ -36,16 +37,26 @@ class Fetching:
         """Return whether a partition should commit soon."""
         return 2 * partition.uncommitted >= self._uncommitted_max
 
-    def polled(self, partition: Partition, records: int, has_room: bool, all_: Iterable[TopicPartition]) -> list[Pause]:
+    def polling_without_room(self) -> None:
+        """Note that there is no room for what comes until the poll has ended."""
+        self._has_room = False
+
+    def poll_has_ended(self) -> None:
+        """Note that what comes next is polled again."""
+        self._has_room = True
+
+    def polled(self, partition: Partition, records: int, all_: Iterable[TopicPartition]) -> list[Pause]:
         """Note records just polled; return what to pause.
+
+        There was room for them when they were asked for, unless `polling_without_room` has said otherwise. There may be
+        less by now, as the limit of the prefetch moves; but a pause costs up to a second.
 
         Args:
             partition: whose they are.
             records: how many.
-            has_room: whether there was room for them.
             all_: every partition.
         """
-        self._taken_without_room = 0 if has_room else self._taken_without_room + records
+        self._taken_without_room = 0 if self._has_room else self._taken_without_room + records
         pauses: list[Pause] = []
         if partition.uncommitted >= self._uncommitted_max and partition.place not in self._full:
             self._full.add(partition.place)

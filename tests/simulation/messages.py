@@ -41,7 +41,7 @@ class Dead(NamedTuple):
         """Let the first of a queue arrive in the world."""
         waits, letters = self.queues
         if queue is letters:
-            world.dead_letters.append(letters.popleft())
+            world.dead_letter(letters.popleft())
             return
         written = waits.popleft()
         if written.outcome is None:

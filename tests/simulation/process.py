@@ -90,7 +90,7 @@ class Process:
         self._polled: dict[TopicPartition, list[int]] = {}
         self._ever: set[RecordId] = set()
         self._paused: set[TopicPartition] = set()
-        self.requests = Requests(world, bound, random)
+        self.requests = Requests(number, world, bound, random)
         self._generations: dict[TopicPartition, int] = {}
         self._news: deque[News] = deque()
         # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
@@ -188,10 +188,9 @@ class Process:
         self._step(CallsEnded([(entry, self._called(entry))]))
 
     def _called(self, entry: Entry) -> Outcome:
-        if self._world.nature(record_of(entry)) is Nature.FAILING:
-            return DeadLetter("failed")
-        self._world.done.append(record_of(entry))
-        return Done()
+        failing = self._world.nature(record_of(entry)) is Nature.FAILING
+        self._world.end_call(self.number, record_of(entry), not failing)
+        return DeadLetter("failed") if failing else Done()
 
     # ---- the group
 
@@ -340,6 +339,7 @@ class Process:
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")
+            self._world.begin_call(self.number, record)
             if self._is_current(place):  # else another owner may call it too
                 self._world.calls[record] = self._world.calls.get(record, 0) + 1
             if entry.lifetime is not None and entry.lifetime.start_by_s < self._now().s:

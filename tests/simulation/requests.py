@@ -30,12 +30,14 @@ class Requests:
     """The requests of one process. Each method without arguments is a step of the scheduler.
 
     Args:
+        process: its number.
         world: takes them.
         bound: the process's `uncommitted_max`.
         random: loses answers.
     """
 
-    def __init__(self, world: World, bound: int, random: Random) -> None:
+    def __init__(self, process: int, world: World, bound: int, random: Random) -> None:
+        self._process = process
         self._world = world
         self._bound = bound
         self._random = random
@@ -56,11 +58,11 @@ class Requests:
     def register(self, effect: Register) -> None:
         """Send wait records."""
         for entry in effect.entries:
-            self.waits.append((entry, WaitEntry(*taken(entry)[:2], None, effect.lifetime.expires_at_ms)))
+            self.waits.append((entry, WaitEntry(*taken(entry)[:2], None, self._process, effect.lifetime.expires_at_ms)))
 
     def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Send tombstones."""
-        self.waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry))) for entry in entries)
+        self.waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry), self._process)) for entry in entries)
 
     def release(self, effect: Release, generations: Generations, lost: float) -> CommitAnswered:
         """Commit synchronously.
@@ -101,7 +103,7 @@ class Requests:
     def append_letter(self) -> None:
         """The broker appends the dead letter that was sent first."""
         entry = self.letters.popleft()
-        self._world.dead_letters.append(record_of(entry))
+        self._world.dead_letter(record_of(entry))
         self.reports.append(DeadLettersAcknowledged([entry]))
 
     def commit(self) -> None:

@@ -9,7 +9,8 @@ from random import Random
 from processor.events import Instant
 from tests.simulation.messages import Dead, Killed
 from tests.simulation.process import Process
-from tests.simulation.world import Breach, Nature, World
+from tests.simulation.seen import SeenWorld
+from tests.simulation.world import Breach, Nature
 from wait_registry.settings.processor import RegistrationMode
 
 MODES = tuple(RegistrationMode)
@@ -35,7 +36,8 @@ class Run:
         self._slots = random.choice([1, 3])
         self._calm = random.random() < 0.4
         deadly = not self._calm and RegistrationMode.OFF not in self._modes and random.random() < 0.4
-        self.world = World({("t", number): self._log(random, most_records) for number in range(2)})
+        logs = {("t", number): self._log(random, most_records) for number in range(2)}
+        self.world = SeenWorld(logs, now_ms=lambda: self._now().wall_ms)
         if deadly:
             log = self.world.logs["t", 0]
             at = random.randrange(len(log))
@@ -83,6 +85,8 @@ class Run:
         else:
             raise Breach("P1: the run doesn't come to rest")
         self.world.judge_end(self._calm)
+        if findings := self.world.findings([mode.value for mode in self._modes], self._calm):
+            raise Breach(f"{findings[0]}, says the checker")
 
     def _now(self) -> Instant:
         return Instant(START_MS + int(self._s * 1000), self._s)

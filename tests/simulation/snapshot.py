@@ -193,7 +193,7 @@ def _of_world(world: World) -> tuple[Any, ...]:
         world.committed,
         world.owner,
         world.generation,
-        list(world.last.values()),
+        [entry._replace(process=0) for entry in world.last.values()],
         set(world.dead_letters),
         set(world.done),
         deadly,

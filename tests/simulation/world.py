@@ -34,12 +34,13 @@ class Committed(NamedTuple):
 class WaitEntry(NamedTuple):
     """One entry of the wait log: a wait record, or a tombstone with its outcome.
 
-    ``wait_id`` is the key.
+    ``wait_id`` is the key, ``process`` who wrote it.
     """
 
     record: RecordId
     wait_id: str
     outcome: str | None
+    process: int
     expires_ms: int = 0
 
 
@@ -127,6 +128,18 @@ class World:
         self.story.append(f"    {record} {entry.outcome or 'registered'}")
         self.wait_log.append(entry)
         self.last[entry.wait_id] = entry
+
+    def dead_letter(self, record: RecordId) -> None:
+        """Take a dead letter."""
+        self.dead_letters.append(record)
+
+    def begin_call(self, process: int, record: RecordId) -> None:
+        """Take a call of a process."""
+
+    def end_call(self, process: int, record: RecordId, done: bool) -> None:
+        """Note that a call ended by itself, and whether its work is done."""
+        if done:
+            self.done.append(record)
 
     def give(self, place: TopicPartition, process: int) -> None:
         """Give a partition to a process, in a new generation of the group."""

@@ -268,14 +268,16 @@ def test_calls_are_limited_by_the_slots(story: str) -> None:
 
 @stories("""
     all partitions pause after some records without room
-    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | room? > 0 | poll 8 9 10 | paused? > False | poll 11 > pause a |
-    assigned b > pause b | done 0 > start 4 | tick | paused? > True
+    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | room? > 0 | crowded | poll 8 9 10 | tick | crowded |
+    paused? > False | poll 11 > pause a | assigned b > pause b | done 0 > start 4 | tick | paused? > True
     they resume when a quarter of the room is there
-    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | poll 8 9 10 11 > pause a | done 0 > start 4 | done 1 > start 5 |
+    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | crowded | poll 8 9 10 11 > pause a | done 0 > start 4 | done 1 > start 5 |
     done 2 > start 6 | done 3 > start 7 | done 4 > start 8 | tick | done 5 > start 9 | tick > resume a | room? > 2
+    none pause for what had room when it was asked for
+    poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | poll 8 9 10 11 | crowded | poll 12 13 14 | tick | poll 15 | paused? > False
 """)
 def test_without_room_all_partitions_pause(story: str) -> None:
-    play(story, mode="off", slots=4, prefetch=8)
+    play(story, mode="off", slots=4)
 
 
 @stories("""

@@ -1,0 +1,124 @@
+"""What a simulated run shows from outside, as the checker of the runs on real parts wants it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.chaos.checker.early_tombstone import early_tombstone
+from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.loss import lost, unfinished
+from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed
+from tests.chaos.history.entries import Registration, Republished, Tombstone
+from tests.chaos.history.history import History, Input, Poll
+from tests.simulation.process import START_NEEDS_S, TTL_S
+from tests.simulation.world import Committed, Nature, RecordId, WaitEntry, World
+from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.manifest import fingerprint
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.topics import TopicPartition
+from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.root import Settings
+
+CLUSTER: Final = "c"
+GROUP: Final = "g"
+# What each asks for is a part of this guarantee, and nothing that this world lacks: tables, a sweeper, faults.
+RULES: Final = {
+    lost: "P1",
+    committed_past: "P2",
+    misnamed: "P1",
+    early_tombstone: "P1",
+    early_call: "P1",
+    handled_again: "P1",
+}
+# A fault may explain these.
+CALM_RULES: Final = {**RULES, unfinished: "P1", late_call: "P3"}
+# One attempt takes as long as must be left of the time to live when a call starts.
+SETTINGS: Final = Settings(
+    processor=ProcessorSettings(
+        group=GROUP, topics=("t",), ttl_s=TTL_S, handler_timeout_s=START_NEEDS_S, max_attempts=1, handler="m:f"
+    )
+)
+_CONTENT: Final = fingerprint(b"", b"", ())
+_LETTERS: Final = ("dlq", 0)
+_REASONS: Final = {Nature.TOO_LARGE: Reason.UNREGISTRABLE, Nature.MALFORMED: Reason.MALFORMED}
+_DONE, _FAILED = 200, 400
+
+
+@dataclass
+class SeenWorld(World):
+    """A world that keeps what can be seen of it.
+
+    Args:
+        now_ms: reads the clock.
+    """
+
+    now_ms: Callable[[], int] = lambda: 0
+    _entries: list[Registration | Tombstone] = field(default_factory=list)
+    _letters: list[Republished] = field(default_factory=list)
+    _polls: list[Poll] = field(default_factory=list)
+    _calls: list[Call] = field(default_factory=list)
+    _began: dict[tuple[int, RecordId], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def append(self, entry: WaitEntry) -> None:
+        super().append(entry)
+        place = (0, len(self._entries), self.now_ms(), entry.wait_id, True)
+        if entry.outcome is not None:
+            self._entries.append(Tombstone(*place, outcome=entry.outcome))
+            return
+        instance, policy = f"processor-{entry.process}/1", (_LETTERS[0], "dead_letter", 1)
+        self._entries.append(
+            Registration(*place, entry.record, 0, _CONTENT, entry.expires_ms, GROUP, instance, 1, *policy)
+        )
+
+    def dead_letter(self, record: RecordId) -> None:
+        super().dead_letter(record)
+        reason, number = _REASONS.get(self.nature(record), Reason.FAILED), len(self._letters)
+        place = (*_LETTERS, number, self.now_ms(), True, _CONTENT)
+        self._letters.append(Republished(*place, record, 0, _id(record), None, GROUP, "", 1, reason=reason))
+
+    def begin_call(self, process: int, record: RecordId) -> None:
+        super().begin_call(process, record)
+        self._began[process, record].append(self.now_ms())
+
+    def end_call(self, process: int, record: RecordId, done: bool) -> None:
+        super().end_call(process, record, done)
+        self._end((process, record), _DONE if done else _FAILED)
+
+    def _end(self, call: tuple[int, RecordId], status: int) -> None:
+        began_ms, ended_ms, record = self._began[call].pop(0), self.now_ms(), call[1]
+        times = (began_ms, ended_ms, began_ms / 1000, ended_ms / 1000)
+        self._calls.append(Call(len(self._calls) + 1, *times, _id(record), *record, 1, status, ""))
+
+    def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:
+        if not super().commit(generation, place, committed):
+            return False
+        now_ms, waits = self.now_ms(), {0: len(self._entries)}
+        self._polls.append(Poll(now_ms, now_ms, self._offsets(), waits, waits, {_LETTERS: len(self._letters)}))
+        return True
+
+    def _offsets(self) -> dict[TopicPartition, int]:
+        return {place: committed.offset for place, committed in self.committed.items()}
+
+    def findings(self, modes: Sequence[str], calm: bool) -> list[str]:
+        """Return what the checker finds in all that was seen, each after its guarantee and its rule.
+
+        Args:
+            modes: when the processes register.
+            calm: whether nothing went wrong.
+        """
+        for call in [call for call, began in self._began.items() for _ in began]:
+            self._end(call, ABORTED)
+        inputs = [Input(record, 0, _CONTENT, "create", 10, 10) for record in self.records()]
+        ends = {(SETTINGS.wait.topic, 0): len(self._entries), _LETTERS: len(self._letters)}
+        seen = (self._calls, self._polls, self._entries, self._letters, ())
+        ledger = Ledger(History(SETTINGS, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
+        rules = CALM_RULES if calm else RULES
+        return [f"{of}: {rule.__name__}: {about} {why}" for rule, of in rules.items() for about, why in rule(ledger)]
+
+
+def _id(record: RecordId) -> str:
+    return wait_id(CLUSTER, *record, GROUP, 0)
