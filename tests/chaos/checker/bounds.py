@@ -121,16 +121,20 @@ def _finished_ms(ledger: Ledger, entry: Registration, tombstone: WaitEntry | Non
     else:
         calls = ledger.calls_of_id.get(entry.wait_id, ())
         causes = [call.finished_ms for call in calls if call.succeeded or tombstone.outcome == Outcome.DISCARDED]
-    possible = [moment_ms for moment_ms in causes if entry.append_ms <= moment_ms <= tombstone.append_ms]
+    # The call may have ended while its registration was on its way.
+    registered_ms = entry.expires_at_ms - ledger.ttl_ms
+    possible = [moment_ms for moment_ms in causes if registered_ms <= moment_ms <= tombstone.append_ms]
     return min(possible, default=tombstone.append_ms)
 
 
 def _bytes(ledger: Ledger) -> Iterator[Finding]:
-    """Find instances that fetched records although they held as many bytes as are allowed, or more.
+    """In eager, find instances that fetched records although they held as many bytes as are allowed, or more.
 
     All registrations of one fetch are of one millisecond, in which their time to live begins. A renewed registration
     is no fetch, so only the first one of an ID is judged.
     """
+    if not ledger.eager:
+        return
     allowed = ledger.history.settings.processor.prefetch_max_bytes
     for instance, held in _in_flight(ledger).items():
         most, taken_ms = _most_before_a_fetch(ledger, held)

@@ -51,6 +51,7 @@ class Ledger:
         self.discard_statuses = processor.http.discard_statuses
         # Then every record is registered before its call.
         self.eager = set(history.modes) == {"eager"}
+        self.register_after_ms = round(processor.register_after_s * 1000)
         self.registration_bytes = history.settings.wait.max_message_bytes
 
     @cached_property
@@ -234,6 +235,10 @@ class Ledger:
     def is_final(self, call: Call) -> bool:
         """Return whether a call was answered for good: with success, or with a status that isn't retried."""
         return call.succeeded or not (call.status in (0, ABORTED) or call.status in self.retry_statuses)
+
+    def settles(self, call: Call) -> bool:
+        """Return whether a call settled its record, even if that was never registered."""
+        return call.succeeded or (not self.eager and call.status in self.discard_statuses)
 
     def original_at(self, place: Coordinates) -> Coordinates:
         """Return the place of the first delivery of a record that is consumed somewhere."""

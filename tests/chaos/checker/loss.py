@@ -25,16 +25,16 @@ def lost(ledger: Ledger) -> Iterator[Finding]:
             why = "consumed, and neither done nor dead-lettered nor discarded nor registered"
             yield place, why
     for place in ledger.redelivered:
-        known = place in ledger.registrations_of or ledger.id_of[place] in ledger.unregistered_letters
-        if not known and ledger.is_consumed(place):
-            why = f"its redelivery at {at(place)} was consumed, and neither registered nor dead-lettered"
+        wait_id = ledger.id_of[place]
+        known = place in ledger.registrations_of or wait_id in ledger.unregistered_letters
+        settled = not ledger.eager and any(ledger.settles(call) for call in ledger.calls_of_id.get(wait_id, ()))
+        if not (known or settled) and ledger.is_consumed(place):
+            why = f"its redelivery at {at(place)} was consumed, and neither done nor dead-lettered nor registered"
             yield ledger.original_at(place), why
 
 
 def _is_done(ledger: Ledger, place: Coordinates) -> bool:
-    # Without a registration, a discarded record has no tombstone.
-    discarding = () if ledger.eager else ledger.discard_statuses
-    if any(call.succeeded or call.status in discarding for call in ledger.calls_of.get(place, ())):
+    if any(ledger.settles(call) for call in ledger.calls_of.get(place, ())):
         return True
     # Without the downstream's calls, tombstones are the only evidence.
     good = (Outcome.DISCARDED,) if ledger.history.calls is not None else (Outcome.DISCARDED, Outcome.DONE)

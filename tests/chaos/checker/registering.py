@@ -113,8 +113,7 @@ def _is_safe(ledger: Ledger, place: Coordinates, poll: Poll) -> bool:
 def _was_settled(ledger: Ledger, place: Coordinates, poll: Poll) -> bool:
     """Return whether a call had settled a record before a poll; in eager that isn't enough for a commit."""
     calls = ledger.calls_of_id.get(ledger.id_of[place], ())
-    good = (call for call in calls if call.succeeded or call.status in ledger.discard_statuses)
-    return any(call.finished_ms <= poll.ended_ms + ROUNDING_MS for call in good)
+    return any(ledger.settles(call) and call.finished_ms <= poll.ended_ms + ROUNDING_MS for call in calls)
 
 
 def _why_unsafe(ledger: Ledger, place: Coordinates, poll: Poll) -> str:

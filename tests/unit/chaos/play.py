@@ -105,6 +105,7 @@ class Play:
         self.snapshots: list[Tables] = []
         self.samples: list[MemorySample] = []
         self.tables: Tables | None = None
+        self.modes: tuple[str, ...] = ("eager",)
         self.taken: list[Registration] = []
         self.place: Coordinates = ("", 0, 0)
         self.saved = Tables([], [], [], [])
@@ -131,7 +132,7 @@ class Play:
             self.end()
         ends = {place: end for place, end in self.ends.items() if place[0] != INPUT}
         names = ("settings", "inputs", "calls", "polls", "wait_log", "dead_letters", "redelivered", "tables", "faults")
-        parts = {name: getattr(self, name) for name in (*names, "samples")}
+        parts = {name: getattr(self, name) for name in (*names, "samples", "modes")}
         shown = self.snapshots or None
         return History(
             cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, processes=2, **parts
@@ -336,6 +337,10 @@ class Play:
     def started(self) -> None:
         """Have the last call start at the time that was remembered."""
         self.change("calls", started_ms=self.began_ms)
+
+    def answered(self) -> None:
+        """Have the last call take no time, at the time that was remembered."""
+        self.change("calls", started_ms=self.began_ms, finished_ms=self.began_ms)
 
     def chunk(self, partition: int, count: int) -> None:
         """Export this number of one partition in one transaction."""
