@@ -8,7 +8,7 @@ from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, PROCESSORS, hi
 from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import Registration, Republished, wait_at
-from wait_registry.demo.calls import ABORTED
+from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 
@@ -49,7 +49,7 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     if history.calls is None or registered is None:
         return ""
     calls = ledger.calls_of_id.get(letter.wait_id, ())
-    from_ms, to_ms = _taken_ms(ledger, registered), letter.append_ms
+    from_ms, to_ms = _taken_ms(ledger, registered, calls), letter.append_ms
     refused = any(hits(one, "downstream") and overlaps(one, from_ms, to_ms, AFTERMATH_MS) for one in history.faults)
     failed = [call for call in calls if not call.succeeded]
     final = any(call.status not in (0, ABORTED, *ledger.retry_statuses) for call in failed)
@@ -59,12 +59,13 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     return f"{seen}, {ledger.attempts} attempts were due, and {to_ms - from_ms} ms are no timeout"
 
 
-def _taken_ms(ledger: Ledger, registered: Registration) -> int:
+def _taken_ms(ledger: Ledger, registered: Registration, calls: Sequence[Call]) -> int:
     """Return when the calls of a registration can have begun."""
     if ledger.eager:
         return registered.append_ms
     # It was polled some time before it was registered. If it wasn't (warm-up), more than its calls may explain it.
-    return registered.expires_at_ms - ledger.ttl_ms - ledger.register_after_ms
+    polled_ms = registered.expires_at_ms - ledger.ttl_ms - ledger.register_after_ms
+    return min([polled_ms, *(call.started_ms for call in calls if call.finished_ms >= polled_ms)])
 
 
 def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
