@@ -49,7 +49,7 @@ class Fetching:
         """Note records just polled; return what to pause.
 
         There was room for them when they were asked for, unless `polling_without_room` has said otherwise. There may be
-        less by now, as the limit of the prefetch moves; but a pause costs up to a second.
+        less by now, as the limit of the prefetch moves; but a pause drops what the client has fetched.
 
         Args:
             partition: whose they are.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import pytest
 from confluent_kafka import Producer
 
 from tests.integration.processor.running import RunningProcessor
-from tests.integration.processor.scenario import Gate, ScenarioFactory
+from tests.integration.processor.scenario import Counts, Gate, ScenarioFactory
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.telemetry.metrics import PROCESSOR_CONSUMER_LAG, PROCESSOR_PAUSED
@@ -117,3 +118,20 @@ def is_paused(running: RunningProcessor) -> bool:
 
 def lags(running: RunningProcessor) -> list[float]:
     return running.values(PROCESSOR_CONSUMER_LAG)
+
+
+def test_a_pause_of_all_partitions_ends_as_soon_as_there_is_room(processor_scenario: ScenarioFactory) -> None:
+    count, slots = 60, 3
+    roomy = processor_scenario(Counts(0.02), partitions=1, max_in_flight=slots)
+    lasts: list[float] = []
+    for at in (roomy, roomy.changed("processor", prefetch_max=slots)):
+        # What is there at the assignment waits for commits, and so for polls without room.
+        at.produce([b"value"] * count)
+        running = at.start()
+        wait_until(lambda running=running: running.settled, what="the first outcome")
+        began_s = time.monotonic()
+        wait_until(lambda running=running: running.settled == {"done": count}, what="all outcomes")
+        lasts.append(time.monotonic() - began_s)
+        running.stop()
+    # A pause for every three records; each took the client up to a second.
+    assert lasts[1] - lasts[0] < count / slots / 4, lasts
