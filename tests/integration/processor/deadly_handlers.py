@@ -59,7 +59,13 @@ async def blocks_for_an_hour(record: Record) -> None:
     time.sleep(3600)  # noqa: ASYNC251 - this is the mistake that the test is about
 
 
+TOGETHER = 15
+
+_together = asyncio.Barrier(TOGETHER)
+
+
 async def blocks_for_seconds(record: Record) -> None:
-    """Block the event loop at each call, as a synchronous HTTP client does."""
+    """Block the event loop at each call, as a synchronous HTTP client does, once fifteen calls run."""
     _note(record)
+    await _together.wait()
     time.sleep(3)  # noqa: ASYNC251 - this is the mistake that the test is about
