@@ -11,7 +11,7 @@ The rules, in the order of a record's way:
 2. A commit passes a record when it is registered or settled, and every earlier record of its partition is.
 3. In eager, a call starts when its record is registered. In the warm-up, it starts when a confirmed commit covers it.
 4. A registered record gets its tombstone when its outcome is known, its wait record is acknowledged, and its dead
-   letter too, if it has one.
+   letter or retry record too, if it has one.
 5. When a partition is given up, the next owner gets what no commit can have passed and hasn't started.
 """
 
@@ -21,11 +21,12 @@ import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from processor.commits import Commits
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.retry_policy import RetryPolicy
 from processor.dispatch.scheduler import Scheduler
 from processor.dispatch.slots import Slots, is_overdue
 from processor.events import (
@@ -34,27 +35,34 @@ from processor.events import (
     Cancel,
     CommitAnswered,
     DeadLetter,
-    DeadLettersAcknowledged,
+    Discarded,
+    Done,
     Draining,
     Effect,
     Event,
+    Failed,
     Instant,
     Lifetime,
     Lost,
     Pause,
     Polled,
     PollingWithoutRoom,
+    Publish,
+    Published,
     Register,
     Registered,
     RegistrationRefused,
     Resume,
+    Retry,
+    RetryRefused,
     Revoking,
+    Rewind,
     SlotsBlocked,
     Start,
     Tick,
-    WriteDeadLetters,
     WriteTombstones,
 )
+from processor.intake.due_times import DueTimes
 from processor.intake.fetching import Fetching
 from processor.lifecycle import RUNNING, UNSTARTED, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
@@ -95,15 +103,24 @@ class Engine:
 
     Args:
         rules: the numbers.
-        scheduler: which record starts next; empty.
+        scheduler: makes a scheduler, which says which record starts next.
         limit: how many calls may run.
         prefetch: how many records may be open.
+        retries: where a failed record goes.
     """
 
-    def __init__(self, rules: Rules, scheduler: Scheduler, limit: ConcurrencyLimit, prefetch: Prefetch) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        scheduler: Callable[[], Scheduler],
+        limit: ConcurrencyLimit,
+        prefetch: Prefetch,
+        retries: RetryPolicy,
+    ) -> None:
         self._rules = rules
         self._policy = rules.policy
         self._prefetch = prefetch
+        self._retries = retries
         self.partitions: dict[TopicPartition, Partition] = {}
         self.records = OpenRecords()
         self._fetching = Fetching(rules.uncommitted_max)
@@ -122,7 +139,8 @@ class Engine:
             RegistrationRefused: self._registration_refused,
             CommitAnswered: self._commit_answered,
             CallsEnded: self._calls_ended,
-            DeadLettersAcknowledged: self._dead_letters_acknowledged,
+            Published: self._published,
+            RetryRefused: self._retry_refused,
             Assigned: self._assigned,
             Revoking: self._revoking,
             Lost: self._lost,
@@ -185,7 +203,9 @@ class Engine:
         due_s = self._tick_due_s
         if self.records.unregistered and not math.isinf(self._policy.after_s):
             due_s = min(due_s, next(iter(self.records.unregistered)).polled_s + self._policy.after_s)
-        return max(0.0, due_s - now_s)
+        if self._slots:
+            due_s = min(due_s, self._slots.next_start_s)
+        return max(0.0, min(due_s, self._fetching.next_due_s) - now_s)
 
     def _capacity(self) -> int:
         return self._prefetch.capacity(len(self.records), self.records.size, self._calls_wait())
@@ -197,18 +217,46 @@ class Engine:
 
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
+        if partition.due_times is not None:
+            event = self._due(event, partition.due_times, now)
+            if not event.offsets:
+                return
         number = partition.polled
         partition.add(array("q", event.offsets))
         size = sum(event.sizes)
         self.records.size += size
         self._prefetch.observe_size(len(event.offsets), size)
         entries = self._entries(partition, number, event, now)
+        if event.foreign:
+            entries = self._pass_over(entries, event)
+        if partition.retries:
+            self.records.retries += len(entries)
         if event.malformed:
             entries = self._pass_malformed_on(entries, event)
         self._admit(partition, entries, now)
         if self._fetching.is_half_full(partition):
             self._commits.hasten()
         self._effects += self._fetching.polled(partition, len(event.offsets), self.partitions)
+        if partition.retries and not self._fetching.retries_paused and self._retries_are_many(2):
+            self._effects += self._fetching.pause_retries(self.partitions.values())
+
+    def _due(self, event: Polled, due_times: DueTimes, now: Instant) -> Polled:
+        """Return the part of a poll that may be handled; wait for the rest, of which nothing is kept."""
+        count = due_times.due(event.offsets, event.timestamps_ms, now.wall_ms)
+        if count == len(event.offsets):
+            return event
+        due_s = now.s + (due_times.next_ms - now.wall_ms) / 1000
+        self._effects += [
+            self._fetching.is_early(event.place, due_s, now.s),
+            Rewind(event.place, event.offsets[count]),
+        ]
+        parts = (event.offsets[:count], event.records[:count], event.sizes[:count])
+        return Polled(event.place, *parts, event.malformed, event.foreign)
+
+    def _retries_are_many(self, share: int) -> bool:
+        """Return whether records of retry topics are this part of the prefetch, or more, while others are open."""
+        retries = self.records.retries
+        return retries < len(self.records) and retries * share >= self.prefetch_limit
 
     def _polling_without_room(self, event: PollingWithoutRoom, now: Instant) -> None:
         if self.paused:
@@ -232,12 +280,19 @@ class Engine:
             for n, (offset, record, size) in enumerate(zip(offsets, event.records, event.sizes, strict=True), number)
         ]
 
+    def _pass_over(self, entries: list[Entry], event: Polled) -> list[Entry]:
+        for entry in entries:
+            if entry.offset in event.foreign:
+                entry.partition.make_safe(entry.number)
+                self.records.size -= entry.size
+        return [entry for entry in entries if entry.offset not in event.foreign]
+
     def _pass_malformed_on(self, entries: list[Entry], event: Polled) -> list[Entry]:
         malformed = [entry for entry in entries if entry.offset in event.malformed]
         self.records.add(malformed)
         for entry in malformed:
             self._fail(entry, DeadLetter("malformed", event.malformed[entry.offset], ours=True))
-        self._effects.append(WriteDeadLetters(malformed))
+        self._effects.append(Publish(malformed))
         return [entry for entry in entries if entry.offset not in event.malformed]
 
     def _admit(self, partition: Partition, entries: list[Entry], now: Instant) -> None:
@@ -320,7 +375,7 @@ class Engine:
         entry.lifetime = None
         if entry.state is State.POLLED:
             self._fail(entry, DeadLetter("unregistrable", event.error, ours=True))
-            self._effects.append(WriteDeadLetters([entry]))
+            self._effects.append(Publish([entry]))
         elif entry.state is State.READY_UNREGISTRABLE:
             self._slots.reported(entry)
         elif entry.state is State.SETTLED:
@@ -358,18 +413,20 @@ class Engine:
     def _calls_ended(self, event: CallsEnded, now: Instant) -> None:
         settled: list[Entry] = []
         tombstones: list[Entry] = []
-        letters: list[Entry] = []
-        self._slots.running -= len(event.calls)
-        for entry, outcome in event.calls:
+        failed: list[Entry] = []
+        self._slots.ended(event.calls, now.s)
+        for entry, result in event.calls:
             registered = entry.state is State.RUNNING_REGISTERED
-            if outcome is None:
+            if result is None:
                 if entry.take(Step.ABANDON):
                     self.records.close([entry])
-            elif outcome.__class__ is DeadLetter:
-                if self._fail(entry, outcome):
-                    letters.append(entry)
+            elif result.__class__ is Failed:
+                due_times = entry.partition.due_times
+                came_from_s = due_times.delay_s if due_times is not None and due_times.retries else 0
+                if self._fail(entry, self._retries.after(result, came_from_s)):
+                    failed.append(entry)
             elif entry.take(Step.SUCCEED):
-                entry.outcome = outcome
+                entry.outcome = cast("Done | Discarded", result)
                 if entry.state is State.SETTLED:
                     settled.append(entry)
                     if registered:
@@ -377,8 +434,8 @@ class Engine:
         self._settle(settled)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
-        if letters:
-            self._effects.append(WriteDeadLetters(letters))
+        if failed:
+            self._effects.append(Publish(failed))
 
     def _settle(self, entries: list[Entry]) -> None:
         for entry in entries:
@@ -386,18 +443,18 @@ class Engine:
         self.records.close(entries)
         self._settled += len(entries)
 
-    def _fail(self, entry: Entry, letter: DeadLetter) -> bool:
+    def _fail(self, entry: Entry, outcome: DeadLetter | Retry) -> bool:
         if not entry.take(Step.FAIL):
             return False
-        entry.outcome = letter
+        entry.outcome = outcome
         self.records.move([entry])
         return True
 
-    def _dead_letters_acknowledged(self, event: DeadLettersAcknowledged, now: Instant) -> None:
+    def _published(self, event: Published, now: Instant) -> None:
         tombstones: list[Entry] = []
         for entry in event.entries:
-            registered = entry.state is State.LETTER_REGISTERED
-            entry.take(Step.LETTER_ACKNOWLEDGED)
+            registered = entry.state is State.PUBLISHING_REGISTERED
+            entry.take(Step.PUBLISHED)
             if entry.state is State.SETTLED:
                 self._settle([entry])
                 if registered:
@@ -406,6 +463,10 @@ class Engine:
                     self._release_held(entry.partition)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
+
+    def _retry_refused(self, event: RetryRefused, now: Instant) -> None:
+        event.entry.outcome = DeadLetter("failed", event.error, ours=True)
+        self._effects.append(Publish([event.entry]))
 
     def _slots_blocked(self, event: SlotsBlocked, now: Instant) -> None:
         self._slots.blocked = event.blocked
@@ -453,9 +514,11 @@ class Engine:
             self._give_up([self.partitions[event.place]], {})
         records, end = self._policy.warm_up(event, self._rules.uncommitted_max)
         recorded = self._policy.recorded(event, self._rules.uncommitted_max)
-        self.partitions[event.place] = Partition(event.place, event.start, records, end, recorded)
+        due_times = DueTimes(event.delay_s, event.retries) if event.delay_s else None
+        partition = Partition(event.place, event.start, records, end, recorded, due_times)
+        self.partitions[event.place] = partition
         # librdkafka may remember a pause from an earlier assignment.
-        fetch = Pause if self.paused or self.draining else Resume
+        fetch = Resume if self._fetching.may_fetch(partition) and not self.draining else Pause
         self._effects.append(fetch([event.place]))
 
     def _revoking(self, event: Revoking, now: Instant) -> None:
@@ -514,8 +577,17 @@ class Engine:
             self._register_slow(now)
         if self._commits.is_due(now.s) or self._held.wait_for_commit():
             self._commit(now)
-        if self.paused and not self.draining and self._has_room_again():
-            self._effects.append(self._fetching.has_room_again(self.partitions))
+        if not self.draining:
+            self._resume(now)
+
+    def _resume(self, now: Instant) -> None:
+        fetching, partitions = self._fetching, self.partitions.values()
+        if self.paused and self._has_room_again():
+            self._effects += fetching.has_room_again(partitions)
+        if fetching.next_due_s <= now.s:
+            self._effects += fetching.due(now.s, partitions)
+        if fetching.retries_paused and not self._retries_are_many(4):
+            self._effects += fetching.resume_retries(partitions)
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.

@@ -6,7 +6,7 @@ them back in later events, and reads them, but only the engine changes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -45,7 +45,8 @@ class Assigned(NamedTuple):
 
     ``start`` is the committed offset, None if there is none. ``recorded_bound`` and ``recorded_mode`` are what the
     commit's metadata says of the previous owner's `uncommitted_max` and registration mode, ``end`` is the end of the
-    log at the assignment; each is None if it is unknown.
+    log at the assignment; each is None if it is unknown. ``delay_s`` is how long its records wait until they are due,
+    s, and ``retries`` whether it belongs to a retry topic.
     """
 
     place: TopicPartition
@@ -53,12 +54,15 @@ class Assigned(NamedTuple):
     recorded_bound: int | None
     recorded_mode: str | None
     end: int | None
+    delay_s: float = 0
+    retries: bool = False
 
 
 class Polled(NamedTuple):
     """Records of one partition were polled: their offsets, the shell's own values of them, and their sizes in bytes.
 
-    ``malformed`` has the offsets of records that can't be registered as they are, and why.
+    ``malformed`` has the offsets of records that can't be registered as they are, and why, ``foreign`` the offsets of
+    those that aren't this group's and are passed over. ``timestamps_ms`` are needed of delayed partitions only.
     """
 
     place: TopicPartition
@@ -66,6 +70,8 @@ class Polled(NamedTuple):
     records: Sequence[object]
     sizes: Sequence[int]
     malformed: Mapping[int, BaseException] = MappingProxyType({})
+    foreign: Collection[int] = ()
+    timestamps_ms: Sequence[int] = ()
 
 
 class Registered(NamedTuple):
@@ -92,15 +98,22 @@ class CommitAnswered(NamedTuple):
 
 
 class CallsEnded(NamedTuple):
-    """Calls ended, each with its outcome; None if it was cancelled and has none."""
+    """Calls ended, each with its result; None if it was cancelled and has none."""
 
-    calls: Sequence[tuple[Entry, Outcome | None]]
+    calls: Sequence[tuple[Entry, Result | None]]
 
 
-class DeadLettersAcknowledged(NamedTuple):
-    """The broker acknowledged the dead letters of these records."""
+class Published(NamedTuple):
+    """The broker acknowledged the dead letters or retry records of these records."""
 
     entries: Sequence[Entry]
+
+
+class RetryRefused(NamedTuple):
+    """A retry record is too large for its topic. Any other refusal ends the process."""
+
+    entry: Entry
+    error: BaseException
 
 
 class Revoking(NamedTuple):
@@ -142,7 +155,8 @@ Event: TypeAlias = (
     | RegistrationRefused
     | CommitAnswered
     | CallsEnded
-    | DeadLettersAcknowledged
+    | Published
+    | RetryRefused
     | Revoking
     | Lost
     | PollingWithoutRoom
@@ -152,7 +166,7 @@ Event: TypeAlias = (
 )
 
 
-# ---- outcomes of calls
+# ---- results of calls, and what becomes of records
 
 
 class Done(NamedTuple):
@@ -163,6 +177,27 @@ class Discarded(NamedTuple):
     """The record needs no work."""
 
     reason: str
+
+
+class Failed(NamedTuple):
+    """All attempts failed.
+
+    ``retriable`` is whether a later attempt may succeed, and ``retry_after_s`` the least pause before it that the
+    handler asks for, s. ``ours`` is as in `DeadLetter`.
+    """
+
+    error: BaseException
+    ours: bool = False
+    retriable: bool = False
+    retry_after_s: float = 0
+
+
+class Retry(NamedTuple):
+    """The record goes to the retry topic with this delay, s; ``ours`` is as in `DeadLetter`."""
+
+    delay_s: int
+    error: BaseException
+    ours: bool = False
 
 
 class DeadLetter(NamedTuple):
@@ -176,7 +211,8 @@ class DeadLetter(NamedTuple):
     ours: bool = False
 
 
-Outcome: TypeAlias = Done | Discarded | DeadLetter
+Result: TypeAlias = Done | Discarded | Failed
+Outcome: TypeAlias = Done | Discarded | DeadLetter | Retry
 
 
 # ---- effects
@@ -214,8 +250,8 @@ class WriteTombstones(NamedTuple):
     entries: Sequence[Entry]
 
 
-class WriteDeadLetters(NamedTuple):
-    """Write the dead letters of these records, and report the acknowledgments."""
+class Publish(NamedTuple):
+    """Write the dead letters or retry records of these records, and report the acknowledgments."""
 
     entries: Sequence[Entry]
 
@@ -232,6 +268,13 @@ class Resume(NamedTuple):
     places: Sequence[TopicPartition]
 
 
+class Rewind(NamedTuple):
+    """Continue to poll a paused partition at this offset; what the client has fetched behind it is fetched again."""
+
+    place: TopicPartition
+    offset: int
+
+
 class Release(NamedTuple):
     """Commit these offsets synchronously, record these with them, then give the revoked partitions up."""
 
@@ -239,4 +282,4 @@ class Release(NamedTuple):
     recorded: Mapping[TopicPartition, Recorded]
 
 
-Effect: TypeAlias = Register | Commit | Start | Cancel | WriteTombstones | WriteDeadLetters | Pause | Resume | Release
+Effect: TypeAlias = Register | Commit | Start | Cancel | WriteTombstones | Publish | Pause | Resume | Rewind | Release

@@ -6,9 +6,9 @@ Only `Entry.take` changes a record's state. Read a row of `TRANSITIONS` as: in t
       |                                                ^                    |                        |          |
       |                                          RENEWING <--overdue--------+                     succeed      fail
       |                                                                                              |          |
-      +--release--> READY --start--> RUNNING --succeed--> SETTLED <-------------------------------+ LETTER_REGISTERED
+      +--release--> READY --start--> RUNNING --succeed--> SETTLED <---published--- PUBLISHING_REGISTERED
                       |                 | \\
-                   register          register fail--> LETTER --letter acknowledged--> SETTLED
+                   register          register fail--> PUBLISHING --published--> SETTLED
                       |                 |
               READY_REGISTERING  RUNNING_REGISTERING --succeed--> DONE_REGISTERING --registered--> SETTLED
 
@@ -43,9 +43,9 @@ class State(IntEnum):
     RUNNING_REGISTERED = 10
     RUNNING_UNREGISTRABLE = 11
     DONE_REGISTERING = 12  # has its outcome; its tombstone waits for the report of its wait record
-    LETTER = 13  # its dead letter isn't acknowledged
-    LETTER_REGISTERING = 14
-    LETTER_REGISTERED = 15
+    PUBLISHING = 13  # its dead letter or retry record isn't acknowledged
+    PUBLISHING_REGISTERING = 14
+    PUBLISHING_REGISTERED = 15
     SETTLED = 16
     DROPPED = 17  # the next owner handles it, or its registration expires
 
@@ -60,8 +60,8 @@ class Step(IntEnum):
     OVERDUE = 4  # too little of its time to live is left to start
     START = 5
     SUCCEED = 6  # done or discarded
-    FAIL = 7  # goes to the dead letter topic
-    LETTER_ACKNOWLEDGED = 8
+    FAIL = 7  # goes to the dead letter topic or a retry topic
+    PUBLISHED = 8
     DROP = 9  # its partition was given up below its offset
     ABANDON = 10  # its call was cancelled, or will never start: it has no outcome
 
@@ -74,7 +74,7 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
     S.POLLED: {
         Step.REGISTER: S.REGISTERING,
         Step.RELEASE: S.READY,
-        Step.FAIL: S.LETTER,  # malformed
+        Step.FAIL: S.PUBLISHING,  # malformed
         Step.DROP: S.DROPPED,
     },
     S.REGISTERING: {
@@ -102,7 +102,7 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
     S.RUNNING: {
         Step.REGISTER: S.RUNNING_REGISTERING,
         Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.LETTER,
+        Step.FAIL: S.PUBLISHING,
         Step.DROP: S.DROPPED,
         Step.ABANDON: S.DROPPED,
     },
@@ -110,31 +110,31 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
         Step.REGISTERED: S.RUNNING_REGISTERED,
         Step.REFUSE: S.RUNNING_UNREGISTRABLE,
         Step.SUCCEED: S.DONE_REGISTERING,
-        Step.FAIL: S.LETTER_REGISTERING,
+        Step.FAIL: S.PUBLISHING_REGISTERING,
         Step.DROP: S.DROPPED,
         Step.ABANDON: S.DROPPED,
     },
     S.RUNNING_REGISTERED: {
         Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.LETTER_REGISTERED,
+        Step.FAIL: S.PUBLISHING_REGISTERED,
         Step.DROP: IGNORED,  # the outcome of this call settles the registration
         Step.ABANDON: S.DROPPED,
     },
     S.RUNNING_UNREGISTRABLE: {
         Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.LETTER,
+        Step.FAIL: S.PUBLISHING,
         Step.DROP: S.DROPPED,
         Step.ABANDON: S.DROPPED,
     },
     S.DONE_REGISTERING: {Step.REGISTERED: S.SETTLED, Step.REFUSE: S.SETTLED, Step.DROP: IGNORED},
-    S.LETTER: {Step.LETTER_ACKNOWLEDGED: S.SETTLED, Step.DROP: IGNORED},
-    S.LETTER_REGISTERING: {
-        Step.REGISTERED: S.LETTER_REGISTERED,
-        Step.REFUSE: S.LETTER,
-        Step.LETTER_ACKNOWLEDGED: S.DONE_REGISTERING,
+    S.PUBLISHING: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED},
+    S.PUBLISHING_REGISTERING: {
+        Step.REGISTERED: S.PUBLISHING_REGISTERED,
+        Step.REFUSE: S.PUBLISHING,
+        Step.PUBLISHED: S.DONE_REGISTERING,
         Step.DROP: IGNORED,
     },
-    S.LETTER_REGISTERED: {Step.LETTER_ACKNOWLEDGED: S.SETTLED, Step.DROP: IGNORED},
+    S.PUBLISHING_REGISTERED: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED},
     S.SETTLED: {Step.DROP: IGNORED},
     # The report of its wait record, and the end of its cancelled call, come after the partition has gone.
     S.DROPPED: {
@@ -154,7 +154,14 @@ UNSTARTED: Final = frozenset(
 RUNNING: Final = frozenset({S.RUNNING, S.RUNNING_REGISTERING, S.RUNNING_REGISTERED, S.RUNNING_UNREGISTRABLE})
 # Its wait record is on its way.
 IN_FLIGHT: Final = frozenset(
-    {S.REGISTERING, S.READY_REGISTERING, S.RENEWING, S.RUNNING_REGISTERING, S.DONE_REGISTERING, S.LETTER_REGISTERING}
+    {
+        S.REGISTERING,
+        S.READY_REGISTERING,
+        S.RENEWING,
+        S.RUNNING_REGISTERING,
+        S.DONE_REGISTERING,
+        S.PUBLISHING_REGISTERING,
+    }
 )
 
 _FAULT: Final = -1

@@ -18,12 +18,14 @@ class OpenRecords:
     Attributes:
         unregistered: nothing has been written about them.
         size: keys, values and headers of all, bytes.
+        retries: how many were polled from retry topics.
     """
 
     def __init__(self) -> None:
         self.unregistered: dict[Entry, None] = {}
         self._others: dict[Entry, None] = {}
         self.size = 0
+        self.retries = 0
 
     def __len__(self) -> int:
         return len(self.unregistered) + len(self._others)
@@ -46,6 +48,8 @@ class OpenRecords:
         """Forget records that are settled or dropped."""
         for entry in entries:
             self.size -= entry.size
+            if entry.partition.retries:
+                self.retries -= 1
             if entry.lifetime is not None or self.unregistered.pop(entry, _MISSING) is _MISSING:
                 del self._others[entry]
 

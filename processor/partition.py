@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left
 from typing import Final, NamedTuple
 
+from processor.intake.due_times import DueTimes
 from wait_registry.errors import PermanentError
 from wait_registry.records.topics import TopicPartition
 
@@ -43,6 +44,7 @@ class Partition:
         warm_up_records: how many of the first records belong to the warm-up, `math.inf` without a limit.
         warm_up_end: offset from which on no record belongs to it, `math.inf` without a limit.
         recorded: what commits of this assignment record until one covers the warm-up.
+        due_times: when its records are due; None if they are due at once.
     """
 
     __slots__ = (
@@ -51,10 +53,12 @@ class Partition:
         "_safe",
         "confirmed",
         "confirmed_s",
+        "due_times",
         "place",
         "position",
         "recorded",
         "requested",
+        "retries",
         "warm_up_end",
         "warm_up_records",
     )
@@ -66,12 +70,16 @@ class Partition:
         warm_up_records: float = 0,
         warm_up_end: float = math.inf,
         recorded: Recorded | None = None,
+        due_times: DueTimes | None = None,
     ) -> None:
         self.place = place
         self.position = self.requested = self.confirmed = UNKNOWN if start is None else start
         self.warm_up_records = warm_up_records
         self.warm_up_end = warm_up_end
         self.recorded = recorded or Recorded(None, None)
+        self.due_times = due_times
+        # Whether it belongs to a retry topic.
+        self.retries = due_times is not None and due_times.retries
         # When the last confirmed commit was sent; then, at least, the partition was still this process's.
         self.confirmed_s = -math.inf
         # Records that no confirmed commit covers: their offsets, and a byte each that is 1 if a commit may pass it.

@@ -16,6 +16,7 @@ from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_decision import TimeLimits
+from processor.dispatch.retry_policy import Ladder
 from processor.dispatch.scheduler import Unordered
 from processor.dispatch.worker_pool import WorkerPool
 from processor.engine import Engine, Rules
@@ -37,6 +38,7 @@ from processor.service.traces import Traces
 from processor.settlement.dead_letters import DeadLetters
 from processor.settlement.outbox import Outbox
 from processor.settlement.outcomes import Outcomes
+from processor.settlement.retry_records import RetryRecords
 from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.kafka.commit_metadata import CommitMetadata
@@ -104,6 +106,7 @@ class Pipeline:
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
         )
+        retry_records = RetryRecords(outbox, context.topics, context.instance, processor.max_deliveries, stats)
         wait_records = WaitRecords(
             outbox,
             settings.wait.topic,
@@ -127,9 +130,10 @@ class Pipeline:
             ),
             context.producer,
             Consumer(context.cluster_id, processor.group),
+            context.topics,
             outbox,
             wait_records,
-            Outcomes(outbox, letters, settings.wait.topic, stats, traces),
+            Outcomes(outbox, letters, retry_records, settings.wait.topic, stats, traces),
             lambda ended: WorkerPool(context.attempts, context.watchdog, clock, fault, stats, ended, traces=traces),
             clock,
             fault,
@@ -259,4 +263,5 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         start_needs_s=limits.start_needs_s,
     )
     prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
-    return Engine(rules, Unordered(), FixedLimit(processor.max_in_flight), prefetch)
+    ladder = Ladder(processor.retry.delays_s)
+    return Engine(rules, Unordered, FixedLimit(processor.max_in_flight), prefetch, ladder)

@@ -24,21 +24,23 @@ from processor.events import (
     Event,
     Instant,
     Lost,
-    Outcome,
     Pause,
     PollingWithoutRoom,
+    Publish,
     Register,
     Release,
+    Result,
     Resume,
     Revoking,
+    Rewind,
     SlotsBlocked,
     Start,
     Tick,
-    WriteDeadLetters,
     WriteTombstones,
 )
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.start_offsets import Start as StartOffset
+from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Consumer, polled
 from processor.lifecycle import Entry, State
 from processor.registration.wait_records import WaitRecords
@@ -87,6 +89,7 @@ class Shell:
         consumer: makes the group's member, which calls this shell.
         producer: polled here and nowhere else while the loop runs.
         by: who consumes.
+        topics: the consumed topics, by name.
         pool: makes the workers, which report ended calls to the given function.
         blocked: returns how many calls have an outcome and keep their slot.
         flush_timeout_s: limit of the flush within a rebalance callback, s.
@@ -98,6 +101,7 @@ class Shell:
         consumer: Callable[[Shell], GroupConsumer],
         producer: Producer,
         by: Consumer,
+        topics: Mapping[str, SubscribedTopic],
         outbox: Outbox,
         wait_records: WaitRecords,
         outcomes: Outcomes,
@@ -110,6 +114,7 @@ class Shell:
         self.engine = engine
         self._producer = producer
         self._by = by
+        self._topics = topics
         self._outbox = outbox
         self._wait_records = wait_records
         self._outcomes = outcomes
@@ -122,17 +127,18 @@ class Shell:
         self._housekeeping_s = 0.0
         # What the client can't do now: it has other callers wait while it polls or assigns.
         self._commit: Commit | None = None
-        self._fetching: list[Pause | Resume] = []
+        self._fetching: list[Pause | Resume | Rewind] = []
         self._release = NOTHING_TO_RELEASE
         self._execute: dict[type, Callable[[Any], None]] = {
             Register: wait_records.write,
             Start: lambda effect: self.pool.start(effect.entries),
             WriteTombstones: lambda effect: outcomes.write_tombstones(effect.entries),
-            WriteDeadLetters: lambda effect: outcomes.write_dead_letters(effect.entries),
+            Publish: lambda effect: outcomes.publish(effect.entries),
             Commit: self._send_commit,
             Cancel: lambda effect: self.pool.cancel(effect.entries),
             Pause: self._fetching.append,
             Resume: self._fetching.append,
+            Rewind: self._fetching.append,
             Release: self._set_release,
         }
         self.pool = pool(self._take_ended)
@@ -197,9 +203,7 @@ class Shell:
         due = room > 0 or now_s - self._polled_s >= self._pause_s()
         if due and room <= 0:
             self.step(PollingWithoutRoom())
-        for effect in self._fetching:
-            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
-        self._fetching.clear()
+        self._change_fetching()
         if self._commit is not None:
             commit, self._commit = self._commit, None
             self._send_commit(commit)
@@ -212,6 +216,14 @@ class Shell:
             return False
         self._polled_s = now_s
         return self._take(self.consumer.take(max(1, room)))
+
+    def _change_fetching(self) -> None:
+        for effect in self._fetching:
+            if isinstance(effect, Rewind):
+                self.consumer.rewind(*effect)
+            else:
+                (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
+        self._fetching.clear()
 
     def _pause_s(self) -> float:
         """Return the time between two polls without room, s: they may return records, for which there is none.
@@ -229,7 +241,9 @@ class Shell:
         now = self._now()
         for place, messages in there.items():
             self._stats.consumed[place[0]] += len(messages)
-            self.step(polled(messages, place, self._by), now)
+            event = polled(messages, place, self._by, self._topics[place[0]])
+            self._stats.passed_over += len(event.foreign)
+            self.step(event, now)
         return bool(there)
 
     def _take_ended(self) -> None:
@@ -241,11 +255,11 @@ class Shell:
         except Exception as error:  # noqa: BLE001 - the event loop would only log it; the loop raises it
             self._fault.report(error)
 
-    def _count_unregistered(self, ended: list[tuple[Entry, Outcome | None]]) -> None:
+    def _count_unregistered(self, ended: list[tuple[Entry, Result | None]]) -> None:
         """Count records that were settled without a registration; the others are counted by their tombstones."""
         settled = State.SETTLED
         kinds = Counter(
-            outcome.__class__ for entry, outcome in ended if entry.lifetime is None and entry.state is settled
+            result.__class__ for entry, result in ended if entry.lifetime is None and entry.state is settled
         )
         for kind, count in kinds.items():
             self._stats.settled[OUTCOMES[kind].value] += count
@@ -294,7 +308,7 @@ class Shell:
         """Take partitions over."""
         self._stats.rebalances["assigned"] += 1
         for start in starts:
-            recorded = start.recorded
+            recorded, topic = start.recorded, self._topics[start.topic]
             self.step(
                 Assigned(
                     (start.topic, start.partition),
@@ -302,6 +316,8 @@ class Shell:
                     None if recorded is None else recorded.uncommitted_max,
                     None if recorded is None else recorded.registration,
                     start.end,
+                    topic.delay_s,
+                    topic.retries,
                 )
             )
 

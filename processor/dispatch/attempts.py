@@ -7,8 +7,8 @@ import logging
 from typing import Final
 
 from processor.dispatch.deadline import Deadline, log_fields
-from processor.dispatch.retry_decision import RetryDecision
-from processor.events import DeadLetter, Discarded, Done, Outcome
+from processor.dispatch.retry_decision import RetryDecision, RetryLater, is_retriable
+from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.threads import NoThreadError
@@ -57,7 +57,7 @@ class Attempts:
         expires_s: float,
         deadline: Deadline,
         trace: RecordTrace | None = None,
-    ) -> Outcome:
+    ) -> Result:
         """Work on one record; the caller has taken a slot if the handler has any.
 
         Args:
@@ -68,7 +68,7 @@ class Attempts:
             trace: gets each attempt, if the record is traced.
 
         Returns:
-            Its outcome; no exception of the handler's comes out.
+            How it ended; no exception of the handler's comes out.
 
         Raises:
             asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
@@ -103,7 +103,7 @@ class Attempts:
             if trace is not None:
                 trace.attempt_ended(error)
             if not await self._again(error, attempts, expires_s):
-                return DeadLetter("failed", error, ours)
+                return Failed(error, ours, is_retriable(error), error.pause_s if isinstance(error, RetryLater) else 0)
             release_frames(error)
             deadline.at_s = self._monotonic() + self._timeout_s
 

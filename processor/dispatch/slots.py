@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from processor.dispatch.concurrency import ConcurrencyLimit
+from processor.dispatch.pace import Pace
 from processor.dispatch.scheduler import Scheduler
+from processor.events import Failed, Result
 from processor.lifecycle import Entry, State, Step, take_all
 
+# Of the slots, this part is for records of retry topics while others wait.
+RETRIES_SHARE: Final = 4
 _MAY_RENEW: Final = frozenset({State.HELD, State.READY_REGISTERED})
 
 
 class Slots:
     """Starts records while slots are free, unless too little of their time to live is left.
 
+    Records of retry topics get a quarter of the slots, and what the others leave free.
+
     Args:
-        scheduler: which record is next; empty.
+        scheduler: makes a scheduler, which says which record is next.
         limit: how many calls may run.
 
     Attributes:
@@ -25,10 +31,13 @@ class Slots:
         blocked: how many calls have an outcome and keep their slot.
     """
 
-    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scheduler: Callable[[], Scheduler], limit: ConcurrencyLimit) -> None:
+        self._inputs = scheduler()
+        self._retries = scheduler()
         self._limit = limit
+        self._pace = Pace()
         self.running = 0
+        self._running_retries = 0
         self.blocked = 0
         # Registered again after they had waited for a slot.
         self._renewing: set[Entry] = set()
@@ -38,7 +47,7 @@ class Slots:
 
     def __len__(self) -> int:
         """Return how many records wait."""
-        return len(self._scheduler)
+        return len(self._inputs) + len(self._retries)
 
     @property
     def free(self) -> int:
@@ -46,9 +55,13 @@ class Slots:
         return self._limit.current - self.running - self.blocked
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Take records that may start."""
-        self._scheduler.add(entries)
-        self._watch(entries)
+        """Take records of one partition that may start."""
+        if entries:
+            self._queue_of(entries[0]).add(entries)
+            self._watch(entries)
+
+    def _queue_of(self, entry: Entry) -> Scheduler:
+        return self._retries if entry.partition.retries else self._inputs
 
     def _watch(self, entries: Iterable[Entry]) -> None:
         """Note until when the first of the records that wait must start."""
@@ -64,7 +77,7 @@ class Slots:
         self._watch([entry])
         if entry in self._late:
             self._late.remove(entry)
-            self._scheduler.add_first([entry])
+            self._queue_of(entry).add_first([entry])
 
     def renewed(self, entries: Iterable[Entry]) -> None:
         """Let records whose second registration is acknowledged start first, if they had waited before."""
@@ -74,7 +87,8 @@ class Slots:
         self._renewing.difference_update(again)
         take_all(again, Step.RELEASE)
         self._watch(again)
-        self._scheduler.add_first(again)
+        for entry in again:
+            self._queue_of(entry).add_first([entry])
 
     def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]:
         """Start records in the free slots.
@@ -84,8 +98,8 @@ class Slots:
         """
         started: list[Entry] = []
         overdue: list[Entry] = []
-        while (free := self.free) > 0:
-            taken = self._scheduler.take(free)
+        while (free := min(self.free, self._pace.allowed(now_s))) > 0:
+            taken = self._take(int(free))
             if not taken:
                 break
             ready = [
@@ -97,9 +111,35 @@ class Slots:
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             take_all(ready, Step.START)
             self.running += len(ready)
+            self._running_retries += sum(entry.partition.retries for entry in ready)
+            if self._pace.pause_s and ready:
+                self._pace.started(now_s)
             started += ready
         self._renewing.update(overdue)
         return started, overdue
+
+    def _take(self, free: int) -> list[Entry]:
+        if not self._retries:
+            return self._inputs.take(free)
+        share = max(1, self._limit.current // RETRIES_SHARE) - self._running_retries
+        taken = self._retries.take(min(free, max(0, share)))
+        taken += self._inputs.take(free - len(taken))
+        taken += self._retries.take(free - len(taken))
+        return taken
+
+    def ended(self, calls: Sequence[tuple[Entry, Result | None]], now_s: float) -> None:
+        """Note that calls have ended."""
+        self.running -= len(calls)
+        if self._running_retries:
+            self._running_retries -= sum(entry.partition.retries for entry, _ in calls)
+        results = [result for _, result in calls if result is not None]
+        failed = sum(result.__class__ is Failed and result.retriable for result in results)
+        self._pace.ended(len(results), failed, now_s)
+
+    @property
+    def next_start_s(self) -> float:
+        """When the next record may start although slots are free, on the clock that never steps."""
+        return self._pace.next_s if self._pace.pause_s else math.inf
 
     def _lacks_time(self, entry: Entry) -> bool:
         """Return whether a record of which little time to live is left can't start."""
@@ -112,15 +152,21 @@ class Slots:
         """Return the waiting records that must be registered again: all slots may be busy for long."""
         if self._overdue_from_s >= now_s:
             return []
-        overdue = self._scheduler.remove(lambda entry: is_overdue(entry, now_s))
+        overdue = [
+            entry
+            for queue in (self._inputs, self._retries)
+            for entry in queue.remove(lambda entry: is_overdue(entry, now_s))
+        ]
         self._overdue_from_s = math.inf
-        self._watch(self._scheduler)
+        self._watch(self._inputs)
+        self._watch(self._retries)
         self._renewing.update(overdue)
         return overdue
 
     def drop(self) -> None:
         """Forget the waiting records that are the next owner's now."""
-        self._scheduler.remove(lambda entry: entry.state is State.DROPPED)
+        for queue in (self._inputs, self._retries):
+            queue.remove(lambda entry: entry.state is State.DROPPED)
         self._late = {entry for entry in self._late if entry.state is not State.DROPPED}
 
 

@@ -6,23 +6,25 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from processor.dispatch.attempts import Attempts
 from processor.dispatch.deadline import Deadline, DeadlineWatchdog, log_fields
-from processor.events import Discarded, Outcome
+from processor.events import Discarded, Done, Failed, Result
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry
 from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.service.traces import Traces
-from processor.settlement.outcomes import OUTCOMES
 from wait_registry.clock import Clock
 
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 5.0
 REPORTS_PER_TURN = 8
+# What metrics call them.
+RESULTS: Final[Mapping[type[Any], str]] = {Done: "done", Discarded: "discarded", Failed: "failed"}
 
 
 class WorkerPool:
@@ -56,12 +58,12 @@ class WorkerPool:
         self._monotonic = clock.monotonic
         self._fault = fault
         self._queue = stats.queue
-        self._seconds = {kind: stats.seconds[outcome] for kind, outcome in OUTCOMES.items()}
+        self._seconds = {kind: stats.seconds[name] for kind, name in RESULTS.items()}
         self._report_ended = ended
         self._stop_limit_s = stop_limit_s
         self._traces = traces
         self._waiting: deque[Entry] = deque()
-        self._ended: list[tuple[Entry, Outcome | None]] = []
+        self._ended: list[tuple[Entry, Result | None]] = []
         self._loop = asyncio.get_running_loop()
         self._report_due = False
         self._reports = 0  # in this turn of the event loop
@@ -97,7 +99,7 @@ class WorkerPool:
         """Return how many calls have an outcome and keep their slot, because their thread doesn't return."""
         return 0 if self._slots is None else self._slots.blocked
 
-    def take_ended(self) -> list[tuple[Entry, Outcome | None]]:
+    def take_ended(self) -> list[tuple[Entry, Result | None]]:
         """Return the calls that have ended since the last time, each with its outcome."""
         ended, self._ended = self._ended, []
         return ended
@@ -161,9 +163,9 @@ class WorkerPool:
             self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
             trace = None if self._traces is None else self._traces.begin(taken)
             deadline.record = taken
-            outcome: Outcome | None = None
+            result: Result | None = None
             try:
-                outcome = await run(taken, started_s, expires_s, deadline, trace)
+                result = await run(taken, started_s, expires_s, deadline, trace)
             except asyncio.CancelledError:
                 if self._stopping or entry not in self._cancelled:
                     self._end(entry, None)
@@ -175,19 +177,19 @@ class WorkerPool:
                 deadline.started_s = math.inf
                 deadline.record = None
                 if trace is not None:
-                    (trace.left if outcome is None else trace.leave)()
-            if outcome is not None:
-                self._seconds[outcome.__class__].observe(monotonic() - started_s)
-                if outcome.__class__ is Discarded:
-                    log.info("discarded: %s", outcome[0], extra=log_fields(taken))
-            self._end(entry, outcome)
-            del entry, taken, outcome  # nothing may keep the record alive while the worker waits
+                    (trace.left if result is None else trace.leave)()
+            if result is not None:
+                self._seconds[result.__class__].observe(monotonic() - started_s)
+                if result.__class__ is Discarded:
+                    log.info("discarded: %s", result[0], extra=log_fields(taken))
+            self._end(entry, result)
+            del entry, taken, result  # nothing may keep the record alive while the worker waits
 
-    def _end(self, entry: Entry, outcome: Outcome | None) -> None:
+    def _end(self, entry: Entry, result: Result | None) -> None:
         if not self._report_due:
             self._report_due = True
             self._loop.call_soon(self._turn)
-        self._ended.append((entry, outcome))
+        self._ended.append((entry, result))
 
     def _turn(self) -> None:
         self._report_due = False

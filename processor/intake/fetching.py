@@ -1,7 +1,8 @@
-"""Which partitions are fetched: all, all but the full ones, or none."""
+"""Which partitions are fetched, and for which reasons the others aren't."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,21 +13,31 @@ from wait_registry.records.topics import TopicPartition
 # Records that are taken beyond the limit of the prefetch, but not beyond its caps, because a member of the group must
 # poll, before all partitions are paused.
 PAUSE_AFTER: Final = 4
+# From the pause of a partition that waits for its time to its end, at least: each costs a fetch.
+LEAST_WAIT_S: Final = 0.5
 
 
 class Fetching:
-    """Pauses a partition that has too many uncommitted records, and all when there is no room.
+    """Fetches a partition if it isn't full, its first record is due, there is room, and retries leave room for others.
 
     Args:
         uncommitted_max: records of a partition that were polled and that no confirmed commit covers.
+
+    Attributes:
+        paused: whether all are paused, because there is no room.
+        retries_paused: whether retry topics are paused, because their records leave too little room for others.
+        next_due_s: when the first partition that waits for its time is due, on the clock that never steps.
     """
 
     def __init__(self, uncommitted_max: int) -> None:
         self._uncommitted_max = uncommitted_max
         self._full: set[TopicPartition] = set()
+        self._early: dict[TopicPartition, float] = {}
         self._has_room = True
         self._taken_without_room = 0
         self.paused = False
+        self.retries_paused = False
+        self.next_due_s = math.inf
 
     def room(self, partitions: Iterable[Partition]) -> int:
         """Return how many records may be polled without a partition having too many uncommitted ones."""
@@ -70,19 +81,63 @@ class Fetching:
         self.paused = True
         return Pause(list(all_))
 
+    def has_room_again(self, all_: Iterable[Partition]) -> list[Resume]:
+        """End the pause of all."""
+        self.paused = False
+        self._taken_without_room = 0
+        return self._resume(all_)
+
+    def pause_retries(self, all_: Iterable[Partition]) -> list[Pause]:
+        """Fetch nothing of retry topics until their open records are fewer."""
+        self.retries_paused = True
+        return [Pause([partition.place for partition in all_ if partition.retries])]
+
+    def resume_retries(self, all_: Iterable[Partition]) -> list[Resume]:
+        """End the pause of retry topics."""
+        self.retries_paused = False
+        return self._resume(partition for partition in all_ if partition.retries)
+
     def committed(self, partition: Partition) -> list[Resume]:
         """Note a confirmed commit; return what to fetch again."""
         if partition.place not in self._full or 2 * partition.uncommitted > self._uncommitted_max:
             return []
         self._full.discard(partition.place)
-        return [] if self.paused else [Resume([partition.place])]
+        return self._resume([partition])
 
-    def has_room_again(self, all_: Iterable[TopicPartition]) -> Resume:
-        """End the pause of all."""
-        self.paused = False
-        self._taken_without_room = 0
-        return Resume([place for place in all_ if place not in self._full])
+    def is_early(self, place: TopicPartition, due_s: float, now_s: float) -> Pause:
+        """Pause a partition whose next record isn't due yet.
+
+        Args:
+            place: the partition.
+            due_s: when that is, on the clock that never steps.
+            now_s: the present moment, on that clock.
+        """
+        self._early[place] = max(due_s, now_s + LEAST_WAIT_S)
+        self.next_due_s = min(self._early.values())
+        return Pause([place])
+
+    def due(self, now_s: float, partitions: Iterable[Partition]) -> list[Resume]:
+        """Return what to fetch again because its next record is due."""
+        due = {place for place, due_s in self._early.items() if due_s <= now_s}
+        for place in due:
+            self._forget_time(place)
+        return self._resume(partition for partition in partitions if partition.place in due)
+
+    def may_fetch(self, partition: Partition) -> bool:
+        """Return whether there is no reason not to fetch a partition."""
+        place = partition.place
+        held = place in self._full or place in self._early or (self.retries_paused and partition.retries)
+        return not (self.paused or held)
+
+    def _resume(self, partitions: Iterable[Partition]) -> list[Resume]:
+        places = [partition.place for partition in partitions if self.may_fetch(partition)]
+        return [Resume(places)] if places else []
 
     def forget(self, place: TopicPartition) -> None:
         """Note a partition that is given up."""
         self._full.discard(place)
+        self._forget_time(place)
+
+    def _forget_time(self, place: TopicPartition) -> None:
+        if self._early.pop(place, None) is not None:
+            self.next_due_s = min(self._early.values(), default=math.inf)

@@ -198,6 +198,13 @@ class GroupConsumer:
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
+    def rewind(self, place: TopicPartition, offset: int) -> None:
+        """Have a paused partition continue at an offset after `resume`."""
+        if (owner := self.assigned.get(place)) is None or not self._there([place]):
+            return
+        owner.position = offset
+        self.consumer.seek(Answer(*place, offset))
+
     def _there(self, places: Iterable[TopicPartition]) -> list[Answer]:
         there = {(place.topic, place.partition) for place in self.consumer.assignment()}
         return [Answer(*place) for place in places if place in there]

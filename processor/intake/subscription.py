@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from wait_registry.records.dead_letter import dead_letter_topic
-from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.root import Settings
@@ -14,19 +14,36 @@ from wait_registry.settings.root import Settings
 
 @dataclass(frozen=True, slots=True)
 class SubscribedTopic:
-    """A consumed topic, its input topic (for a redelivery topic, another one), and its dead letter topic."""
+    """A consumed topic.
+
+    Args:
+        name: of the topic.
+        input_topic: to which a retry or redelivery topic belongs; else the same.
+        dead_letter_topic: for its records that can't be processed.
+        encoder: of their wait records.
+        retry_topics: for its records that are handled again later, by their delay in s.
+        delay_s: how long its records wait until they are due, s.
+    """
 
     name: str
     input_topic: str
     dead_letter_topic: str
     encoder: WaitRecordEncoder
+    retry_topics: Mapping[int, str]
+    delay_s: float = 0
+
+    @property
+    def retries(self) -> bool:
+        """Whether it is a retry topic."""
+        return self.delay_s > 0 and self.name != self.input_topic
 
 
 def subscription(settings: Settings, instance: str, existing: Collection[str]) -> dict[str, SubscribedTopic]:
-    """Derive the consumed topics: the inputs and the group's redelivery topics.
+    """Derive the consumed topics: the inputs and the group's redelivery and retry topics.
 
-    With another policy than ``redeliver`` they are consumed as long as they exist: the sweeper goes by the policy in
-    the registration, which may be one from before the policy was changed.
+    Whatever the settings say, redelivery and retry topics are consumed as long as they exist: the sweeper goes by the
+    policy in the registration, which may be one from before the policy was changed, and so may records be in a retry
+    topic whose step was removed.
 
     Args:
         settings: input topics, group, policy, dead letter topic.
@@ -49,8 +66,13 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             processor.max_deliveries,
             settings.wait.max_message_bytes,
         )
-        subscribed[topic] = SubscribedTopic(topic, topic, dead_letters, encoder)
+        ladder = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
+        shared = (topic, dead_letters, encoder, ladder)
+        subscribed[topic] = SubscribedTopic(topic, *shared, processor.delay_s)
         again = redelivery_topic(topic, processor.group)
         if processor.expiry_policy is ExpiryPolicy.REDELIVER or again in existing:
-            subscribed[again] = SubscribedTopic(again, topic, dead_letters, encoder)
+            subscribed[again] = SubscribedTopic(again, *shared)
+        for name in {*ladder.values(), *existing}:
+            if delay_s := retry_delay_s(name, topic, processor.group):
+                subscribed[name] = SubscribedTopic(name, *shared, delay_s)
     return subscribed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -9,6 +10,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Message
 
 from processor.events import Polled
+from processor.intake.subscription import SubscribedTopic
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.kafka.message_headers import UNREADABLE, headers_of
@@ -18,6 +20,8 @@ from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source, Ti
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.telemetry.tracing import RecordTrace
+
+log = logging.getLogger(__name__)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -42,6 +46,7 @@ class Taken(Record):
             acknowledgment without an offset.
         sent_ms, acknowledged_ms: when its wait record was sent and acknowledged, by this host's clock.
         expires_at_ms: when its registration expires.
+        max_deliveries: as its lineage says; None if it has none.
     """
 
     __slots__ = (
@@ -49,6 +54,7 @@ class Taken(Record):
         "_timestamp_type",
         "acknowledged_ms",
         "expires_at_ms",
+        "max_deliveries",
         "place",
         "polled_ms",
         "polled_offset",
@@ -87,11 +93,12 @@ class Taken(Record):
         self.sent_ms = 0
         self.acknowledged_ms = 0
         self.expires_at_ms: int | None = None
+        self.max_deliveries: int | None = None
         self.trace: RecordTrace | None = None
 
     def delivered_before(self, by_lineage: Consumed) -> None:
         """Note the first delivery, as the lineage block in the record's headers describes it."""
-        original, self.source, self._delivery = by_lineage
+        original, self.source, self._delivery, self.max_deliveries, _ = by_lineage
         self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
 
     @property
@@ -120,7 +127,7 @@ class Taken(Record):
         return (None, None) if self.wait_offset is None else (self.wait_partition, self.wait_offset)
 
 
-def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> Polled:
+def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, topic: SubscribedTopic) -> Polled:
     """Decode the messages of one poll and one partition.
 
     A record that can't be registered as it is has no headers here: what is registered must come out as it went in.
@@ -129,7 +136,9 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
         messages: without an error, in order.
         place: where they were polled; a message would make new objects of it at each call.
         by: who consumes.
+        topic: where they were polled.
     """
+    foreign: list[int] = []
     offsets: list[int] = []
     records: list[Taken] = []
     sizes: list[int] = []
@@ -147,8 +156,12 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
         timestamp_type, key, value = TIMESTAMP_TYPES[kind], message.key(), message.value()
         taken = Taken(by, place, offset, timestamp_ms, timestamp_type, key, value, tuple(headers) if headers else ())
         if headers and may_end_with_lineage(headers):
-            by_lineage = consumed(*place, offset, timestamp_ms, timestamp_type, key, value, headers, by.group)
-            if by_lineage.source is not None:
+            seen = (*place, offset, timestamp_ms, timestamp_type, key, value, headers)
+            by_lineage = consumed(*seen, by.group, topic.input_topic)
+            if by_lineage.foreign:
+                log.warning("passed over: another group's record in %s[%d] at offset %d", *place, offset)
+                foreign.append(offset)
+            elif by_lineage.source is not None:
                 taken.delivered_before(by_lineage)
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
@@ -156,7 +169,8 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer) -> 
         offsets.append(offset)
         records.append(taken)
         sizes.append(size)
-    return Polled(place, offsets, records, sizes, malformed)
+    timestamps_ms = [taken.polled_ms for taken in records] if topic.delay_s else ()
+    return Polled(place, offsets, records, sizes, malformed, foreign, timestamps_ms)
 
 
 def _unreadable(place: TopicPartition, offset: int, cause: BaseException) -> PermanentError:

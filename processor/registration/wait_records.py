@@ -12,13 +12,11 @@ from processor.lifecycle import Entry, State
 from processor.registration.clock_watch import ClockWatch
 from processor.service.ending import Fault
 from processor.service.stats import Stats
-from processor.settlement.outbox import Outbox
+from processor.settlement.outbox import TOO_LARGE, Outbox
 from wait_registry.clock import Clock
 from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.records.wait_partition import wait_partitions
-
-_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
 class WaitRecords:
@@ -68,7 +66,9 @@ class WaitRecords:
             taken.expires_at_ms = expires_at_ms
             try:
                 encoder = topics[taken.place[0]].encoder
-                headers = encoder.headers(taken.original, wait_id, expires_at_ms, taken.delivery, taken.source)
+                headers = encoder.headers(
+                    taken.original, wait_id, expires_at_ms, taken.delivery, taken.source, taken.max_deliveries
+                )
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")
                 continue
@@ -96,7 +96,7 @@ class WaitRecords:
             entry.record.wait_offset = message.offset()
             self._last = message
             self._acknowledged.append(entry)
-        elif error is not None and error.code() in _TOO_LARGE:
+        elif error is not None and error.code() in TOO_LARGE:
             self._refuse(
                 entry,
                 f"the wait record is larger than topic {self._topic} takes: {error.str()} ({error.name()}). Raise its "

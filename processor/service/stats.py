@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
-from wait_registry.telemetry.metrics import OUTCOMES, PROCESSOR_HANDLER_SECONDS, PROCESSOR_QUEUE_SECONDS
+from wait_registry.telemetry.metrics import PROCESSOR_HANDLER_SECONDS, PROCESSOR_QUEUE_SECONDS, RESULTS
 
 
 class Latencies:
@@ -37,10 +37,12 @@ class Stats:
         self.renewed = 0
         self.settled: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
+        self.retries: Counter[str] = Counter()
+        self.passed_over = 0
         self.attempts: Counter[str] = Counter()
         self.commits: Counter[str] = Counter()
         self.rebalances: Counter[str] = Counter()
-        self.seconds = {outcome: Latencies(PROCESSOR_HANDLER_SECONDS.buckets) for outcome in OUTCOMES}
+        self.seconds = {outcome: Latencies(PROCESSOR_HANDLER_SECONDS.buckets) for outcome in RESULTS}
         self.queue = Latencies(PROCESSOR_QUEUE_SECONDS.buckets)
         self.last_commit_ms = 0
         self.clock_skew_ms = 0

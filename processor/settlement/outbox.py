@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -15,7 +15,10 @@ from wait_registry.kafka.errors import kafka_failure
 Acknowledged: TypeAlias = Callable[[Message], None]
 Headers: TypeAlias = list[tuple[str, bytes | None]]
 
+TooLarge: TypeAlias = Callable[[KafkaError], None]
+
 ANY_PARTITION = -1
+TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
 class Report(Protocol):
@@ -39,7 +42,7 @@ class Pending(NamedTuple):
 
 
 class Outbox:
-    """Sends records in order; a refused tombstone or dead letter is never skipped, it ends the process (P8).
+    """Sends records in order; a refused outcome is never skipped, it ends the process (P8).
 
     Args:
         producer: the only one of the process.
@@ -85,12 +88,12 @@ class Outbox:
                 return
         self._backlog.append(Pending(topic, value, key, partition, report, headers))
 
-    def receipt(self, what: str, topic: str, acknowledged: Acknowledged) -> Receipt:
-        """Return the receipt of tombstones or dead letters of one kind, or of a single one; see `Receipt`."""
-        return Receipt(self, what, topic, acknowledged)
+    def receipt(self, what: str, topic: str, acknowledged: Acknowledged, too_large: TooLarge | None = None) -> Receipt:
+        """Return the receipt of outcomes of one kind, or of a single one; see `Receipt`."""
+        return Receipt(self, what, topic, acknowledged, too_large)
 
     def expect(self, records: int) -> None:
-        """Note that tombstones or dead letters are put next, each with a receipt."""
+        """Note that outcomes are put next, each with a receipt."""
         if not self.unacknowledged:
             self._progress_s = self._monotonic()
         self.unacknowledged += records
@@ -105,7 +108,7 @@ class Outbox:
         self._backlog.extend(waiting)
 
     def over(self) -> None:
-        """Note that a tombstone or a dead letter is acknowledged or refused."""
+        """Note that an outcome is acknowledged or refused."""
         self.unacknowledged -= 1
         self._progress_s = self._monotonic()
 
@@ -116,26 +119,33 @@ class Outbox:
 
 
 class Receipt:
-    """Takes the delivery reports of tombstones or dead letters of one kind.
+    """Takes the delivery reports of tombstones, dead letters or retry records of one kind.
 
     Args:
         outbox: sends them.
         what: names such a record in an error.
         topic: where they are written.
         acknowledged: called with each record that the broker has acknowledged.
+        too_large: called if one is too large for the topic; without it, that ends the process like any refusal.
     """
 
-    __slots__ = ("_acknowledged", "_outbox", "topic", "what")
+    __slots__ = ("_acknowledged", "_outbox", "_too_large", "topic", "what")
 
-    def __init__(self, outbox: Outbox, what: str, topic: str, acknowledged: Acknowledged) -> None:
+    def __init__(
+        self, outbox: Outbox, what: str, topic: str, acknowledged: Acknowledged, too_large: TooLarge | None
+    ) -> None:
         self._outbox = outbox
+        self._too_large = too_large
         self.what = what
         self.topic = topic
         self._acknowledged = acknowledged
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         """Take one report (called by ``producer.poll``)."""
-        if error is not None:
+        if error is not None and self._too_large is not None and error.code() in TOO_LARGE:
+            self._outbox.over()
+            self._too_large(error)
+        elif error is not None:
             self._outbox.refused(self, error)
         elif message is not None:
             self._outbox.over()

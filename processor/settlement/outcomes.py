@@ -1,4 +1,4 @@
-"""Writes the outcomes of records: tombstones and dead letters."""
+"""Writes the outcomes of records: tombstones, dead letters and retry records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from confluent_kafka import Message
 
-from processor.events import DeadLetter, DeadLettersAcknowledged, Discarded, Done, Event
+from processor.events import DeadLetter, Discarded, Done, Event, Published, Retry, RetryRefused
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.service.stats import Stats
 from processor.service.traces import Traces
 from processor.settlement.dead_letters import DeadLetters
 from processor.settlement.outbox import Outbox
+from processor.settlement.retry_records import RetryRecords
 from wait_registry.errors import PermanentError
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -24,11 +25,12 @@ OUTCOMES: Final[Mapping[type[Any], Outcome]] = {
     Done: Outcome.DONE,
     Discarded: Outcome.DISCARDED,
     DeadLetter: Outcome.DEAD_LETTERED,
+    Retry: Outcome.RETRIED,
 }
 
 
 class Outcomes:
-    """Writes them, and turns the acknowledgments of dead letters into events.
+    """Writes them, and turns the acknowledgments of dead letters and retry records into events.
 
     A tombstone goes to the partition of its wait record, so that compaction and the sweeper find it after the wait
     record, whatever partitioner wrote that record.
@@ -36,19 +38,28 @@ class Outcomes:
     Args:
         outbox: sends them; a refused one ends the process.
         dead_letters: sends dead letters.
+        retry_records: sends retry records.
         wait_topic: name of the wait topic.
         stats: counts outcomes when their tombstone is acknowledged.
         traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
     """
 
     def __init__(
-        self, outbox: Outbox, dead_letters: DeadLetters, wait_topic: str, stats: Stats, traces: Traces | None = None
+        self,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        retry_records: RetryRecords,
+        wait_topic: str,
+        stats: Stats,
+        traces: Traces | None = None,
     ) -> None:
         self._outbox = outbox
         self._dead_letters = dead_letters
+        self._retry_records = retry_records
         self._stats = stats
         self._traces = traces
         self._acknowledged: list[Entry] = []
+        self._refused: list[RetryRefused] = []
         # By the kind of outcome: the receipt and the headers of its tombstones.
         self._tombstones = {
             kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), tombstone_headers(outcome))
@@ -66,32 +77,40 @@ class Outcomes:
             if taken.trace is not None:
                 _end_trace(taken, entry)
 
-    def write_dead_letters(self, entries: Iterable[Entry]) -> None:
-        """Write the dead letters of records that failed or can't be registered."""
+    def publish(self, entries: Iterable[Entry]) -> None:
+        """Write the dead letters or retry records of records that failed or can't be registered."""
         for entry in entries:
             taken: Taken = entry.record
-            letter = entry.outcome
-            assert isinstance(letter, DeadLetter)
+            outcome = entry.outcome
+            if isinstance(outcome, Retry):
+                self._retry_records.send(taken, outcome, partial(self._safe, entry), partial(self._refuse, entry))
+                continue
+            assert isinstance(outcome, DeadLetter)
             trace = None
             if self._traces is not None and taken.trace is None:
                 trace = self._traces.begin(taken)
-            error = letter.error or PermanentError("no error was given")
-            self._dead_letters.send(taken, Reason(letter.reason), error, partial(self._safe, entry), letter.ours)
+            error = outcome.error or PermanentError("no error was given")
+            self._dead_letters.send(taken, Reason(outcome.reason), error, partial(self._safe, entry), outcome.ours)
             if trace is not None:
                 trace.leave()
 
     def _safe(self, entry: Entry) -> None:
         self._acknowledged.append(entry)
 
+    def _refuse(self, entry: Entry, error: BaseException) -> None:
+        self._refused.append(RetryRefused(entry, error))
+
     def events(self) -> list[Event]:
-        """Return which dead letters were acknowledged since the last call."""
+        """Return which dead letters and retry records were acknowledged or refused since the last call."""
+        events: list[Event] = [*self._refused]
+        self._refused.clear()
         if not self._acknowledged:
-            return []
+            return events
         acknowledged, self._acknowledged = self._acknowledged, []
         for entry in acknowledged:
-            if entry.state is State.LETTER:
+            if entry.state is State.PUBLISHING:
                 _end_trace(entry.record, entry)
-        return [DeadLettersAcknowledged(acknowledged)]
+        return [*events, Published(acknowledged)]
 
 
 class _Counted:

@@ -32,7 +32,7 @@ from processor.events import (
     Revoking,
     Start,
     Tick,
-    WriteDeadLetters,
+    Publish,
     WriteTombstones,
 )
 from processor.lifecycle import Entry, State
@@ -299,7 +299,7 @@ class Process:
             self._register(effect)
         elif isinstance(effect, WriteTombstones):
             self.requests.write_tombstones(effect.entries)
-        elif isinstance(effect, WriteDeadLetters):
+        elif isinstance(effect, Publish):
             self.requests.letters.extend(effect.entries)
         elif isinstance(effect, Commit):
             self.requests.commits.append((effect, dict(self._generations)))

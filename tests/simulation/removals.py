@@ -70,7 +70,7 @@ def _refused_is_safe(patch: MonkeyPatch, states: Iterable[State]) -> None:
 
 def unregistrable_waits_for_letter(patch: MonkeyPatch) -> None:
     """Let commits pass a refused record of the warm-up before its dead letter is acknowledged."""
-    _refused_is_safe(patch, {State.LETTER})
+    _refused_is_safe(patch, {State.PUBLISHING})
 
 
 def unregistrable_holds_the_commit(patch: MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def letter_of_unregistered_first(patch: MonkeyPatch) -> None:
 
     def changed(self: Engine, entry: Entry, letter: DeadLetter) -> bool:
         failed = fail(self, entry, letter)
-        if failed and entry.state is State.LETTER:
+        if failed and entry.state is State.PUBLISHING:
             entry.partition.make_safe(entry.number)
         return failed
 
@@ -207,7 +207,7 @@ def tombstone_waits_for_letter(patch: MonkeyPatch) -> None:
 
     def changed(self: Engine, event: CallsEnded, now: Any) -> None:
         ended(self, event, now)
-        early = [entry for entry, _ in event.calls if entry.state is State.LETTER_REGISTERED]
+        early = [entry for entry, _ in event.calls if entry.state is State.PUBLISHING_REGISTERED]
         if early:
             self._effects.append(WriteTombstones(early))
 
@@ -223,7 +223,7 @@ def outcome_waits_for_the_report(patch: MonkeyPatch) -> None:
 
 def letter_waits_for_the_report(patch: MonkeyPatch) -> None:
     """Settle a dead letter without a tombstone if its wait record isn't acknowledged."""
-    cell(patch, State.LETTER_REGISTERING, Step.LETTER_ACKNOWLEDGED, State.SETTLED)
+    cell(patch, State.PUBLISHING_REGISTERING, Step.PUBLISHED, State.SETTLED)
     cell(patch, State.SETTLED, Step.REGISTERED, None)
     cell(patch, State.SETTLED, Step.REFUSE, None)
 

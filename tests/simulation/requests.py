@@ -9,7 +9,7 @@ from random import Random
 from processor.events import (
     Commit,
     CommitAnswered,
-    DeadLettersAcknowledged,
+    Published,
     Event,
     Register,
     Registered,
@@ -22,7 +22,7 @@ from tests.simulation.world import Committed, Nature, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import RegistrationMode
 
-BATCHES = (DeadLettersAcknowledged, Registered)
+BATCHES = (Published, Registered)
 Generations = Mapping[TopicPartition, int]
 
 
@@ -104,7 +104,7 @@ class Requests:
         """The broker appends the dead letter that was sent first."""
         entry = self.letters.popleft()
         self._world.dead_letter(record_of(entry))
-        self.reports.append(DeadLettersAcknowledged([entry]))
+        self.reports.append(Published([entry]))
 
     def commit(self) -> None:
         """The coordinator takes the commit that is on its way; its answer may be lost."""

@@ -87,6 +87,12 @@ _RULES: Final[Mapping[TopicRole, tuple[_Rule, ...]]] = {
         _exactly("retention.ms", _LOST_UNREAD, Severity.WARNING),
         _exactly("retention.bytes", _LOST_UNREAD, Severity.WARNING),
     ),
+    TopicRole.RETRY: (
+        *(rule for rule in _UNCOMPACTED if rule.name != "message.timestamp.type"),
+        _exactly("message.timestamp.type", "a record is due a delay after the time at which it was appended"),
+        _exactly("retention.ms", _LOST_UNREAD),
+        _exactly("retention.bytes", _LOST_UNREAD),
+    ),
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
-from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.topics import redelivery_topic, retry_topic
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
@@ -21,6 +21,7 @@ class TopicRole(StrEnum):
     WAIT = "wait"
     DEAD_LETTER = "dead letter"
     REDELIVERY = "redelivery"
+    RETRY = "retry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def topic_specs(settings: Settings, service: Service | None = None) -> list[Topi
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
         specs += [TopicSpec(topic, TopicRole.INPUT, settings.wait) for topic in settings.processor.topics]
-        specs += [_redelivery_spec(settings, topic) for topic in redelivery_topics(settings)]
+        specs += [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
+        specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings)]
     specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]
     return list({spec.topic: spec for spec in reversed(specs)}.values())[::-1]
 
@@ -94,14 +96,23 @@ def redelivery_topics(settings: Settings) -> list[str]:
     return [redelivery_topic(topic, processor.group) for topic in processor.topics]
 
 
+def retry_topics(settings: Settings) -> list[str]:
+    """List the group's retry topics, one per input topic and delay."""
+    processor = settings.processor
+    if not processor.group:
+        return []
+    return [retry_topic(topic, processor.group, d) for topic in processor.topics for d in processor.retry.delays_s]
+
+
 def _dead_letter_spec(settings: Settings, topic: str) -> TopicSpec:
     retention = {"retention.ms": str(settings.dead_letter.retention_ms)}
     return _uncompacted_spec(settings, topic, TopicRole.DEAD_LETTER, retention)
 
 
-def _redelivery_spec(settings: Settings, topic: str) -> TopicSpec:
-    # Its records may be nowhere else, and its group may be away for any time. Only expired records come here.
-    return _uncompacted_spec(settings, topic, TopicRole.REDELIVERY, {"retention.ms": "-1", "retention.bytes": "-1"})
+def _kept_spec(settings: Settings, topic: str, role: TopicRole) -> TopicSpec:
+    # Its records may be nowhere else, and its group may be away for any time. The processor deletes what it has
+    # committed.
+    return _uncompacted_spec(settings, topic, role, {"retention.ms": "-1", "retention.bytes": "-1"})
 
 
 def _uncompacted_spec(settings: Settings, topic: str, role: TopicRole, retention: Mapping[str, str]) -> TopicSpec:

@@ -12,11 +12,17 @@ from wait_registry.records.original import Original, Source, TimestampType
 
 
 class Consumed(NamedTuple):
-    """The record of the first delivery, where it was consumed now if elsewhere, and the number of the delivery."""
+    """The record of the first delivery, where it was consumed now if elsewhere, and the number of the delivery.
+
+    ``max_deliveries`` is None if its lineage doesn't say. ``foreign`` is whether another group's record was put into
+    this group's topic.
+    """
 
     original: Original
     source: Source | None
     delivery: int
+    max_deliveries: int | None = None
+    foreign: bool = False
 
 
 def consumed(
@@ -29,20 +35,25 @@ def consumed(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]] | None,
     group: str,
+    input_topic: str,
 ) -> Consumed:
-    """Cut the lineage block of this group off a consumed record.
+    """Cut the lineage block of this group off a record from one of its retry or redelivery topics.
 
-    A block of another group, or one that can't be read, is provenance only: its headers stay with the record, and this
-    counts as the first delivery.
+    The block of a record from an input topic is provenance only, and so is one that can't be read or names another
+    input: else anybody who may write there could give a record the identity of another. Its headers stay with the
+    record, and this counts as the first delivery.
 
     Args:
         group: the consumer group that consumes.
+        input_topic: to which the consumed topic belongs, or which it is.
     """
-    if headers and may_end_with_lineage(headers):
+    if headers and topic != input_topic and may_end_with_lineage(headers):
         originals, lineage, _ = split_lineage(headers)
-        if lineage is not None and lineage.group == group:
+        if lineage is not None and lineage.group and lineage.original_topic == input_topic:
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
-            return Consumed(_first_delivery(now, lineage), Source(topic, partition, offset), lineage.delivery or 1)
+            source, delivery = Source(topic, partition, offset), lineage.delivery or 1
+            foreign = lineage.group != group
+            return Consumed(_first_delivery(now, lineage), source, delivery, lineage.max_deliveries, foreign)
     everything: Headers = tuple(headers or ())
     return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, everything), None, 1)
 

@@ -1,4 +1,4 @@
-"""The lineage block, appended to the original headers of a dead letter or a redelivered record.
+"""The lineage block, appended to the original headers of a record that this system publishes again.
 
 It begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own index and only
 block names follow; otherwise all headers are original. So any original headers are preserved exactly.
@@ -24,7 +24,9 @@ class Lineage(NamedTuple):
     """The first delivery of a record and its registration.
 
     ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
-    fields that the legacy format lacks. No header is written for None.
+    fields that the legacy format lacks. ``max_deliveries`` belongs to records that are delivered again: how many
+    deliveries there may be until an expired record is dead-lettered, those from retry topics not counted. No header is
+    written for None.
     """
 
     original_topic: str
@@ -38,6 +40,7 @@ class Lineage(NamedTuple):
     group: str | None
     instance: str | None
     delivery: int | None
+    max_deliveries: int | None = None
 
     @classmethod
     def of(
@@ -50,9 +53,11 @@ class Lineage(NamedTuple):
         group: str | None,
         instance: str | None,
         delivery: int | None,
+        max_deliveries: int | None = None,
     ) -> Lineage:
         """Return the lineage of an original record and its registration."""
-        return cls(*original[:5], wait_id, wait_partition, wait_offset, group, instance, delivery)
+        where = (wait_partition, wait_offset)
+        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries)
 
 
 def append_lineage(
@@ -64,7 +69,7 @@ def append_lineage(
         original_headers: without an earlier block of this group, which `consumed` and `split_lineage` cut off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
-    group, instance, delivery = by
+    group, instance, delivery, max_deliveries = by
     block = (
         _shared(header_names.WAIT_LINEAGE, len(original_headers)),
         _shared(header_names.ORIGINAL_TOPIC, topic),
@@ -78,6 +83,7 @@ def append_lineage(
         _shared(header_names.WAIT_GROUP, group),
         _shared(header_names.WAIT_INSTANCE, instance),
         _shared(header_names.WAIT_DELIVERY, delivery),
+        _shared(header_names.WAIT_MAX_DELIVERIES, max_deliveries),
     )
     return [*original_headers, *filter(None, block)]
 
@@ -142,6 +148,7 @@ def _decode(block: SystemHeaders) -> Lineage:
         group=block.text(header_names.WAIT_GROUP),
         instance=block.text(header_names.WAIT_INSTANCE),
         delivery=block.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
+        max_deliveries=block.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
     )
 
 

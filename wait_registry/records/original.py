@@ -27,7 +27,7 @@ class Original(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a redelivered record was consumed now."""
+    """Where a record that this system delivered again was consumed now."""
 
     topic: str
     partition: int

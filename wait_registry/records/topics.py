@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
+from wait_registry.records.delays import delay_text, parse_delay
+
 TopicPartition: TypeAlias = tuple[str, int]
 
 MAX_TOPIC_LENGTH: Final = 249
@@ -23,3 +25,22 @@ def is_topic_name(text: str) -> bool:
 def redelivery_topic(topic: str, group: str) -> str:
     """Return the topic through which a group receives expired records of an input topic; other groups don't."""
     return f"{topic}.{group}.redeliver"
+
+
+def retry_topic(topic: str, group: str, delay: int) -> str:
+    """Return the topic whose records a group handles again after a delay, s."""
+    return f"{_retry_prefix(topic, group)}{delay_text(delay)}"
+
+
+def retry_delay_s(name: str, topic: str, group: str) -> int | None:
+    """Return the delay of a retry topic of this input topic and group, s; None if it is no such topic."""
+    prefix = _retry_prefix(topic, group)
+    try:
+        delay = parse_delay(name.removeprefix(prefix)) if name.startswith(prefix) else None
+    except ValueError:
+        return None
+    return delay if delay and name == retry_topic(topic, group, delay) else None
+
+
+def _retry_prefix(topic: str, group: str) -> str:
+    return f"{topic}.{group}.retry."

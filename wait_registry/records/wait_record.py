@@ -92,6 +92,7 @@ class WaitRecordEncoder:
         expires_at_ms: int,
         delivery: int = 1,
         source: Source | None = None,
+        max_deliveries: int | None = None,
         trace: Headers | None = None,
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
@@ -99,7 +100,8 @@ class WaitRecordEncoder:
         Args:
             expires_at_ms: ms since the epoch.
             delivery: which delivery this is, from 1.
-            source: where the record was consumed now, if this system redelivered it.
+            source: where the record was consumed now, if this system delivered it again.
+            max_deliveries: instead of the group's own, if its lineage has another number.
             trace: headers that continue the trace; by default those of the original, if it has any.
 
         Raises:
@@ -125,6 +127,8 @@ class WaitRecordEncoder:
             _delivery_header(delivery),
             *self._policy,
         ]
+        if max_deliveries is not None:
+            encoded[-1] = (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
         if source is not None:
             encoded += _source_headers(source)
         for header in originals if trace is None else trace:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from wait_registry.backoff import backoff_s
+from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.settings import Section
 
 # As good as never, and the expiry is still a date that every client can write.
@@ -43,6 +44,25 @@ class RegistrationMode(StrEnum):
     OFF = "off"
 
 
+class RetrySettings(Section):
+    """Retry topics: where a record goes whose attempts in process have failed."""
+
+    delays: tuple[str, ...] = Field((), description="delays of the retry topics, such as 10s, 1m and 10m")
+
+    @field_validator("delays")
+    @classmethod
+    def _ascending(cls, delays: tuple[str, ...]) -> tuple[str, ...]:
+        seconds = [parse_delay(delay) for delay in delays]
+        if seconds != sorted(set(seconds)):
+            raise ValueError(f"saw {', '.join(delays)}, expected each delay to be longer than the one before")
+        return delays
+
+    @property
+    def delays_s(self) -> tuple[int, ...]:
+        """The delays, s."""
+        return tuple(map(parse_delay, self.delays))
+
+
 class HttpHandlerSettings(Section):
     """The HTTP handler (``processor.handler = "http://..."``): one POST per record."""
 
@@ -63,7 +83,9 @@ class ProcessorSettings(Section):
     instance: str = Field("", description="name of this process in wait records; by default host name and start time")
     max_in_flight: int = Field(50, ge=1, le=100_000, description="handler calls that run at once (N)")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
-    max_attempts: int = Field(3, ge=1, le=100, description="attempts in process before the record is dead-lettered")
+    max_attempts: int = Field(
+        3, ge=1, le=100, description="attempts in process before the record goes to a retry or dead letter topic"
+    )
     backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
     ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
@@ -85,6 +107,8 @@ class ProcessorSettings(Section):
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
     flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance or shutdown waits for writes, s")
+    delay_s: float = Field(0, ge=0, le=MAX_DELAY_S, description="a record is handled so long after it was published, s")
+    retry: RetrySettings = Field(RetrySettings(), description="the retry topics")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
     max_deliveries: int = Field(
         3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"

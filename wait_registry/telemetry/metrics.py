@@ -58,7 +58,8 @@ def _known(labels: dict[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(product(*labels.values())) if labels else ()
 
 
-OUTCOMES = ("done", "discarded", "dead_lettered")
+OUTCOMES = ("done", "discarded", "retried", "dead_lettered")
+RESULTS = ("done", "discarded", "failed")
 STREAMS = ("wait", "dead_letter")
 
 # ---- all services ---------------------------------------------------------------------------------------------------
@@ -96,9 +97,9 @@ PROCESSOR_ATTEMPTS = _counter(
 )
 PROCESSOR_HANDLER_SECONDS = _histogram(
     "waitreg_processor_handler_seconds",
-    "From the start of a record's first attempt to its outcome, all attempts and pauses included",
+    "From the start of a record's first attempt to its result, all attempts and pauses included",
     HANDLER_SECONDS,
-    outcome=OUTCOMES,
+    result=RESULTS,
 )
 PROCESSOR_QUEUE_SECONDS = _histogram(
     "waitreg_processor_queue_seconds", "From the last registration of a record to its first attempt", QUEUE_SECONDS

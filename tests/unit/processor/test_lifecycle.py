@@ -13,7 +13,7 @@ from processor.lifecycle import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, Life
 from tests.unit.processor.parts import entries
 
 REGISTER, REGISTERED, REFUSE, RELEASE, OVERDUE = Step.REGISTER, Step.REGISTERED, Step.REFUSE, Step.RELEASE, Step.OVERDUE
-START, SUCCEED, FAIL, ACKNOWLEDGED = Step.START, Step.SUCCEED, Step.FAIL, Step.LETTER_ACKNOWLEDGED
+START, SUCCEED, FAIL, ACKNOWLEDGED = Step.START, Step.SUCCEED, Step.FAIL, Step.PUBLISHED
 DROP, ABANDON = Step.DROP, Step.ABANDON
 
 HELD = [REGISTER, REGISTERED]
@@ -40,7 +40,7 @@ LIVES: dict[str, tuple[list[Step], State]] = {
     "dead letter before the report": ([*RUNS_REGISTERING, FAIL, ACKNOWLEDGED, REGISTERED], State.SETTLED),
     "failed, then refused": ([*RUNS_REGISTERING, FAIL, REFUSE, ACKNOWLEDGED], State.SETTLED),
     "refused, then done": ([*RUNS_REGISTERING, REFUSE, SUCCEED], State.SETTLED),
-    "refused, then failed": ([*RUNS_REGISTERING, REFUSE, FAIL], State.LETTER),
+    "refused, then failed": ([*RUNS_REGISTERING, REFUSE, FAIL], State.PUBLISHING),
     "given up while polled": ([DROP], State.DROPPED),
     "given up, then its report": ([REGISTER, DROP, REGISTERED], State.DROPPED),
     "given up, then the end of its call": ([RELEASE, START, DROP, SUCCEED], State.DROPPED),
