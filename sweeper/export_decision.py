@@ -141,7 +141,7 @@ def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
     if not again or not record.group or delivery >= limit:
         return None
     original = record.original
-    headers = redelivery_headers(original.headers, _lineage(row, delivery + 1))
+    headers = redelivery_headers(original.headers, _lineage(row, delivery + 1, record.max_deliveries))
     if policy.redeliver_to_origin:
         return _published(row, original.topic, original.partition, headers, Outcome.REDELIVERED)
     return _published(row, redelivery_topic(original.topic, record.group), None, headers, Outcome.REDELIVERED)
@@ -165,7 +165,7 @@ def _expired(row: DueRow, now_ms: int) -> Failure:
     return Failure(Reason.EXPIRED, "WaitExpired", message, None, now_ms)
 
 
-def _lineage(row: DueRow, delivery: int | None) -> Lineage:
+def _lineage(row: DueRow, delivery: int | None, max_deliveries: int | None = None) -> Lineage:
     record = row.record
     return Lineage.of(
         record.original,
@@ -175,6 +175,7 @@ def _lineage(row: DueRow, delivery: int | None) -> Lineage:
         group=record.group,
         instance=record.instance,
         delivery=delivery,
+        max_deliveries=max_deliveries,
     )
 
 

@@ -44,7 +44,7 @@ class Pace:
 
     def _adjust(self, succeeded: int, failed: int) -> None:
         pause_s = self.pause_s / _FASTER ** min(succeeded, 64)
-        if self._calls >= LEAST_CALLS and 2 * self._failed > self._calls:
+        if failed and self._calls >= LEAST_CALLS and 2 * self._failed > self._calls:
             pause_s = max(pause_s, _FASTEST_S) * _SLOWER ** min(failed, 64)
         self.pause_s = 0.0 if pause_s < _FASTEST_S else min(pause_s, SLOWEST_S)
 

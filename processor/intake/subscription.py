@@ -23,6 +23,7 @@ class SubscribedTopic:
         encoder: of their wait records.
         retry_topics: for its records that are handled again later, by their delay in s.
         delay_s: how long its records wait until they are due, s.
+        redelivered_to_origin: whether the lineage of records in the input topic counts.
     """
 
     name: str
@@ -31,6 +32,7 @@ class SubscribedTopic:
     encoder: WaitRecordEncoder
     retry_topics: Mapping[int, str]
     delay_s: float = 0
+    redelivered_to_origin: bool = False
 
     @property
     def retries(self) -> bool:
@@ -68,7 +70,9 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
         )
         ladder = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
         shared = (topic, dead_letters, encoder, ladder)
-        subscribed[topic] = SubscribedTopic(topic, *shared, processor.delay_s)
+        subscribed[topic] = SubscribedTopic(
+            topic, *shared, processor.delay_s, settings.sweeper.redeliver_to == "origin"
+        )
         again = redelivery_topic(topic, processor.group)
         if processor.expiry_policy is ExpiryPolicy.REDELIVER or again in existing:
             subscribed[again] = SubscribedTopic(again, *shared)

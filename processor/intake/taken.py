@@ -157,7 +157,7 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, top
         taken = Taken(by, place, offset, timestamp_ms, timestamp_type, key, value, tuple(headers) if headers else ())
         if headers and may_end_with_lineage(headers):
             seen = (*place, offset, timestamp_ms, timestamp_type, key, value, headers)
-            by_lineage = consumed(*seen, by.group, topic.input_topic)
+            by_lineage = consumed(*seen, by.group, topic.input_topic, topic.redelivered_to_origin)
             if by_lineage.foreign:
                 log.warning("passed over: another group's record in %s[%d] at offset %d", *place, offset)
                 foreign.append(offset)

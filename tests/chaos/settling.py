@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 from tests.chaos.history.history import Partition
 from tests.chaos.history.topics import committed_of, end_of, partitions_of
 from tests.chaos.stage import Place
-from wait_registry.kafka.topic_specs import redelivery_topics
+from wait_registry.kafka.topic_specs import redelivery_topics, retry_topics
 
 ANSWER_S = 5.0
 BATCH = 5000
@@ -46,7 +46,7 @@ class Settling:
     def __init__(self, place: Place) -> None:
         self._settings = place.settings
         self._wait, self._letters = place.settings.wait.topic, place.settings.dead_letter.topic
-        self._consumed = [place.input, *redelivery_topics(place.settings)]
+        self._consumed = [place.input, *redelivery_topics(place.settings), *retry_topics(place.settings)]
         group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
         common = {"bootstrap.servers": bootstrap, "enable.auto.commit": False, "log_level": 0}
         self._reader = Consumer({**common, "group.id": f"{group}.settling"})

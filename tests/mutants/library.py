@@ -49,13 +49,13 @@ def deletes_redelivered_records_by_age(patch: Patch) -> None:
     """A redelivered record ages out before its group, which was down for longer, has consumed it."""
     from wait_registry.kafka import topic_specs
 
-    original = topic_specs._redelivery_spec
+    original = topic_specs._kept_spec
 
-    def spec(settings: Any, topic: str) -> Any:
-        made = original(settings, topic)
+    def spec(settings: Any, topic: str, role: Any) -> Any:
+        made = original(settings, topic, role)
         return replace(made, creation_config={**made.creation_config, "retention.ms": "604800000"})
 
-    patch.setattr(topic_specs, "_redelivery_spec", spec)
+    patch.setattr(topic_specs, "_kept_spec", spec)
 
 
 @mutant("P8.15")

@@ -148,8 +148,8 @@ def runs_one_handler_too_many(patch: Patch) -> None:
 
     original = Engine.__init__
 
-    def begin(self: Engine, rules: Any, scheduler: Any, limit: Any, prefetch: Any) -> None:
-        original(self, rules, scheduler, FixedLimit(limit.current + 1), prefetch)
+    def begin(self: Engine, rules: Any, scheduler: Any, limit: Any, *others: Any) -> None:
+        original(self, rules, scheduler, FixedLimit(limit.current + 1), *others)
 
     patch.setattr(Engine, "__init__", begin)
 

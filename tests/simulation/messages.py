@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from processor.events import DeadLetter
+from processor.events import Retry
 from processor.lifecycle import Entry
+from processor.settlement.outcomes import OUTCOMES
 from tests.simulation.world import Nature, RecordId, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
 
@@ -32,16 +33,30 @@ class News(NamedTuple):
     generation: int
 
 
+class Letter(NamedTuple):
+    """A dead letter or a retry record."""
+
+    record: RecordId
+    retry: bool
+
+    def arrive(self, world: World, now_ms: int) -> None:
+        """Let it arrive in the world."""
+        if self.retry:
+            world.retry(self.record, now_ms)
+        else:
+            world.dead_letter(self.record)
+
+
 class Dead(NamedTuple):
     """What a dead process has sent: each queue arrives in order, or from some point on not at all."""
 
-    queues: tuple[deque[WaitEntry], deque[RecordId]]
+    queues: tuple[deque[WaitEntry], deque[Letter]]
 
-    def arrive(self, queue: deque[WaitEntry] | deque[RecordId], world: World) -> None:
+    def arrive(self, queue: deque[WaitEntry] | deque[Letter], world: World, now_ms: int) -> None:
         """Let the first of a queue arrive in the world."""
         waits, letters = self.queues
         if queue is letters:
-            world.dead_letter(letters.popleft())
+            letters.popleft().arrive(world, now_ms)
             return
         written = waits.popleft()
         if written.outcome is None:
@@ -63,4 +78,9 @@ def record_of(entry: Entry) -> RecordId:
 
 def outcome_of(entry: Entry) -> str:
     """Return the outcome that a tombstone names."""
-    return "dead_lettered" if isinstance(entry.outcome, DeadLetter) else "done"
+    return OUTCOMES[type(entry.outcome)].value
+
+
+def letter_of(entry: Entry) -> Letter:
+    """Return what a failed record's process publishes."""
+    return Letter(record_of(entry), isinstance(entry.outcome, Retry))

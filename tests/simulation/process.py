@@ -8,6 +8,7 @@ from random import Random
 
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.retry_policy import Ladder
 from processor.dispatch.scheduler import Unordered
 from processor.engine import Engine, Rules
 from processor.events import (
@@ -15,31 +16,32 @@ from processor.events import (
     CallsEnded,
     Cancel,
     Commit,
-    DeadLetter,
     Done,
     Draining,
     Effect,
     Event,
+    Failed,
     Instant,
     Lost,
-    Outcome,
     Pause,
     Polled,
     PollingWithoutRoom,
+    Publish,
     Register,
     Release,
+    Result,
     Resume,
     Revoking,
+    Rewind,
     Start,
     Tick,
-    Publish,
     WriteTombstones,
 )
 from processor.lifecycle import Entry, State
 from processor.registration.policy import RegistrationPolicy
 from tests.simulation.messages import Dead, Killed, News, Taken, record_of
 from tests.simulation.requests import Requests
-from tests.simulation.world import Breach, Nature, RecordId, World
+from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Nature, RecordId, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import RegistrationMode
@@ -85,7 +87,9 @@ class Process:
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
         rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S)
-        self.engine = Engine(rules, Unordered(), FixedLimit(slots), Prefetch(slots, 200, 1 << 20))
+        self.engine = Engine(
+            rules, Unordered, FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+        )
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
         self._ever: set[RecordId] = set()
@@ -110,7 +114,7 @@ class Process:
         steps: list[Callable[[], None]] = [self.tick if self.stopping else self.poll_and_tick]
         for queue, step in (
             (requests.waits, requests.append),
-            (requests.letters, requests.append_letter),
+            (requests.letters, self.append_letter),
             (requests.reports, self.report),
             (requests.commits, requests.commit),
             (requests.answers, self.answer),
@@ -163,12 +167,18 @@ class Process:
             self._world.may_be_left.difference_update((*place, at) for at in offsets)
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
         generation = self._generations[place]
-        records = [Taken((*place, at), wait_id("c", *place, at, "g", 0), generation) for at in offsets]
-        self._step(Polled(place, offsets, records, [10] * len(log), malformed))
+        times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]
+        ids = (wait_id("c", *place, at, "g", time_ms) for at, time_ms in zip(offsets, times, strict=True))
+        records = [Taken((*place, at), name, generation) for at, name in zip(offsets, ids, strict=True)]
+        self._step(Polled(place, offsets, records, [10] * len(log), malformed, (), times))
         return len(log)
 
     def _is_current(self, place: TopicPartition) -> bool:
         return self._generations[place] == self._world.generation[place]
+
+    def append_letter(self) -> None:
+        """The broker takes a dead letter or a retry record."""
+        self.requests.append_letter(self._now().wall_ms)
 
     def report(self) -> None:
         """The client passes delivery reports on."""
@@ -187,10 +197,11 @@ class Process:
         self.running.remove(entry)
         self._step(CallsEnded([(entry, self._called(entry))]))
 
-    def _called(self, entry: Entry) -> Outcome:
-        failing = self._world.nature(record_of(entry)) is Nature.FAILING
-        self._world.end_call(self.number, record_of(entry), not failing)
-        return DeadLetter("failed") if failing else Done()
+    def _called(self, entry: Entry) -> Result:
+        nature = self._world.nature(record_of(entry))
+        done = nature not in (Nature.FAILING, Nature.FLAKY)
+        self._world.end_call(self.number, record_of(entry), done)
+        return Done() if done else Failed(ValueError("failed"), retriable=nature is Nature.FLAKY)
 
     # ---- the group
 
@@ -243,10 +254,11 @@ class Process:
         mode = None if committed is None else committed.mode
         self._warned[place] = self.mode is not RegistrationMode.OFF or mode not in (None, RegistrationMode.OFF)
         end = None if self._random.random() < self._world.unknown_ends else self._world.end(place)
+        delayed = (RETRY_DELAY_S, True) if place == RETRIES else (0, False)
         if committed is None:
-            self._step(Assigned(place, None, None, None, end))
+            self._step(Assigned(place, None, None, None, end, *delayed))
         else:
-            self._step(Assigned(place, committed.offset, committed.bound, committed.mode, end))
+            self._step(Assigned(place, committed.offset, committed.bound, committed.mode, end, *delayed))
 
     def drain(self) -> None:
         """SIGTERM."""
@@ -300,7 +312,7 @@ class Process:
         elif isinstance(effect, WriteTombstones):
             self.requests.write_tombstones(effect.entries)
         elif isinstance(effect, Publish):
-            self.requests.letters.extend(effect.entries)
+            self.requests.publish(effect.entries)
         elif isinstance(effect, Commit):
             self.requests.commits.append((effect, dict(self._generations)))
         elif isinstance(effect, Start):
@@ -313,6 +325,9 @@ class Process:
             self._paused.update(effect.places)
         elif isinstance(effect, Resume):
             self._paused.difference_update(effect.places)
+        elif isinstance(effect, Rewind):
+            self.position[effect.place] = effect.offset
+            self._polled[effect.place] = [at for at in self._polled[effect.place] if at < effect.offset]
         elif isinstance(effect, Release):
             self._step(self.requests.release(effect, self._generations, 0.0 if self._calm else 0.2))
 
@@ -339,7 +354,7 @@ class Process:
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")
-            self._world.begin_call(self.number, record)
+            self._world.begin_call(self.number, record, self._now().wall_ms)
             if self._is_current(place):  # else another owner may call it too
                 self._world.calls[record] = self._world.calls.get(record, 0) + 1
             if entry.lifetime is not None and entry.lifetime.start_by_s < self._now().s:

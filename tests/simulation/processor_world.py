@@ -282,7 +282,7 @@ class ProcessorWorld:
             self._give(scene, process)
 
     def _arrive(self, scene: Scene, dead: Dead, queue: deque[Any]) -> None:
-        dead.arrive(queue, scene.world)
+        dead.arrive(queue, scene.world, scene.clock.now().wall_ms)
         if not any(dead.queues):
             scene.dead.remove(dead)
 

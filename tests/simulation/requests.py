@@ -9,15 +9,16 @@ from random import Random
 from processor.events import (
     Commit,
     CommitAnswered,
-    Published,
     Event,
+    Published,
     Register,
     Registered,
     RegistrationRefused,
     Release,
+    RetryRefused,
 )
 from processor.lifecycle import Entry
-from tests.simulation.messages import Dead, outcome_of, record_of, taken
+from tests.simulation.messages import Dead, Letter, letter_of, outcome_of, taken
 from tests.simulation.world import Committed, Nature, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import RegistrationMode
@@ -43,7 +44,7 @@ class Requests:
         self._random = random
         # Sent and not yet in the broker's logs, in order; then reports on their way back.
         self.waits: deque[tuple[Entry, WaitEntry]] = deque()
-        self.letters: deque[Entry] = deque()
+        self.letters: deque[tuple[Entry, Letter]] = deque()
         self.reports: deque[Event] = deque()
         # With the generations of the group in which they were sent.
         self.commits: deque[tuple[Commit, Generations]] = deque()
@@ -63,6 +64,10 @@ class Requests:
     def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Send tombstones."""
         self.waits.extend((entry, WaitEntry(*taken(entry)[:2], outcome_of(entry), self._process)) for entry in entries)
+
+    def publish(self, entries: Sequence[Entry]) -> None:
+        """Send dead letters and retry records."""
+        self.letters.extend((entry, letter_of(entry)) for entry in entries)
 
     def release(self, effect: Release, generations: Generations, lost: float) -> CommitAnswered:
         """Commit synchronously.
@@ -100,10 +105,13 @@ class Requests:
             return True
         return committed.bound >= self._bound and committed.mode != RegistrationMode.OFF
 
-    def append_letter(self) -> None:
-        """The broker appends the dead letter that was sent first."""
-        entry = self.letters.popleft()
-        self._world.dead_letter(record_of(entry))
+    def append_letter(self, now_ms: int) -> None:
+        """The broker appends the dead letter or retry record that was sent first, unless it is too large."""
+        entry, letter = self.letters.popleft()
+        if letter.retry and letter.record[2] % 5 == 4:
+            self.reports.append(RetryRefused(entry, ValueError("too large")))
+            return
+        letter.arrive(self._world, now_ms)
         self.reports.append(Published([entry]))
 
     def commit(self) -> None:
@@ -137,7 +145,7 @@ class Requests:
 
     def die(self) -> Dead:
         """Return what may still arrive of what was sent."""
-        return Dead((deque(written for _, written in self.waits), deque(map(record_of, self.letters))))
+        return Dead((deque(written for _, written in self.waits), deque(letter for _, letter in self.letters)))
 
     def leave(self) -> None:
         """Note that nothing cares any more for what was sent."""

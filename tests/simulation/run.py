@@ -10,12 +10,15 @@ from processor.events import Instant
 from tests.simulation.messages import Dead, Killed
 from tests.simulation.process import Process
 from tests.simulation.seen import SeenWorld
-from tests.simulation.world import Breach, Nature
+from tests.simulation.world import RETRIES, Breach, Nature
 from wait_registry.settings.processor import RegistrationMode
 
 MODES = tuple(RegistrationMode)
 START_MS = 1_700_000_000_000
-NATURES = (Nature.FAST, Nature.FAST, Nature.FAST, Nature.SLOW, Nature.FAILING, Nature.TOO_LARGE, Nature.MALFORMED)
+NATURES = (
+    *(Nature.FAST, Nature.FAST, Nature.FAST, Nature.SLOW),
+    *(Nature.FAILING, Nature.FLAKY, Nature.TOO_LARGE, Nature.MALFORMED),
+)
 REST_STEPS = 20_000
 
 
@@ -37,13 +40,14 @@ class Run:
         self._calm = random.random() < 0.4
         deadly = not self._calm and RegistrationMode.OFF not in self._modes and random.random() < 0.4
         logs = {("t", number): self._log(random, most_records) for number in range(2)}
+        logs[RETRIES] = []
         self.world = SeenWorld(logs, now_ms=lambda: self._now().wall_ms)
         if deadly:
             log = self.world.logs["t", 0]
             at = random.randrange(len(log))
             log[at] = (log[at][0], Nature.DEADLY)
         if random.random() < 0.7:
-            self.world.produced = {place: random.randrange(len(log)) for place, log in self.world.logs.items()}
+            self.world.produced = {place: random.randrange(len(log)) for place, log in self.world.logs.items() if log}
         # Without metadata, `off` can't know that another mode was before.
         self.world.metadata = RegistrationMode.OFF in self._modes or random.random() < 0.8
         self.world.unknown_ends = random.choice([0.0, 0.0, 0.3])
@@ -155,7 +159,7 @@ class Run:
             self._dead.remove(dead)
             return
         self._tell(f"what a dead process has sent arrives: {queue[0]}")
-        dead.arrive(queue, self.world)
+        dead.arrive(queue, self.world, self._now().wall_ms)
 
     # ---- faults
 

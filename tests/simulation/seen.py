@@ -10,11 +10,11 @@ from typing import Final
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.loss import lost, unfinished
-from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed
+from tests.chaos.checker.registering import committed_past, early_call, early_retry, handled_again, late_call, misnamed
 from tests.chaos.history.entries import Registration, Republished, Tombstone
 from tests.chaos.history.history import History, Input, Poll
 from tests.simulation.process import START_NEEDS_S, TTL_S
-from tests.simulation.world import Committed, Nature, RecordId, WaitEntry, World
+from tests.simulation.world import RETRIES, Committed, Nature, RecordId, WaitEntry, World
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.dead_letter import Reason
@@ -32,6 +32,7 @@ RULES: Final = {
     misnamed: "P1",
     early_tombstone: "P1",
     early_call: "P1",
+    early_retry: "D1",
     handled_again: "P1",
 }
 # A fault may explain these.
@@ -59,6 +60,7 @@ class SeenWorld(World):
     now_ms: Callable[[], int] = lambda: 0
     _entries: list[Registration | Tombstone] = field(default_factory=list)
     _letters: list[Republished] = field(default_factory=list)
+    _retries: list[Republished] = field(default_factory=list)
     _polls: list[Poll] = field(default_factory=list)
     _calls: list[Call] = field(default_factory=list)
     _began: dict[tuple[int, RecordId], list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -69,19 +71,43 @@ class SeenWorld(World):
         if entry.outcome is not None:
             self._entries.append(Tombstone(*place, outcome=entry.outcome))
             return
-        instance, policy = f"processor-{entry.process}/1", (_LETTERS[0], "dead_letter", 1)
+        first, timestamp_ms, _ = self._origin(entry.record)
         self._entries.append(
-            Registration(*place, entry.record, 0, _CONTENT, entry.expires_ms, GROUP, instance, 1, *policy)
+            Registration(
+                *place,
+                original=first,
+                timestamp_ms=timestamp_ms,
+                content=_CONTENT,
+                expires_at_ms=entry.expires_ms,
+                group=GROUP,
+                instance=f"processor-{entry.process}/1",
+                delivery=1,
+                dead_letter_topic=_LETTERS[0],
+                expiry_policy="dead_letter",
+                max_deliveries=1,
+                source=None if first == entry.record else entry.record,
+            )
         )
 
     def dead_letter(self, record: RecordId) -> None:
         super().dead_letter(record)
         reason, number = _REASONS.get(self.nature(record), Reason.FAILED), len(self._letters)
         place = (*_LETTERS, number, self.now_ms(), True, _CONTENT)
-        self._letters.append(Republished(*place, record, 0, _id(record), None, GROUP, "", 1, reason=reason))
+        self._letters.append(Republished(*place, *self._origin(record), None, GROUP, "", 1, reason=reason))
 
-    def begin_call(self, process: int, record: RecordId) -> None:
-        super().begin_call(process, record)
+    def retry(self, record: RecordId, now_ms: int) -> RecordId:
+        topic, partition, offset = retry = super().retry(record, now_ms)
+        place = (topic, partition, offset, now_ms, True, _CONTENT)
+        self._retries.append(Republished(*place, *self._origin(record), None, GROUP, "", 2))
+        return retry
+
+    def _origin(self, record: RecordId) -> tuple[RecordId, int, str]:
+        """Return the record of the first delivery, its timestamp, and the wait ID of this delivery."""
+        first, timestamp_ms = self.retried.get(record, (record, 0))
+        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms)
+
+    def begin_call(self, process: int, record: RecordId, now_ms: int) -> None:
+        super().begin_call(process, record, now_ms)
         self._began[process, record].append(self.now_ms())
 
     def end_call(self, process: int, record: RecordId, done: bool) -> None:
@@ -91,14 +117,18 @@ class SeenWorld(World):
     def _end(self, call: tuple[int, RecordId], status: int) -> None:
         began_ms, ended_ms, record = self._began[call].pop(0), self.now_ms(), call[1]
         times = (began_ms, ended_ms, began_ms / 1000, ended_ms / 1000)
-        self._calls.append(Call(len(self._calls) + 1, *times, _id(record), *record, 1, status, ""))
+        first, _, key = self._origin(record)
+        self._calls.append(Call(len(self._calls) + 1, *times, key, *first, 1, status, ""))
 
     def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:
         if not super().commit(generation, place, committed):
             return False
         now_ms, waits = self.now_ms(), {0: len(self._entries)}
-        self._polls.append(Poll(now_ms, now_ms, self._offsets(), waits, waits, {_LETTERS: len(self._letters)}))
+        self._polls.append(Poll(now_ms, now_ms, self._offsets(), waits, waits, self._letter_ends()))
         return True
+
+    def _letter_ends(self) -> dict[TopicPartition, int]:
+        return {_LETTERS: len(self._letters), RETRIES: len(self._retries)}
 
     def _offsets(self) -> dict[TopicPartition, int]:
         return {place: committed.offset for place, committed in self.committed.items()}
@@ -112,13 +142,10 @@ class SeenWorld(World):
         """
         for call in [call for call, began in self._began.items() for _ in began]:
             self._end(call, ABORTED)
-        inputs = [Input(record, 0, _CONTENT, "create", 10, 10) for record in self.records()]
-        ends = {(SETTINGS.wait.topic, 0): len(self._entries), _LETTERS: len(self._letters)}
-        seen = (self._calls, self._polls, self._entries, self._letters, ())
+        records = [record for record in self.records() if record not in self.retried]
+        inputs = [Input(record, 0, _CONTENT, "create", 10, 10) for record in records]
+        ends = {(SETTINGS.wait.topic, 0): len(self._entries), **self._letter_ends()}
+        seen = (self._calls, self._polls, self._entries, self._letters, self._retries)
         ledger = Ledger(History(SETTINGS, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
         rules = CALM_RULES if calm else RULES
         return [f"{of}: {rule.__name__}: {about} {why}" for rule, of in rules.items() for about, why in rule(ledger)]
-
-
-def _id(record: RecordId) -> str:
-    return wait_id(CLUSTER, *record, GROUP, 0)

@@ -10,6 +10,8 @@ from wait_registry.records.topics import TopicPartition
 
 RecordId = tuple[str, int, int]  # topic, partition, offset
 MOST_CALLS_OF_DEADLY = 2
+RETRIES: TopicPartition = ("t.g.retry.2s", 0)
+RETRY_DELAY_S = 2
 
 
 class Nature(Enum):
@@ -18,6 +20,7 @@ class Nature(Enum):
     FAST = "fast"
     SLOW = "slow"
     FAILING = "failing"
+    FLAKY = "flaky"  # its first call fails, and a later one may succeed
     DEADLY = "deadly"  # its call kills the process
     TOO_LARGE = "too large"  # for the wait topic
     MALFORMED = "malformed"
@@ -63,6 +66,8 @@ class World:
     generation: dict[TopicPartition, int] = field(default_factory=dict)
     wait_log: list[WaitEntry] = field(default_factory=list)
     dead_letters: list[RecordId] = field(default_factory=list)
+    # What was published to the retry topic: the record, and when, by the retry record.
+    retried: dict[RecordId, tuple[RecordId, int]] = field(default_factory=dict)
     done: list[RecordId] = field(default_factory=list)
     calls: dict[RecordId, int] = field(default_factory=dict)
     # Records that may be left to expire: their process died, or no commit is known to cover them.
@@ -112,7 +117,11 @@ class World:
 
     def settled(self, record: RecordId) -> bool:
         """Return whether the outcome of a record is durable, or was observed by its process before a commit."""
-        return record in self.done or record in self.dead_letters
+        return record in self.done or record in self.dead_letters or record in self.first_deliveries()
+
+    def first_deliveries(self) -> set[RecordId]:
+        """Return the records that were published to the retry topic."""
+        return {record for record, _ in self.retried.values()}
 
     def append(self, entry: WaitEntry) -> None:
         """Take an entry of the wait log.
@@ -123,6 +132,8 @@ class World:
         record = entry.record
         if entry.outcome == "dead_lettered" and record not in self.dead_letters:
             raise Breach(f"P1: a tombstone of {record} before its dead letter")
+        if entry.outcome == "retried" and record not in self.first_deliveries():
+            raise Breach(f"P1: a tombstone of {record} before its retry record")
         if entry.outcome in ("done", "discarded") and record not in self.done:
             raise Breach(f"P1: a tombstone of {record}, whose call has not ended")
         self.story.append(f"    {record} {entry.outcome or 'registered'}")
@@ -133,8 +144,23 @@ class World:
         """Take a dead letter."""
         self.dead_letters.append(record)
 
-    def begin_call(self, process: int, record: RecordId) -> None:
-        """Take a call of a process."""
+    def retry(self, record: RecordId, now_ms: int) -> RecordId:
+        """Take a retry record, and return it: its next call succeeds."""
+        log = self.logs[RETRIES]
+        offset = log[-1][0] + 1 if log else 0
+        log.append((offset, Nature.SLOW if record[2] % 2 else Nature.FAST))
+        retry = (*RETRIES, offset)
+        self.retried[retry] = record, now_ms
+        return retry
+
+    def begin_call(self, process: int, record: RecordId, now_ms: int) -> None:
+        """Take a call of a process.
+
+        Raises:
+            Breach: it comes too early.
+        """
+        if record in self.retried and now_ms < self.retried[record][1] + RETRY_DELAY_S * 1000:
+            raise Breach(f"D1: the call of {record} begins before its delay is over")
 
     def end_call(self, process: int, record: RecordId, done: bool) -> None:
         """Note that a call ended by itself, and whether its work is done."""
@@ -164,7 +190,11 @@ class World:
 
     def all_committed(self) -> bool:
         """Return whether the committed offsets are the ends of the logs."""
-        return all(place in self.committed and self.committed[place].offset == self.end(place) for place in self.logs)
+        return all(
+            place in self.committed and self.committed[place].offset == self.end(place)
+            for place, log in self.logs.items()
+            if log
+        )
 
     def records(self) -> list[RecordId]:
         """Return every record of the input."""

@@ -36,24 +36,29 @@ def consumed(
     headers: Sequence[tuple[str, bytes | None]] | None,
     group: str,
     input_topic: str,
+    redelivered_to_origin: bool = False,
 ) -> Consumed:
-    """Cut the lineage block of this group off a record from one of its retry or redelivery topics.
+    """Cut the lineage block off a record that this system delivers to this group again.
 
-    The block of a record from an input topic is provenance only, and so is one that can't be read or names another
-    input: else anybody who may write there could give a record the identity of another. Its headers stay with the
-    record, and this counts as the first delivery.
+    The block of a record from an input topic is provenance only, unless records are redelivered there, and so is one
+    that can't be read or names another input: else anybody who may write there could give a record the identity of
+    another. Its headers stay with the record, and this counts as the first delivery.
 
     Args:
         group: the consumer group that consumes.
         input_topic: to which the consumed topic belongs, or which it is.
+        redelivered_to_origin: whether records are redelivered to input topics.
     """
-    if headers and topic != input_topic and may_end_with_lineage(headers):
+    own_topic = topic != input_topic
+    if headers and (own_topic or redelivered_to_origin) and may_end_with_lineage(headers):
         originals, lineage, _ = split_lineage(headers)
         if lineage is not None and lineage.group and lineage.original_topic == input_topic:
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
-            source, delivery = Source(topic, partition, offset), lineage.delivery or 1
-            foreign = lineage.group != group
-            return Consumed(_first_delivery(now, lineage), source, delivery, lineage.max_deliveries, foreign)
+            if lineage.group == group:
+                source, delivery = Source(topic, partition, offset), lineage.delivery or 1
+                return Consumed(_first_delivery(now, lineage), source, delivery, lineage.max_deliveries)
+            if own_topic:
+                return Consumed(now, None, 1, foreign=True)
     everything: Headers = tuple(headers or ())
     return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, everything), None, 1)
 

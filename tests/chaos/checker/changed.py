@@ -108,9 +108,10 @@ def _republished(ledger: Ledger, letter: TopicRecord) -> str:
     if entry is None:
         # `false_export` judges exports without one.
         return "" if letter.outcome in EXPORTS else f"{letter.registration} is no registration of its ID"
-    wanted = (entry.original, entry.delivery + (0 if letter.reason else 1), entry.instance)
-    seen = (letter.original, letter.delivery, letter.instance)
-    return "" if seen == wanted else f"it says {seen}, its registration's record, delivery and instance are {wanted}"
+    most = None if letter.reason else entry.max_deliveries + bool(letter.delay_s)
+    wanted = (entry.original, entry.delivery + (0 if letter.reason else 1), most, entry.instance)
+    seen = (letter.original, letter.delivery, letter.max_deliveries, letter.instance)
+    return "" if seen == wanted else f"it says {seen}, its registration's record, deliveries and instance say {wanted}"
 
 
 def _delivery(ledger: Ledger, call: Call) -> str:

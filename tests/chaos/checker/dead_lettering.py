@@ -1,4 +1,4 @@
-"""P1: a processor dead-letters what failed and what can't be registered, once each time that it takes it."""
+"""P1: a processor retries or dead-letters what failed, and dead-letters what can't be registered, once each time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _REBALANCES = 2
 
 
 def unfounded(ledger: Ledger) -> Iterator[Finding]:
-    """Find dead letters of a processor that nothing explains."""
-    for letter in ledger.letters:
+    """Find dead letters and retry records of a processor that nothing explains."""
+    for letter in (*ledger.letters, *(one for retries in ledger.retries_of_id.values() for one in retries)):
         if why := _why_unfounded(ledger, letter):
             yield letter.original, f"{letter}: {why}"
 
 
 def _why_unfounded(ledger: Ledger, letter: Republished) -> str:
     record, allowed = ledger.inputs.get(letter.original), ledger.registration_bytes
-    if letter.reason == Reason.FAILED:
+    if letter.reason == Reason.FAILED or not letter.reason:
         return _without_failure(ledger, letter)
     if record is None:
         return ""
@@ -71,12 +71,13 @@ def _taken_ms(ledger: Ledger, registered: Registration, calls: Sequence[Call]) -
 
 
 def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
-    """Find more dead letters of a processor per ID than registrations, or than the group's faults explain.
+    """Find more dead letters and retry records of a processor per ID than registrations, or than faults explain.
 
     A record is taken again when its partition moves before its offset is committed: by faults of processors, of the
     broker (sessions run out), or partitions that are added; without one while the machine stalls or the group forms.
     """
-    for letters in ledger.letters_of_id.values():
+    for wait_id in {**ledger.letters_of_id, **ledger.retries_of_id}:
+        letters = (*ledger.letters_of_id.get(wait_id, ()), *ledger.retries_of_id.get(wait_id, ()))
         own = sorted((one for one in letters if one.reason != Reason.EXPIRED), key=lambda one: one.append_ms)
         if len(own) > 1 and (why := _why_again(ledger, own)):
             yield own[-1].original, f"{own[-1]}: {why}"

@@ -26,11 +26,9 @@ def early_tombstone(ledger: Ledger) -> Iterator[Finding]:
         for entry in entries:
             if isinstance(entry, Tombstone) and entry.offset < first_offset:
                 yield _early(ledger, entry, _misplaced(ledger, wait_id, partition))
-            elif entry.outcome == Outcome.RETRIED:
-                yield _early(ledger, entry, "can have no cause: no run has retry topics")
-        for outcome in (Outcome.DONE, Outcome.DISCARDED, Outcome.DEAD_LETTERED):
+        for outcome in (Outcome.DONE, Outcome.DISCARDED, Outcome.DEAD_LETTERED, Outcome.RETRIED):
             tombstones = [entry for entry in entries if entry.outcome == outcome]
-            why_early = _before_letter if outcome == Outcome.DEAD_LETTERED else _before_call
+            why_early = _before_letter if outcome in (Outcome.DEAD_LETTERED, Outcome.RETRIED) else _before_call
             for number, entry in enumerate(tombstones, start=1):
                 if why := why_early(ledger, entry, number):
                     yield _early(ledger, entry, why)
@@ -65,10 +63,14 @@ def _leads_to(ledger: Ledger, call: Call, outcome: str) -> bool:
 
 
 def _before_letter(ledger: Ledger, entry: WaitEntry, number: int) -> str:
-    own = (one for one in ledger.letters_of_id.get(entry.wait_id, ()) if one.reason in (Reason.FAILED, Reason.BLOCKED))
+    if entry.outcome == Outcome.RETRIED:
+        own, what = list(ledger.retries_of_id.get(entry.wait_id, ())), "retry records"
+    else:
+        failed = (Reason.FAILED, Reason.BLOCKED)
+        own, what = [one for one in ledger.letters_of_id.get(entry.wait_id, ()) if one.reason in failed], "dead letters"
     letters = sorted(own, key=lambda letter: letter.append_ms)
     if len(letters) < number:
-        return f"is number {number} of its kind, and there are {len(letters)} dead letters that may have led to it"
+        return f"is number {number} of its kind, and there are {len(letters)} {what} that may have led to it"
     letter, poll = letters[number - 1], ledger.first_poll(entry)
     if letter.append_ms > entry.append_ms + ROUNDING_MS:
         return f"comes before its {letter}, written at {clock(letter.append_ms)}"

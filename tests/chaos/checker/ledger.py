@@ -162,8 +162,13 @@ class Ledger:
 
     @cached_property
     def redelivered(self) -> Mapping[Coordinates, Republished]:
-        """Redelivered records by their own place."""
+        """Records that the group gets again, redelivered or retried, by their own place."""
         return {one.place: one for one in self.history.redelivered if _is_ours(one)}
+
+    @cached_property
+    def retries_of_id(self) -> Mapping[str, Sequence[Republished]]:
+        """Retry records by the wait ID of the delivery that failed."""
+        return grouped((one for one in self.redelivered.values() if one.delay_s), lambda one: one.wait_id)
 
     @cached_property
     def exports(self) -> Sequence[Republished]:

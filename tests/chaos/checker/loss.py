@@ -26,7 +26,8 @@ def lost(ledger: Ledger) -> Iterator[Finding]:
             yield place, why
     for place in ledger.redelivered:
         wait_id = ledger.id_of[place]
-        known = place in ledger.registrations_of or wait_id in ledger.unregistered_letters
+        published = wait_id in ledger.unregistered_letters or wait_id in ledger.retries_of_id
+        known = place in ledger.registrations_of or published
         settled = not ledger.eager and any(ledger.settles(call) for call in ledger.calls_of_id.get(wait_id, ()))
         if not (known or settled) and ledger.is_consumed(place):
             why = f"its redelivery at {at(place)} was consumed, and neither done nor dead-lettered nor registered"
@@ -51,7 +52,8 @@ def unfinished(ledger: Ledger) -> Iterator[Finding]:
         why = f"{entry} is still open, it expires at {clock(entry.expires_at_ms)}"
         yield entry.original, why
     for place, wait_id in ledger.id_of.items():
-        if not ledger.is_consumed(place) and wait_id not in ledger.unregistered_letters:
+        settled = wait_id in ledger.unregistered_letters or wait_id in ledger.retries_of_id
+        if not ledger.is_consumed(place) and not settled:
             committed = ledger.committed_to.get(place[:2], 0)
             why = f"the record at {at(place)} was never consumed: the commit is at {committed}"
             yield ledger.original_at(place), why

@@ -52,9 +52,11 @@ def not_as_set(ledger: Ledger) -> Iterator[Finding]:
 
 def _differs(ledger: Ledger, said: Registration) -> str:
     settings = ledger.history.settings
+    again = None if said.source is None else ledger.redelivered.get(said.source)
+    most = None if again is None else again.max_deliveries
     fields = {
         "expiry_policy": (said.expiry_policy, settings.processor.expiry_policy),
-        "max_deliveries": (said.max_deliveries, settings.processor.max_deliveries),
+        "max_deliveries": (said.max_deliveries, most or settings.processor.max_deliveries),
         "dead_letter_topic": (said.dead_letter_topic, settings.dead_letter.topic),
     }
     return "; ".join(f"{name} is {seen}, set was {wanted}" for name, (seen, wanted) in fields.items() if seen != wanted)
@@ -104,7 +106,8 @@ def _is_safe(ledger: Ledger, place: Coordinates, poll: Poll) -> bool:
         any(entry.offset < poll.wait_ends.get(entry.partition, 0) for entry in ledger.registrations_of.get(place, ()))
         or any(
             letter.offset < poll.letter_ends.get((letter.topic, letter.partition), 0)
-            for letter in ledger.unregistered_letters.get(ledger.id_of[place], ())
+            for letters in (ledger.unregistered_letters, {} if ledger.eager else ledger.retries_of_id)
+            for letter in letters.get(ledger.id_of[place], ())
         )
         or (not ledger.eager and _was_settled(ledger, place, poll))
     )
@@ -168,6 +171,16 @@ def _explained(ledger: Ledger, call: Call, entry: Registration) -> bool:
         or (hits(fault, "downstream") and overlaps(fault, from_ms, to_ms, AFTERMATH_MS))
         for fault in ledger.history.faults
     )
+
+
+def early_retry(ledger: Ledger) -> Iterator[Finding]:
+    """Find calls of a record from a retry topic that began before its delay was over (D1)."""
+    for place, record in ledger.redelivered.items():
+        due_ms = record.append_ms + record.delay_s * 1000 - ROUNDING_MS
+        for call in ledger.calls_of_id.get(ledger.id_of[place], ()) if record.delay_s else ():
+            if call.started_ms < due_ms:
+                why = f"call {call.number} of the {record} began at {clock(call.started_ms)}, due at {clock(due_ms)}"
+                yield record.original, why
 
 
 def handled_again(ledger: Ledger) -> Iterator[Finding]:

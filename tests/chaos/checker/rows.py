@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tests.chaos.checker.changed import changed_rows
 from tests.chaos.checker.ledger import Finding, Ledger, about_record
 from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, TopicRecord, WaitEntry, at, clock
-from tests.chaos.history.history import DeadLetterRow, Partition, WaitRow, redelivery_topics
+from tests.chaos.history.history import DeadLetterRow, Partition, WaitRow, topics_again
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
@@ -58,7 +58,7 @@ class Shown:
         }
         yield Table("quarantine", wanted, quarantined, lambda place, _: at(place), lambda row, entry: "")
         # The sink doesn't read redelivery topics, and an empty partition needs no position.
-        again = redelivery_topics(ledger.history.settings)
+        again = topics_again(ledger.history.settings)
         read = {place: end for place, end in ledger.history.ends.items() if place[0] not in again}
         ends = {place: end for place, end in read.items() if end or place in self._positions}
         yield Table(

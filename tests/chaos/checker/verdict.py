@@ -16,7 +16,15 @@ from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
-from tests.chaos.checker.registering import committed_past, early_call, handled_again, late_call, misnamed, not_as_set
+from tests.chaos.checker.registering import (
+    committed_past,
+    early_call,
+    early_retry,
+    handled_again,
+    late_call,
+    misnamed,
+    not_as_set,
+)
 from tests.chaos.checker.rows import missing_row, orphan_row, row_differs, snapshot_differs
 from tests.chaos.checker.story import story
 from tests.chaos.history.history import History
@@ -44,6 +52,7 @@ RULES: Final = {
         snapshot_differs,
         early_tombstone,
         early_call,
+        early_retry,
         handled_again,
         forgotten,
         not_as_set,

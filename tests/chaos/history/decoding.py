@@ -17,13 +17,20 @@ from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
 from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_letter
-from wait_registry.records.header_names import TRACEPARENT, TRACESTATE, WAIT_GROUP
+from wait_registry.records.header_names import (
+    RETRY_ERROR_CLASS,
+    RETRY_ERROR_MESSAGE,
+    TRACEPARENT,
+    TRACESTATE,
+    WAIT_GROUP,
+)
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import decode_outcome, tombstone_headers
 from wait_registry.records.wait_record import decode_wait_record
 
 UNREADABLE_HEADERS: Final = "a name isn't UTF-8"
 """Instead of a digest: neither our client nor the processor's can read these headers."""
+RETRY_NAMES: Final = frozenset({RETRY_ERROR_CLASS, RETRY_ERROR_MESSAGE})
 # A character of a name is six in JSON at worst; brackets, quotes and commas; all that a wait record says of its own.
 _NAMES: Final = 6
 _HEADER: Final = 16
@@ -62,7 +69,7 @@ def wait_entry(record: ReadRecord, committed: bool) -> WaitEntry:
 
 
 def republished(record: ReadRecord, committed: bool) -> TopicRecord:
-    """Decode a record of a dead letter or redelivery topic; what the product can't have written has no lineage."""
+    """Decode what is published again; what the product can't have written has no lineage."""
     where, headers = (*record.place, record.timestamp_ms, committed), record.headers
     originals, block, failure_headers = blocks.split_lineage(headers)
     failure = decode_dead_letter(headers).failure if failure_headers else None
@@ -70,7 +77,8 @@ def republished(record: ReadRecord, committed: bool) -> TopicRecord:
     if block is None or lineage is None or bool(failure_headers) != (failure is not None):
         return TopicRecord(*where, content_of(record))
     if failure is None:
-        again, why = blocks.append_lineage(originals, block), {}
+        errors = [header for header in headers[len(originals) :] if header[0] in RETRY_NAMES]
+        again, why = [*blocks.append_lineage(originals, block), *errors], {}
     else:
         again = dead_letter_headers(originals, block, failure)
         texts = {name: getattr(failure, name) for name in ("error_class", "error_message", "error_stacktrace")}
@@ -128,4 +136,5 @@ def _lineage(block: blocks.Lineage) -> dict[str, Any] | None:
         "group": block.group,
         "instance": block.instance,
         "delivery": block.delivery,
+        "max_deliveries": block.max_deliveries,
     }

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from wait_registry.demo.manifest import Coordinates, Fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
+from wait_registry.records.topics import retry_delay_s
 
 EXPORTS = (Outcome.EXPIRED, Outcome.REDELIVERED)
 """Outcomes that the sweeper writes."""
@@ -105,7 +106,7 @@ class Unreadable(WaitEntry):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record of a dead letter or redelivery topic; only this much is known of one that another client wrote.
+    """A record of a dead letter, redelivery or retry topic; only this much is known of one that another client wrote.
 
     ``append_ms`` is the broker's time; ``content`` that of the original record, where there is one.
     """
@@ -127,7 +128,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class Republished(TopicRecord):
-    """A dead letter or a redelivery with its lineage.
+    """A dead letter, a redelivery or a retry record, with its lineage.
 
     ``registration`` is None for a record that was never registered. ``reason``, ``time_ms`` (DLQ_TIME) and the three
     texts belong to dead letters; a text is None where its header is missing.
@@ -141,6 +142,7 @@ class Republished(TopicRecord):
     instance: str
     delivery: int
     timestamp_type: str = "create"
+    max_deliveries: int | None = None
     reason: str = ""
     time_ms: int | None = None
     error_class: str | None = None
@@ -151,8 +153,14 @@ class Republished(TopicRecord):
     def outcome(self) -> Outcome:
         """The outcome of the tombstone that belongs to it, if it was registered."""
         if not self.reason:
-            return Outcome.REDELIVERED
+            return Outcome.RETRIED if self.delay_s else Outcome.REDELIVERED
         return Outcome.EXPIRED if self.reason == Reason.EXPIRED else Outcome.DEAD_LETTERED
 
+    @property
+    def delay_s(self) -> int:
+        """The delay of the retry topic that holds it, s; 0 in any other topic."""
+        return retry_delay_s(self.topic, self.original[0], self.group) or 0
+
     def __str__(self) -> str:
-        return f"{f'dead letter {self.reason}' if self.reason else 'redelivery'} at {at(self.place)}"
+        kind = "retry record" if self.delay_s else "redelivery"
+        return f"{f'dead letter {self.reason}' if self.reason else kind} at {at(self.place)}"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tests.chaos.history.entries import Registration, Republished, TopicRecord, WaitEntry
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates, Fingerprint
+from wait_registry.kafka.topic_specs import retry_topics
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 
@@ -38,7 +39,8 @@ class Poll:
 
     So what a later field lacks did not exist when an earlier one was true. ``committed`` has the group's offsets
     (partitions without any are skipped), ``wait_stable`` and ``wait_ends`` last stable offset and high watermark of the
-    wait topic by partition, ``letter_ends`` the high watermarks of dead letter and redelivery topics.
+    wait topic by partition, ``letter_ends`` the high watermarks of dead letter, redelivery and retry
+    topics.
     """
 
     began_ms: int
@@ -143,6 +145,7 @@ class History:
         return self.settings.processor.group
 
 
-def redelivery_topics(settings: Settings) -> Sequence[str]:
-    """Return the topics of the group's redeliveries; they need not exist."""
-    return [redelivery_topic(topic, settings.processor.group) for topic in settings.processor.topics]
+def topics_again(settings: Settings) -> Sequence[str]:
+    """Return the topics from which the group gets records again; those of redeliveries need not exist."""
+    redelivered = [redelivery_topic(topic, settings.processor.group) for topic in settings.processor.topics]
+    return [*redelivered, *retry_topics(settings)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.chaos.history.decoding import as_input, republished, wait_entry
-from tests.chaos.history.history import History, Input, Partition, Poll, redelivery_topics
+from tests.chaos.history.history import History, Input, Partition, Poll, topics_again
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
@@ -32,7 +32,7 @@ def read_history(settings: Settings, folder: Path, polls: Sequence[Poll], with_t
     """
     bootstrap, wait, letters = settings.kafka.bootstrap_servers, settings.wait.topic, settings.dead_letter.topic
     calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
-    tables, again = read_tables(settings) if with_tables else None, redelivery_topics(settings)
+    tables, again = read_tables(settings) if with_tables else None, topics_again(settings)
     ends = wait_settled(bootstrap, [wait, letters, *again])
     published = [one for topic in settings.processor.topics for one in read_each(bootstrap, topic, "read_committed")]
     return History(
@@ -72,7 +72,7 @@ def with_manifest(listed: Iterable[Published], records: Iterable[ReadRecord]) ->
 def _committed(settings: Settings) -> tuple[dict[Partition, int], str]:
     consumer = reader(settings.kafka.bootstrap_servers, "read_committed", settings.processor.group)
     try:
-        consumed = (*settings.processor.topics, *redelivery_topics(settings))
+        consumed = (*settings.processor.topics, *topics_again(settings))
         places = [(topic, number) for topic in consumed for number in partitions_of(consumer, topic)]
         cluster_id: str = consumer.list_topics(settings.wait.topic, timeout=ANSWER_S).cluster_id
         return dict(committed_of(consumer, places)), cluster_id

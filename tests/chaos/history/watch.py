@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from tests.chaos.companion import Companion
-from tests.chaos.history.history import Partition, Poll, redelivery_topics
+from tests.chaos.history.history import Partition, Poll, topics_again
 from tests.chaos.history.topics import committed_of, end_of, partitions_of, reader
 from wait_registry.settings.root import Settings
 
@@ -28,8 +28,8 @@ class Watch(Companion):
     def __init__(self, settings: Settings, interval_s: float = 0.2) -> None:
         self.polls: list[Poll] = []
         self._settings = settings
-        self._consumed = (*settings.processor.topics, *redelivery_topics(settings))
-        self._letters = (settings.dead_letter.topic, *redelivery_topics(settings))
+        self._consumed = (*settings.processor.topics, *topics_again(settings))
+        self._letters = (settings.dead_letter.topic, *topics_again(settings))
         self._partitions: dict[str, Sequence[int]] = {}
         self._asked_s = -METADATA_S
         bootstrap = settings.kafka.bootstrap_servers

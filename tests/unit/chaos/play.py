@@ -37,7 +37,7 @@ from wait_registry.records.wait_id import wait_id as derive_wait_id
 from wait_registry.settings.root import Settings
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
-AGAIN = f"{INPUT}.{GROUP}.redeliver"
+AGAIN, RETRIES = f"{INPUT}.{GROUP}.redeliver", f"{INPUT}.{GROUP}.retry.10s"
 START_MS = 1_795_000_000_000
 TTL_MS, SKEW_MS, POLLS_MS = 8_000, 500, 1_000
 WAIT_PARTITIONS, BYTES, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 100, 4_100, 100_000
@@ -60,6 +60,7 @@ SETTINGS = settings_against(
         "processor.max_in_flight": 6,
         "processor.prefetch_max": 12,
         "processor.http.retry_statuses": (503,),
+        "processor.retry.delays": ("10s",),
         "processor.http.discard_statuses": (404,),
         "sweeper.chunk_rows": 2,
     },
@@ -188,7 +189,7 @@ class Play:
             delivery=1 if again is None else again.delivery,
             dead_letter_topic=DLQ,
             expiry_policy=policy,
-            max_deliveries=3,
+            max_deliveries=3 if again is None or again.max_deliveries is None else again.max_deliveries,
             source=None if again is None else self.place,
         )
         self.wait_log.append(registration)
@@ -302,10 +303,24 @@ class Play:
         self.wait(3)
         entry = self.entry
         lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
-        self.redelivered.append(self._republish((AGAIN, 0), entry.original, lineage, True))
+        self.redelivered.append(
+            self._republish((AGAIN, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries)
+        )
         self.stone(Outcome.REDELIVERED)
         self._append((AGAIN, 0))
         self._append((WAIT, entry.partition))
+        self.place = self.redelivered[-1].place
+
+    def retry(self) -> None:
+        """Send the current registration's record to the retry topic, which is ten seconds from its next call."""
+        self.wait(3)
+        entry = self.entry
+        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
+        self.redelivered.append(
+            self._republish((RETRIES, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries + 1)
+        )
+        self.poll()
+        self.stone(Outcome.RETRIED)
         self.place = self.redelivered[-1].place
 
     def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
@@ -542,7 +557,7 @@ class Play:
         if self._snapshots_at_polls:
             self.snapshot()
         waits = {number: self.ends[WAIT, number] for number in range(WAIT_PARTITIONS)}
-        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN)}
+        letters = {place: end for place, end in self.ends.items() if place[0] in (DLQ, AGAIN, RETRIES)}
         self.polls.append(Poll(self.now_ms, self.now_ms + 2, dict(self.committed), waits, dict(waits), letters))
 
     def _tables(self) -> Tables:

@@ -2,15 +2,22 @@
 
 Records are named by their offset, those of the second partition with a `b` in front. `registered 0 1` is an event,
 `start 0; commit 2` are effects, and a word with a question mark asks the engine.
+
+A story is a line with its name, and lines of steps as `EngineBench.play` reads them. `poll 0 > register 0` is an event
+and its effects; a step without `>` has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
 
 from processor import events
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
+from processor.dispatch.retry_policy import Ladder
 from processor.dispatch.scheduler import Unordered
 from processor.engine import Engine, Rules
 from processor.lifecycle import Entry
@@ -19,22 +26,26 @@ from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import RegistrationMode
 
 A, B = ("input", 0), ("input", 1)
+BEGAN_MS = 1_000_000
 TTL_S, START_NEEDS_S, REGISTER_AFTER_S, COMMIT_INTERVAL_S = 60.0, 20.0, 0.5, 0.5
 WORDS: dict[type, str] = {
     events.Register: "register",
     events.Start: "start",
     events.WriteTombstones: "tombstone",
     events.Publish: "dead letter",
+    events.Rewind: "rewind",
     events.Cancel: "cancel",
     events.Commit: "commit",
     events.Release: "release",
     events.Pause: "pause",
     events.Resume: "resume",
 }
-OUTCOMES: dict[str, events.Outcome | None] = {
+ERROR = ValueError("failed")
+RESULTS: dict[str, events.Result | None] = {
     "done": events.Done(),
     "discarded": events.Discarded("old"),
-    "failed": events.DeadLetter("failed"),
+    "failed": events.Failed(ERROR),
+    "retry": events.Failed(ERROR, retriable=True),
     "cancelled": None,
 }
 
@@ -56,6 +67,8 @@ class EngineBench:
         end: the end of the log at the assignment; with 0, no record belongs to the warm-up.
         recorded_mode, recorded_bound: what the last commit says of the previous owner.
         slots, bound, prefetch: calls, uncommitted records and open records at most.
+        delays: of the retry topics, s.
+        delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
 
     def __init__(
@@ -67,26 +80,33 @@ class EngineBench:
         slots: int = 10,
         bound: int = 200,
         prefetch: Prefetch | int = 1000,
+        delays: tuple[int, ...] = (),
+        delay: float = 0,
+        retries: bool = False,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
         if isinstance(prefetch, int):
             prefetch = Prefetch(slots, prefetch, 1 << 30)
-        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch)
+        self.engine = Engine(rules, Unordered, FixedLimit(slots), prefetch, Ladder(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
-        self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end)
+        self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
         self.step(self._assigned)
         self.step(events.Tick())
         self._events: dict[str, Callable[[list[str]], events.Event]] = {
-            "poll": lambda names: _polled(names, malformed=False),
-            "malformed": lambda names: _polled(names, malformed=True),
+            "poll": self._polled,
+            "malformed": lambda names: self._polled(names, malformed=True),
             "registered": lambda names: events.Registered(self._of(names)),
             "refused": lambda names: events.RegistrationRefused(self.entries[names[0]]),
-            "letter": lambda names: events.Published(self._of(names)),
+            "too_large": lambda names: events.RetryRefused(self.entries[names[0]], ERROR),
+            "foreign": lambda names: self._polled(names, foreign=True),
+            "published": lambda names: events.Published(self._of(names)),
             "confirmed": lambda names: events.CommitAnswered(dict(map(_split, names))),
             "unconfirmed": lambda names: events.CommitAnswered({}, [A]),
-            "assigned": lambda names: self._assigned._replace(place=B if "b" in names else A),
+            "assigned": lambda names: (
+                self._assigned._replace(place=B, delay_s=0, retries=False) if "b" in names else self._assigned
+            ),
             "revoke": lambda names: events.Revoking([A]),
             "lost": lambda names: events.Lost([A]),
             "crowded": lambda names: events.PollingWithoutRoom(),
@@ -97,7 +117,7 @@ class EngineBench:
 
     def step(self, event: events.Event) -> list[events.Effect]:
         """Pass an event on and note the records that its effects name."""
-        effects = self.engine.step(event, events.Instant(1_000_000 + round(self.now_s * 1000), self.now_s))
+        effects = self.engine.step(event, events.Instant(BEGAN_MS + round(self.now_s * 1000), self.now_s))
         for effect in effects:
             for entry in getattr(effect, "entries", ()):
                 self.entries[_name(entry.partition.place, entry.offset)] = entry
@@ -114,11 +134,19 @@ class EngineBench:
         if word in ("after", "later"):
             self.now_s += float(names[0])
             return "" if word == "later" else self.play("tick")
-        if word in OUTCOMES:
-            event: events.Event = events.CallsEnded([(entry, OUTCOMES[word]) for entry in self._of(names)])
+        if word in RESULTS:
+            event: events.Event = events.CallsEnded([(entry, RESULTS[word]) for entry in self._of(names)])
         else:
             event = self._events[word](names)
         return "; ".join(map(_text, self.step(event)))
+
+    def _polled(self, names: list[str], malformed: bool = False, foreign: bool = False) -> events.Polled:
+        """Poll records; one of a delayed partition has the second of its offset as its timestamp."""
+        places, offsets = zip(*map(_split, names), strict=True)
+        errors = {offset: ValueError("malformed") for offset in offsets if malformed}
+        others = offsets if foreign else ()
+        timestamps_ms = [BEGAN_MS + 1000 * offset for offset in offsets]
+        return events.Polled(places[0], offsets, offsets, [10] * len(offsets), errors, others, timestamps_ms)
 
     def _of(self, names: Iterable[str]) -> list[Entry]:
         return [self.entries[name] for name in names]
@@ -132,19 +160,40 @@ def _name(place: TopicPartition, offset: object = "") -> str:
     return f"{'b' if place == B else ''}{offset}"
 
 
-def _polled(names: list[str], malformed: bool) -> events.Polled:
-    places, offsets = zip(*map(_split, names), strict=True)
-    errors = {offset: ValueError("malformed") for offset in offsets if malformed}
-    return events.Polled(places[0], offsets, offsets, [10] * len(offsets), errors)
-
-
 def _text(effect: events.Effect) -> str:
     names: list[str] = []
     if isinstance(effect, events.Pause | events.Resume):
         names = ["a" if place == A else "b" for place in effect.places]
+    elif isinstance(effect, events.Rewind):
+        names = [_name(effect.place, effect.offset)]
     elif isinstance(effect, events.Commit | events.Release):
         offsets: Mapping[TopicPartition, int] = effect.offsets
         names = [_name(place, offset) for place, offset in offsets.items()]
     else:
         names = [_name(entry.partition.place, entry.offset) for entry in effect.entries]
-    return " ".join([WORDS[type(effect)], *names])
+    retry = isinstance(effect, events.Publish) and isinstance(effect.entries[0].outcome, events.Retry)
+    return " ".join(["retry" if retry else WORDS[type(effect)], *names])
+
+
+# Beginnings of stories.
+BEGIN = {
+    "SLOW": "poll 0 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0",
+    "FOUR": "poll 0 1 2 3 > register 0 1 2 3 | registered 0 1 2 3 > start 0",
+    "HELD": "poll 0 1 2 > register 0 1 2 | registered 0 1 2 > commit 3",
+}
+
+
+def stories(text: str) -> pytest.MarkDecorator:
+    """Make a case of each story: its lines that end with a `|` continue."""
+    for name, steps in BEGIN.items():
+        text = text.replace(name, steps)
+    lines = [line.strip() for line in text.replace("|\n", "|").strip().splitlines()]
+    cases = zip(lines[::2], lines[1::2], strict=True)
+    return pytest.mark.parametrize("story", [pytest.param(steps, id=name) for name, steps in cases])
+
+
+def play(story: str, **given: Any) -> None:
+    bench = EngineBench(**given)
+    for number, step in enumerate(story.split("|")):
+        event, _, effects = (part.strip() for part in step.partition(">"))
+        assert bench.play(event) == effects, f"step {number}: {event}"

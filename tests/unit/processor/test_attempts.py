@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
-from processor.events import DeadLetter, Discarded, Done, Outcome
+from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.python import PlainFunctionHandler
 from processor.service.stats import Stats
 from tests.unit.processor.parts import (
@@ -31,7 +31,7 @@ from wait_registry.handler import Discard, PermanentError, Record, TransientErro
 LAST = TransientError("3")
 
 
-async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Outcome, Stats]:
+async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> tuple[Result, Stats]:
     """Run all attempts at one record."""
     given: dict[str, Any] = {"handler_timeout_s": 30.0, "max_attempts": 3, "backoff_initial_s": 0.001, **settings}
     stats, watchdog = Stats(), DeadlineWatchdog(CLOCK, given["handler_timeout_s"])
@@ -71,12 +71,12 @@ def answering(*answers: object) -> tuple[Callable[[Record], Coroutine[Any, Any, 
         ([None], Done(), {"ok": 1}),
         ([Discard("old")], Discarded("old"), {"ok": 1}),
         ([TransientError("busy"), ConnectionResetError(), None], Done(), {"error": 2, "ok": 1}),
-        ([TransientError("1"), TransientError("2"), LAST], DeadLetter("failed", LAST), {"error": 3}),
+        ([TransientError("1"), TransientError("2"), LAST], Failed(LAST, retriable=True), {"error": 3}),
     ],
     ids=["done", "discarded", "tried again", "the last error remains"],
 )
 async def test_retriable_errors_are_tried_again(
-    answers: list[object], result: Outcome, attempts: dict[str, int]
+    answers: list[object], result: Result, attempts: dict[str, int]
 ) -> None:
     handler, calls = answering(*answers)
     found, stats = await run(handler)
@@ -99,7 +99,7 @@ async def test_retriable_errors_are_tried_again(
 async def test_any_other_exception_fails_the_record_at_once(error: BaseException) -> None:
     handler, calls = answering(error)
     result, _ = await run(handler)
-    assert isinstance(result, DeadLetter)
+    assert isinstance(result, Failed)
     assert result.error is error
     assert len(calls) == 1
 
@@ -122,7 +122,7 @@ async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:
 
 async def test_an_error_during_cancellation_counts_as_a_timeout() -> None:
     result, stats = await run(fails_when_cancelled, handler_timeout_s=0.05, max_attempts=1)
-    assert isinstance(result, DeadLetter)
+    assert isinstance(result, Failed)
     assert isinstance(result.error, TimeoutError)
     assert isinstance(result.error.__cause__, ValueError)
     assert stats.attempts == {"timeout": 1}
@@ -136,7 +136,7 @@ async def test_no_attempt_begins_without_time_left() -> None:
     handler, calls = answering(TransientError("1"), None)
 
     result, _ = await run(handler, expires_in_s=14.0, margin_s=5.0, handler_timeout_s=10.0)
-    assert isinstance(result, DeadLetter)
+    assert isinstance(result, Failed)
     assert len(calls) == 1
 
 
@@ -188,7 +188,7 @@ async def test_what_a_plain_handler_raises_fails_its_record(error: BaseException
         raise error
 
     result, _ = await run(PlainFunctionHandler(raising, 1))
-    assert isinstance(result, DeadLetter)
+    assert isinstance(result, Failed)
     assert isinstance(result.error, RuntimeError if isinstance(error, StopIteration) else type(error))
 
 
@@ -242,7 +242,7 @@ async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: py
     attempts = attempts_of(refuses, clock=clock, handler_timeout_s=1.0)
     watched: list[Deadline] = []
 
-    async def work() -> Outcome:
+    async def work() -> Result:
         task = asyncio.current_task()
         assert task is not None
         watched.append(watchdog.watch(task))

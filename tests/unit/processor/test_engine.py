@@ -1,13 +1,8 @@
-"""The protocol of the processor as stories: what happens, and what the engine wants done then.
-
-A story is a line with its name, and lines of steps as `EngineBench.play` reads them. `poll 0 > register 0` is an event
-and its effects; a step without `>` has none.
-"""
+"""The protocol of the processor as stories: what happens, and what the engine wants done then."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,32 +14,9 @@ from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Registe
 from processor.lifecycle import Entry, LifecycleError
 from processor.partition import Recorded
 from processor.registration.policy import RegistrationPolicy
-from tests.unit.processor.engine_bench import A, EngineBench
+from tests.unit.processor.engine_bench import A, EngineBench, play, stories
 from tests.unit.processor.parts import entries
 from wait_registry.settings.processor import RegistrationMode
-
-# Beginnings of stories.
-BEGIN = {
-    "SLOW": "poll 0 > start 0 | after 0.6 > commit 0 | confirmed 0 | after 0.1 > register 0",
-    "FOUR": "poll 0 1 2 3 > register 0 1 2 3 | registered 0 1 2 3 > start 0",
-    "HELD": "poll 0 1 2 > register 0 1 2 | registered 0 1 2 > commit 3",
-}
-
-
-def stories(text: str) -> pytest.MarkDecorator:
-    """Make a case of each story: its lines that end with a `|` continue."""
-    for name, steps in BEGIN.items():
-        text = text.replace(name, steps)
-    lines = [line.strip() for line in text.replace("|\n", "|").strip().splitlines()]
-    cases = zip(lines[::2], lines[1::2], strict=True)
-    return pytest.mark.parametrize("story", [pytest.param(steps, id=name) for name, steps in cases])
-
-
-def play(story: str, **given: Any) -> None:
-    bench = EngineBench(**given)
-    for number, step in enumerate(story.split("|")):
-        event, _, effects = (part.strip() for part in step.partition(">"))
-        assert bench.play(event) == effects, f"step {number}: {event}"
 
 
 @stories("""
@@ -55,12 +27,12 @@ def play(story: str, **given: Any) -> None:
     registered 1 > start 1 2 | tick | after 1 > commit 3
     an outcome is a tombstone, and a failure a dead letter before it
     poll 0 1 2 > register 0 1 2 | registered 0 1 2 > start 0 1 2 | done 0 > tombstone 0 | discarded 1 > tombstone 1 |
-    failed 2 > dead letter 2 | open? > 1 | letter 2 > tombstone 2 | open? > 0
+    failed 2 > dead letter 2 | open? > 1 | published 2 > tombstone 2 | open? > 0
     a record that is too large is dead-lettered and holds the commit
-    poll 0 1 > register 0 1 | registered 1 | refused 0 > dead letter 0 | after 1 | open? > 2 | letter 0 > start 1 |
+    poll 0 1 > register 0 1 | registered 1 | refused 0 > dead letter 0 | after 1 | open? > 2 | published 0 > start 1 |
     open? > 1 | after 1 > commit 2
     a malformed record is dead-lettered and holds the commit
-    malformed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+    malformed 0 > dead letter 0 | after 1 | published 0 | after 1 > commit 1
     records are registered in the order of their polls
     poll 0 1 > register 0 1 | poll 2 > register 2
 """)
@@ -83,11 +55,11 @@ def test_eager_registers_before_the_call(story: str) -> None:
     an outcome waits for the registration in flight
     SLOW | done 0 | registered 0 > tombstone 0
     a failure during the registration, the report first
-    SLOW | failed 0 > dead letter 0 | registered 0 | letter 0 > tombstone 0
+    SLOW | failed 0 > dead letter 0 | registered 0 | published 0 > tombstone 0
     a failure during the registration, the dead letter first
-    SLOW | failed 0 > dead letter 0 | letter 0 | registered 0 > tombstone 0
+    SLOW | failed 0 > dead letter 0 | published 0 | registered 0 > tombstone 0
     a failure without a registration has no tombstone
-    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | published 0 | after 1 > commit 1
     a record that is too large holds the commit until it is settled
     SLOW | refused 0 | after 1 | done 0 | after 1 > commit 1 | open? > 0
     a refusal after the outcome needs no tombstone
@@ -115,7 +87,7 @@ def test_a_call_waits_for_a_registration_that_takes_nearly_all_of_its_time(answe
     the commit waits for every call
     poll 0 1 > start 0 1 | done 1 | after 9 | done 0 | after 1 > commit 2
     a failure's commit waits for its dead letter
-    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | letter 0 | after 1 > commit 1
+    poll 0 > start 0 | failed 0 > dead letter 0 | after 1 | published 0 | after 1 > commit 1
 """)
 def test_off_registers_nothing(story: str) -> None:
     play(story, mode="off")
@@ -126,7 +98,7 @@ def test_off_registers_nothing(story: str) -> None:
     a record of the warm-up is registered at once
     poll 0 1 > register 0; start 1 | registered 0 > commit 1 | confirmed 1 > start 0
     it is dead-lettered if it is too large
-    poll 0 1 > register 0; start 1 | refused 0 > dead letter 0 | letter 0 | open? > 1
+    poll 0 1 > register 0; start 1 | refused 0 > dead letter 0 | published 0 | open? > 1
 """)
 def test_other_modes_register_in_the_warm_up(story: str, given: dict[str, str]) -> None:
     play(story, end=1, **given)
@@ -232,7 +204,7 @@ def test_the_uncommitted_records_of_a_partition_are_bounded(story: str) -> None:
     a renewal on its way stays with this process
     FOUR | later 41 | done 0 > tombstone 0; register 1 2 3 | revoke > release 4 | open? > 3 | registered 1 2 3 > start 1
     a dead letter on its way stays with this process
-    malformed 0 > dead letter 0 | revoke > release 0 | open? > 1 | letter 0 | open? > 0
+    malformed 0 > dead letter 0 | revoke > release 0 | open? > 1 | published 0 | open? > 0
     a lost partition is divided without a commit
     FOUR | after 1 > commit 4 | lost | open? > 4 | done 0 > tombstone 0; start 1
     a lost partition without a commit keeps its registered call

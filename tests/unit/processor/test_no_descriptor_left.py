@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from processor.dispatch.deadline import DeadlineWatchdog
-from processor.events import DeadLetter
+from processor.events import Failed
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
@@ -97,7 +97,7 @@ def test_other_failures_are_the_records_own() -> None:
         except OSError:
             raise PermanentError("it was dealt with") from None
 
-    assert isinstance(asyncio.run(attempt(AsynchronousHandler(handle))), DeadLetter)
+    assert isinstance(asyncio.run(attempt(AsynchronousHandler(handle))), Failed)
     assert no_descriptor(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
     looped = TransientError("a")
     looped.__cause__ = looped

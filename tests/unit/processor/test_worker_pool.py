@@ -14,7 +14,7 @@ import pytest
 
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.worker_pool import WorkerPool
-from processor.events import DeadLetter, Discarded, Done, Outcome
+from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.lifecycle import Entry
@@ -43,7 +43,7 @@ class PoolBench:
         self.fault, self.stats = Fault(), Stats()
         self.watchdog = DeadlineWatchdog(CLOCK, 30.0)
         attempts = attempts_of(handler, self.stats, max_in_flight=workers)
-        self.ended: list[tuple[int, Outcome | None]] = []
+        self.ended: list[tuple[int, Result | None]] = []
         self.reports = 0
         self.pool = WorkerPool(attempts, self.watchdog, CLOCK, self.fault, self.stats, self._report, stop_limit_s)
 
@@ -117,9 +117,9 @@ async def test_each_answer_is_an_outcome(kind: str) -> None:
     for entry in entries(0, 1, 2, 3):
         await bench.run(entry)
     outcomes = [outcome for _, outcome in bench.ended]
-    assert outcomes[:3] == [Done(), Discarded("old"), DeadLetter("failed", error)]
-    assert isinstance(outcomes[3], DeadLetter) and outcomes[3].ours
-    assert sum(bench.stats.seconds["dead_lettered"].counts) == 2
+    assert outcomes[:3] == [Done(), Discarded("old"), Failed(error)]
+    assert isinstance(outcomes[3], Failed) and outcomes[3].ours
+    assert sum(bench.stats.seconds["failed"].counts) == 2
     await bench.pool.stop()
 
 
@@ -163,7 +163,7 @@ async def test_a_call_that_has_not_begun_is_cancelled_at_once() -> None:
     ids=["answers", "fails", "ends"],
 )
 async def test_what_a_handler_makes_of_its_cancellation(
-    handler: Handler, stopped: Outcome | None, cancelled: Outcome | None
+    handler: Handler, stopped: Result | None, cancelled: Result | None
 ) -> None:
     async with running(handler) as (bench, (one,)):
         bench.pool.cancel([one])

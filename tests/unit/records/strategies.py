@@ -61,6 +61,7 @@ LINEAGES = st.builds(
     group=st.none() | TEXTS,
     instance=st.none() | TEXTS,
     delivery=st.none() | ATTEMPTS,
+    max_deliveries=st.none() | ATTEMPTS,
 )
 FAILURES = st.builds(
     Failure,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.records.strategies import ATTEMPTS, FAILURES, HEADERS, LINEAGES, ORIGINALS, TEXTS
 from wait_registry.records import header_names
-from wait_registry.records.consumed import consumed
+from wait_registry.records.consumed import Consumed, consumed
 from wait_registry.records.dead_letter import Failure, dead_letter_headers, decode_dead_letter
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, append_lineage, redelivery_headers, split_lineage
@@ -76,30 +76,47 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     written = (
         redelivery_headers(headers, lineage) if kind == "redeliver" else dead_letter_headers(headers, lineage, failure)
     )
-    original, source, attempt = consumed(*now._replace(headers=tuple(written)), lineage.group)
-    assert original == Original(lineage.original_topic, 1, 2, 3, "append", now.key, now.value, headers)
-    assert source == Source(now.topic, now.partition, now.offset)
-    assert attempt == lineage.delivery
+    again = consumed(*now._replace(headers=tuple(written)), lineage.group, lineage.original_topic, True)
+    assert again.original == Original(lineage.original_topic, 1, 2, 3, "append", now.key, now.value, headers)
+    assert again.source == Source(now.topic, now.partition, now.offset)
+    assert (again.delivery, again.max_deliveries) == (lineage.delivery, lineage.max_deliveries)
 
 
 @pytest.mark.guarantee("P5.4")
 @given(ORIGINALS, KNOWN, ANY_HEADERS)
 def test_another_group_gets_the_record_with_all_headers(now: Original, lineage: Lineage, headers: Headers) -> None:
     written = tuple(append_lineage(headers, lineage))
-    assert consumed(*now._replace(headers=written), f"not {lineage.group}") == (now._replace(headers=written), None, 1)
+    got = consumed(*now._replace(headers=written), f"not {lineage.group}", now.topic)
+    assert got == Consumed(now._replace(headers=written), None, 1)
+
+
+@given(ORIGINALS, KNOWN, ANY_HEADERS, st.sampled_from(["from the input", "of another input", "of another group"]))
+def test_who_writes_to_an_input_gives_no_record_the_identity_of_another(
+    now: Original, lineage: Lineage, headers: Headers, case: str
+) -> None:
+    assert lineage.group is not None
+    now = now._replace(topic=f"not {lineage.original_topic}", headers=tuple(append_lineage(headers, lineage)))
+    if case == "from the input":
+        lineage, input_topic = lineage._replace(original_topic=now.topic), now.topic
+    else:
+        input_topic = lineage.original_topic if case == "of another group" else f"also {now.topic}"
+    group = f"not {lineage.group}" if case == "of another group" else lineage.group
+    got = consumed(*now, group, input_topic)
+    assert (got.source, got.delivery, got.foreign) == (None, 1, case == "of another group")
+    assert got.foreign or got.original == now
 
 
 @given(ORIGINALS, TEXTS)
 def test_consuming_any_record_loses_nothing(now: Original, group: str) -> None:
-    original, source, attempt = consumed(*now, group)
+    original, source, delivery, _, foreign = consumed(*now, group, f"not {now.topic}")
     assert (original.key, original.value) == (now.key, now.value)
     assert original.headers == now.headers[: len(original.headers)]
-    if source is None:
-        assert (original, attempt) == (now, 1)
+    if source is None and not foreign:
+        assert (original, delivery) == (now, 1)
 
 
 def test_a_record_without_headers_may_have_none_or_an_empty_list() -> None:
     now = Original("orders", 0, 0, 0, "create", None, None, ())
-    assert consumed(*now[:-1], None, "g") == consumed(*now[:-1], [], "g") == (now, None, 1)
+    assert consumed(*now[:-1], None, "g", "i") == consumed(*now[:-1], [], "g", "i") == Consumed(now, None, 1)
     assert split_lineage(None) == ((), None, {})
     assert decode_dead_letter(None).headers == ()

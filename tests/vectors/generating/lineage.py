@@ -17,6 +17,7 @@ LINEAGE: Json = {
     "group": "billing",
     "instance": "host-1",
     "delivery": 2,
+    "max_deliveries": None,
 }
 BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("ORIGINAL_TOPIC", b"orders"),
@@ -74,6 +75,7 @@ def _not_blocks() -> dict[str, list[Header]]:
         "WAIT_LINEAGE alone": [("WAIT_LINEAGE", b"0")],
         "an unreadable partition": replaced("ORIGINAL_PARTITION", b"x"),
         "an unreadable delivery": replaced("WAIT_DELIVERY", b"0"),
+        "an unreadable number of deliveries": block_at(0, ("WAIT_MAX_DELIVERIES", b"0")),
         "a null group": replaced("WAIT_GROUP", None),
         "a topic that isn't UTF-8": replaced("ORIGINAL_TOPIC", b"\xff"),
         "an id that is none": replaced("WAIT_EXPIRATION_UUID", b"x"),
@@ -95,6 +97,11 @@ def lineage_vectors() -> list[Json]:
     short = listed(without("WAIT_PARTITION", "WAIT_OFFSET"))
     vectors.append(vector("what is unknown", "append", {"headers": [], "lineage": unregistered}, short))
     vectors.append(vector("what is unknown", "split", short, _split_to([], unregistered, {})))
+    again = {**LINEAGE, "max_deliveries": 4}
+    counted = block_at(0, ("WAIT_MAX_DELIVERIES", b"4"))
+    vectors.append(vector("deliveries are counted", "append", {"headers": [], "lineage": again}, listed(counted)))
+    retry = [*counted, ("RETRY_ERROR_CLASS", b"TimeoutError"), ("RETRY_ERROR_MESSAGE", b"late")]
+    vectors.append(vector("a retry record's headers", "split", listed(retry), _split_to([], again, {})))
     letter = [("a", b"1"), *block_at(1, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_MESSAGE", None))]
     others = {"DLQ_REASON": "ZmFpbGVk", "DLQ_ERROR_MESSAGE": None}
     vectors.append(

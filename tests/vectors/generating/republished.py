@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.vectors.generating.lineage import BLOCK, LINEAGE, Header, block_at, replaced
+from tests.vectors.generating.lineage import LINEAGE, Header, block_at, replaced
 from tests.vectors.generating.vector import Json, b64, listed, vector
 
 FAILURE: Json = {
@@ -117,9 +117,20 @@ def _topics() -> list[Json]:
     ]
 
 
-def _consumed(name: str, headers: list[Header], original: Json, source: Json, delivery: int) -> Json:
+def _consumed(
+    name: str,
+    headers: list[Header],
+    original: Json,
+    source: Json,
+    delivery: int,
+    *,
+    topic: str = "orders.billing.redeliver",
+    redelivered_to_origin: bool = False,
+    max_deliveries: int | None = None,
+    foreign: bool = False,
+) -> Json:
     now: Json = {
-        "topic": "orders.billing.redeliver",
+        "topic": topic,
         "partition": 0,
         "offset": 17,
         "timestamp_ms": 1795227700000,
@@ -127,12 +138,10 @@ def _consumed(name: str, headers: list[Header], original: Json, source: Json, de
         "key": b64(b"k"),
         "value": None,
     }
-    return vector(
-        name,
-        "consumed",
-        {**now, "headers": listed(headers), "group": "billing"},
-        {"original": {**now, **original}, "source": source, "delivery": delivery},
-    )
+    by = {"group": "billing", "input_topic": "orders", "redelivered_to_origin": redelivered_to_origin}
+    again = {"source": source, "delivery": delivery, "max_deliveries": max_deliveries, "foreign": foreign}
+    given = {**now, "headers": listed(headers), **by}
+    return vector(name, "consumed", given, {"original": {**now, **original}, **again})
 
 
 def _consumed_vectors() -> list[Json]:
@@ -145,23 +154,37 @@ def _consumed_vectors() -> list[Json]:
     }
     source = {"topic": "orders.billing.redeliver", "partition": 0, "offset": 17}
     plain: list[Header] = [("a", b"1"), ("WAIT_GROUP", b"billing")]
-    other = [*plain, *block_at(2)[:-2], ("WAIT_INSTANCE", b"host-1"), ("WAIT_DELIVERY", b"2")]
-    other = [
-        (name, b"shipping" if index > 2 and name == "WAIT_GROUP" else value)
-        for index, (name, value) in enumerate(other)
-    ]
-    broken = [*plain, ("WAIT_LINEAGE", b"2"), *BLOCK[:-1], ("WAIT_DELIVERY", b"many")]
-    uncounted: list[Header] = [("WAIT_LINEAGE", b"0"), *BLOCK[:-1]]
+    block = block_at(2)
+    other = [*plain, *((name, b"shipping" if name == "WAIT_GROUP" else value) for name, value in block)]
+    elsewhere = [*plain, *((name, b"bills" if name == "ORIGINAL_TOPIC" else value) for name, value in block)]
+    broken = [*plain, *((name, b"many" if name == "WAIT_DELIVERY" else value) for name, value in block)]
+    uncounted = [header for header in block_at(0) if header[0] != "WAIT_DELIVERY"]
+    counted = block_at(0, ("WAIT_MAX_DELIVERIES", b"4"), ("RETRY_ERROR_CLASS", b"TimeoutError"))
     partials = {
         missing: [("a", b"1"), *(header for header in block_at(1) if header[0] != missing)]
         for missing in ("ORIGINAL_PARTITION", "ORIGINAL_OFFSET", "ORIGINAL_TIMESTAMP", "ORIGINAL_TIMESTAMP_TYPE")
     }
+    again, alike = [*plain, *block], {"headers": listed([*plain, *block])}
+    whole = {**first, "headers": listed(plain)}
+    retries, origin = "orders.billing.retry.10s", {**source, "topic": "orders"}
     return [
         _consumed("no headers", [], {"headers": []}, None, 1),
         _consumed("an ordinary record", plain, {"headers": listed(plain)}, None, 1),
-        _consumed("a redelivery", [*plain, *block_at(2)], {**first, "headers": listed(plain)}, source, 2),
-        _consumed("a dead letter", [*plain, *block_at(2, *DLQ)], {**first, "headers": listed(plain)}, source, 2),
-        _consumed("another group's block", other, {"headers": listed(other)}, None, 1),
+        _consumed("a redelivery", again, whole, source, 2),
+        _consumed("a dead letter", [*again, *DLQ], whole, source, 2),
+        _consumed(
+            "a retry record",
+            counted,
+            {**first, "headers": []},
+            {**source, "topic": retries},
+            2,
+            topic=retries,
+            max_deliveries=4,
+        ),
+        _consumed("a block in the input topic", again, alike, None, 1, topic="orders"),
+        _consumed("a redelivery to the origin", again, whole, origin, 2, topic="orders", redelivered_to_origin=True),
+        _consumed("another group's block", other, {"headers": listed(plain)}, None, 1, foreign=True),
+        _consumed("another input's block", elsewhere, {"headers": listed(elsewhere)}, None, 1),
         _consumed("a block that can't be read", broken, {"headers": listed(broken)}, None, 1),
         *(
             _consumed(f"first delivery without {missing}", headers, {"headers": listed([("a", b"1")])}, source, 2)

@@ -43,6 +43,9 @@ public final class HeaderNames {
   public static final String DLQ_ERROR_STACKTRACE = "DLQ_ERROR_STACKTRACE";
   public static final String DLQ_TIME = "DLQ_TIME";
 
+  public static final String RETRY_ERROR_CLASS = "RETRY_ERROR_CLASS";
+  public static final String RETRY_ERROR_MESSAGE = "RETRY_ERROR_MESSAGE";
+
   static final Set<String> DLQ_NAMES =
       Set.of(DLQ_REASON, DLQ_ERROR_CLASS, DLQ_ERROR_MESSAGE, DLQ_ERROR_STACKTRACE, DLQ_TIME);
 
@@ -58,7 +61,10 @@ public final class HeaderNames {
           WAIT_OFFSET,
           WAIT_GROUP,
           WAIT_INSTANCE,
-          WAIT_DELIVERY);
+          WAIT_DELIVERY,
+          WAIT_MAX_DELIVERIES,
+          RETRY_ERROR_CLASS,
+          RETRY_ERROR_MESSAGE);
 
   private HeaderNames() {}
 

@@ -8,7 +8,7 @@ import org.apache.kafka.connect.errors.DataException;
 
 /**
  * Where a record came from first and which registration it had: the block behind the original headers of a record that
- * the wait registry publishes again. What is unknown is null and gets no header.
+ * the wait registry publishes again. What is unknown is null and gets no header; so is maxDeliveries in a dead letter.
  *
  * <p>The block begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own
  * index and only block names follow; else all headers are original.
@@ -24,7 +24,8 @@ public record Lineage(
     Long waitOffset,
     String group,
     String instance,
-    Integer delivery) {
+    Integer delivery,
+    Integer maxDeliveries) {
 
   /**
    * A record's headers, cut.
@@ -49,7 +50,8 @@ public record Lineage(
         waitOffset,
         wait.group(),
         wait.instance(),
-        wait.delivery());
+        wait.delivery(),
+        null);
   }
 
   /** Returns the original headers, unchanged and in order, followed by this block. */
@@ -67,6 +69,7 @@ public record Lineage(
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_GROUP, group);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_INSTANCE, instance);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_DELIVERY, delivery);
+    WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, maxDeliveries);
     return headers;
   }
 
@@ -114,7 +117,8 @@ public record Lineage(
         block.int64(HeaderNames.WAIT_OFFSET, 0),
         block.text(HeaderNames.WAIT_GROUP),
         block.text(HeaderNames.WAIT_INSTANCE),
-        block.int32(HeaderNames.WAIT_DELIVERY, 1));
+        block.int32(HeaderNames.WAIT_DELIVERY, 1),
+        block.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1));
   }
 
   private static Map<String, byte[]> deadLetterHeaders(List<RecordHeader> block) {

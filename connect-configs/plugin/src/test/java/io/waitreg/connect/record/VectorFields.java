@@ -67,7 +67,8 @@ final class VectorFields {
         .<ObjectNode>set("wait_offset", number(lineage.waitOffset()))
         .<ObjectNode>set("group", GoldenVector.plain(lineage.group()))
         .<ObjectNode>set("instance", GoldenVector.plain(lineage.instance()))
-        .set("delivery", number(lineage.delivery()));
+        .<ObjectNode>set("delivery", number(lineage.delivery()))
+        .set("max_deliveries", number(lineage.maxDeliveries()));
   }
 
   static Lineage lineage(JsonNode fields) {
@@ -82,7 +83,8 @@ final class VectorFields {
         int64(fields.get("wait_offset")),
         text(fields.get("group")),
         text(fields.get("instance")),
-        int32(fields.get("delivery")));
+        int32(fields.get("delivery")),
+        int32(fields.get("max_deliveries")));
   }
 
   static JsonNode of(Failure failure) {

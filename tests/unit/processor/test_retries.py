@@ -1,0 +1,147 @@
+"""Retry topics and delays: where a failed record goes, when a delayed one is due, and what both leave for others."""
+
+from __future__ import annotations
+
+import pytest
+
+from processor.dispatch.pace import Pace
+from processor.dispatch.retry_policy import Ladder
+from processor.events import DeadLetter, Failed, Retry
+from processor.intake.due_times import DueTimes
+from tests.unit.processor.engine_bench import play, stories
+
+ERROR = ValueError("failed")
+
+
+@pytest.mark.parametrize(
+    ("came_from_s", "retry_after_s", "delay_s"),
+    [
+        (0, 0, 10),
+        (0, 10, 10),
+        (0, 11, 60),
+        (0, 3600, 600),
+        (10, 0, 60),
+        (30, 0, 60),
+        (60, 0, 600),
+        (600, 0, None),
+        (3600, 0, None),
+    ],
+)
+def test_a_failure_goes_to_the_next_step_that_is_long_enough(
+    came_from_s: int, retry_after_s: float, delay_s: int | None
+) -> None:
+    failed = Failed(ERROR, ours=True, retriable=True, retry_after_s=retry_after_s)
+    after = Ladder((10, 60, 600)).after(failed, came_from_s)
+    assert after == (DeadLetter("failed", ERROR, ours=True) if delay_s is None else Retry(delay_s, ERROR, ours=True))
+
+
+def test_what_can_not_be_retried_is_dead_lettered_at_once() -> None:
+    assert Ladder((10,)).after(Failed(ERROR), 0) == DeadLetter("failed", ERROR)
+
+
+@stories("""
+    without a registration the retry record settles it
+    poll 0 > start 0 | retry 0 > retry 0 | after 1 | open? > 1 | published 0 | open? > 0 | after 1 > commit 1
+    a registered one gets its tombstone afterwards
+    SLOW | registered 0 | retry 0 > retry 0 | published 0 > tombstone 0
+    the tombstone waits for the registration too
+    SLOW | retry 0 > retry 0 | published 0 | registered 0 > tombstone 0
+    one too large for its topic is dead-lettered instead
+    poll 0 > start 0 | retry 0 > retry 0 | too_large 0 > dead letter 0 | published 0 | after 1 > commit 1
+    it stays with this process when its partition moves
+    poll 0 > start 0 | retry 0 > retry 0 | revoke > release 0 | published 0 | open? > 0
+""")
+def test_a_failure_is_settled_by_its_retry_record(story: str) -> None:
+    play(story, mode="deferred", delays=(10,))
+
+
+@stories("""
+    the last step is followed by the dead letter topic
+    later 20 | poll 0 > start 0 | retry 0 > dead letter 0
+    a record that isn't due is polled again when it is
+    poll 0 1 > pause a; rewind 0 | open? > 0 | later 9 | tick | after 1 > resume a |
+    poll 0 1 > pause a; rewind 1; start 0 | after 1 > resume a | poll 1 > start 1
+    it waits for half a second at least
+    later 9.9 | poll 0 > pause a; rewind 0 | after 0.2 | after 0.3 > resume a
+    a rebalance resumes no partition that waits
+    poll 0 > pause a; rewind 0 | assigned b > resume b | after 1 | after 9 > resume a
+    neither does room
+    later 10 | poll 0 1 > pause a; rewind 1; start 0 | crowded | paused? > False
+    a partition that is assigned again waits anew
+    poll 0 > pause a; rewind 0 | revoke > release | assigned > resume a | after 11 | poll 0 > start 0
+    commits pass what was handled
+    later 10 | poll 0 1 > pause a; rewind 1; start 0 | done 0 | tick > commit 1
+    another group's record is passed over
+    later 10 | foreign 0 | open? > 0 | tick > commit 1
+""")
+def test_records_of_a_retry_topic_wait_for_their_time(story: str) -> None:
+    play(story, mode="off", delays=(10,), delay=10, retries=True)
+
+
+@stories("""
+    one of the slots is theirs, and others start first
+    later 99 | assigned b > resume b | poll 0 1 2 > start 0 1 2 | poll b0 b1 b2 b3 b4 > start b0 | done 0 > start b1 |
+    done 1 > start b2 | done 2 > start b3 | poll 3 4 | done b0 > start 3 | done b1 > start b4 | done b2 > start 4
+""")
+def test_retries_leave_the_slots_to_others(story: str) -> None:
+    play(story, mode="off", slots=4, delay=10, retries=True)
+
+
+@stories("""
+    half of the prefetch while others are open
+    later 99 | assigned b > resume b | poll b0 > start b0 | poll 0 1 2 > start 0 1 2 | poll 3 > pause a |
+    done b0 > start 3 | tick > commit b1; resume a
+    and all of it else
+    later 99 | poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | assigned b > resume b
+""")
+def test_retries_leave_room_for_others(story: str) -> None:
+    play(story, mode="off", slots=4, delay=10, retries=True)
+
+
+def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_poll() -> None:
+    times = DueTimes(10, retries=False)
+    assert times.due([0, 1], [1_000, 2_000], 11_500) == 1
+    assert times.next_ms == 12_000
+    ahead = DueTimes(10, retries=False)
+    for now_ms in (1_000, 5_000, 10_999):
+        assert ahead.due([7], [99_000], now_ms) == 0
+    assert ahead.due([7], [99_000], 11_000) == 1
+    assert DueTimes(10, retries=False).due([0], [-1], 0) == 0
+    assert DueTimes(10, retries=True).due([0], [99_000], 11_000) == 0
+
+
+def test_calls_slow_down_while_most_fail_and_recover_by_successes() -> None:
+    pace, now_s = Pace(), 0.0
+    pace.ended(100, 0, now_s)
+    pace.ended(100, 100, now_s)
+    assert pace.pause_s == 0
+    for _ in range(40):
+        now_s += 0.1
+        pace.ended(1, 1, now_s)
+    assert pace.pause_s == 1
+    pace.started(now_s)
+    assert (pace.allowed(now_s + 0.9), pace.allowed(now_s + 1)) == (0, 1)
+    for _ in range(7):
+        now_s += 1
+        pace.ended(1, 0, now_s)
+    assert pace.pause_s == 0
+
+
+def test_a_few_failures_slow_nothing_down() -> None:
+    pace = Pace()
+    pace.ended(9, 9, 0.0)
+    assert pace.pause_s == 0
+    pace.ended(100, 0, 5.0)
+    pace.ended(60, 60, 61.5)
+    assert pace.pause_s == 0
+    pace.ended(45, 45, 62.5)
+    assert pace.pause_s > 0
+
+
+@stories("""
+    one call after the other
+    poll 0 1 2 3 4 5 6 7 8 9 > start 0 1 2 3 4 5 6 7 8 9 | poll 10 11 | failing 0 1 2 3 4 5 6 7 8 9 > DEAD; start 10 |
+    failing 10 > dead letter 10 | after 0.1 > start 11
+""")
+def test_an_outage_of_the_downstream_slows_the_intake(story: str) -> None:
+    play(story.replace("failing", "retry").replace("DEAD", "dead letter 0 1 2 3 4 5 6 7 8 9"), mode="deferred")
