@@ -42,6 +42,7 @@ from processor.settlement.retry_records import RetryRecords
 from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -221,6 +222,12 @@ class Pipeline:
             self.shell.run_without_polling()
             await asyncio.sleep(DRAIN_STEP_S)
         return condition()
+
+    def committed_of_own_topics(self) -> dict[TopicPartition, int]:
+        """Return the confirmed offsets of the assigned partitions of retry and redelivery topics."""
+        topics, partitions = self._context.topics, dict(self.engine.partitions)
+        own = {place: each for place, each in partitions.items() if topics[place[0]].input_topic != place[0]}
+        return {place: partition.confirmed for place, partition in own.items() if partition.confirmed >= 0}
 
     def not_ready(self) -> list[str]:
         """Return why records aren't processed now."""

@@ -138,7 +138,7 @@ class Shell:
             Cancel: lambda effect: self.pool.cancel(effect.entries),
             Pause: self._fetching.append,
             Resume: self._fetching.append,
-            Rewind: self._fetching.append,
+            Rewind: self._rewind,
             Release: self._set_release,
         }
         self.pool = pool(self._take_ended)
@@ -216,6 +216,10 @@ class Shell:
             return False
         self._polled_s = now_s
         return self._take(self.consumer.take(max(1, room)))
+
+    def _rewind(self, rewind: Rewind) -> None:
+        self.consumer.rewound(*rewind)
+        self._fetching.append(rewind)
 
     def _change_fetching(self) -> None:
         for effect in self._fetching:

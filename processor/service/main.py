@@ -33,6 +33,7 @@ from processor.service.metrics import settings_readings, stats_readings
 from processor.service.once import Once, ends_now
 from processor.service.stall_watchdog import StallWatchdog, StopGuard
 from processor.service.stats import Stats
+from processor.settlement.emptied_topics import EmptiedTopics
 from processor.settlement.outbox import Outbox
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import TransientError
@@ -189,8 +190,13 @@ class ProcessorService:
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
         self.pipeline = Pipeline(self._context(admin, producer, handler, watchdog, wait_topic, facts))
-        watch = asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch")
-        watch.add_done_callback(self._watch_ended)
+        emptied = EmptiedTopics(admin, self.pipeline.committed_of_own_topics)
+        tasks = [
+            asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch"),
+            asyncio.create_task(emptied.run(), name="emptied-topics"),
+        ]
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
         watchdog.start()
         stall_watchdog = StallWatchdog(watchdog.late_s)
         stall_watchdog.start()
@@ -198,7 +204,8 @@ class ProcessorService:
         try:
             await self.pipeline.run()
         finally:
-            watch.cancel()
+            for task in tasks:
+                task.cancel()
             stall_watchdog.stop()
             watchdog.stop()
             # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
@@ -224,8 +231,8 @@ class ProcessorService:
             admin, wait_topic, facts.consumed, membership, once, describe, self._connection, self._clock, self.fault
         )
 
-    def _watch_ended(self, watch: asyncio.Task[None]) -> None:
-        error = None if watch.cancelled() else watch.exception()
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
         if error is not None:
             self.fault.report(error)
 

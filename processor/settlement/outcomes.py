@@ -109,6 +109,8 @@ class Outcomes:
         acknowledged, self._acknowledged = self._acknowledged, []
         for entry in acknowledged:
             if entry.state is State.PUBLISHING:
+                # Without a registration there is no tombstone, which would be counted.
+                self._stats.settled[outcome_of(entry).value] += 1
                 _end_trace(entry.record, entry)
         return [*events, Published(acknowledged)]
 

@@ -1,0 +1,70 @@
+"""Deletes what the group has committed of its retry and redelivery topics, which keep everything else.
+
+A group that is away for longer than `offsets.retention.minutes` loses its offsets, and would handle every record again
+that is still there. Kafka Streams empties its repartition topics in the same way and for the same reason (KIP-204).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from confluent_kafka import TopicPartition as Until
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.kafka.requests import answer, timeout_of
+from wait_registry.records.topics import TopicPartition
+
+log = logging.getLogger(__name__)
+
+FIRST_S: Final = 5.0
+EVERY_S: Final = 60.0
+
+
+class EmptiedTopics:
+    """Deletes records once a minute.
+
+    Args:
+        admin: the client that asks.
+        committed: returns the confirmed offsets of the partitions to empty that are assigned now.
+    """
+
+    def __init__(self, admin: AdminClient, committed: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        self._admin = admin
+        self._committed = committed
+        self._emptied: dict[TopicPartition, int] = {}
+
+    async def run(self) -> None:
+        """Delete until cancelled, or until the permission turns out to be missing."""
+        pause_s = FIRST_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = EVERY_S
+            until = {place: offset for place, offset in self._committed().items() if self._is_new(place, offset)}
+            try:
+                await asyncio.to_thread(self._delete, until)
+            except ConfigurationError as error:
+                log.warning(
+                    "retry and redelivery topics aren't emptied: %s. If this group is away for longer than the "
+                    "broker's offsets.retention.minutes, it handles again all that they hold",
+                    error,
+                )
+                return
+            except WaitRegistryError as error:
+                log.info("retry and redelivery topics will be emptied later: %s", error)
+            else:
+                self._emptied |= until
+
+    def _is_new(self, place: TopicPartition, offset: int) -> bool:
+        return offset > self._emptied.get(place, -1)
+
+    def _delete(self, until: Mapping[TopicPartition, int]) -> None:
+        if not until:
+            return
+        asked = [Until(*place, offset) for place, offset in until.items()]
+        futures = self._admin.delete_records(asked, request_timeout=timeout_of(self._admin))
+        for place, future in futures.items():
+            answer(self._admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")
