@@ -183,6 +183,11 @@ class Engine:
         return self._fetching.paused
 
     @property
+    def start_pause_s(self) -> float:
+        """The pause between the starts of two calls, s; 0 unless most calls fail."""
+        return self._slots.start_pause_s
+
+    @property
     def prefetch_limit(self) -> int:
         """How many records may be open."""
         return self._prefetch.bound(self._calls_wait())

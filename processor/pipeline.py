@@ -256,6 +256,7 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
+        yield Reading(metrics.PROCESSOR_START_PAUSE, self.engine.start_pause_s)
         yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
 
 

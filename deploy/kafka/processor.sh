@@ -5,8 +5,7 @@
 #   PRINCIPAL=User:shop-processor GROUP=shop INPUT_TOPICS="orders refunds" \
 #       sh deploy/kafka/processor.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
-# WAIT_TOPIC and DEAD_LETTER_TOPICS (several with spaces) are by default those of the settings. With
-# processor.expiry_policy=redeliver the group's redelivery topics ({topic}.{group}.redeliver) are input topics too.
+# WAIT_TOPIC and DEAD_LETTER_TOPICS (several with spaces) are by default those of the settings.
 # READ and WRITE bring DESCRIBE along, WRITE on a topic brings IDEMPOTENT_WRITE along (KIP-679).
 set -eu
 : "${PRINCIPAL:?who they are to the broker, e.g. User:shop-processor}" "${GROUP:?processor.group}"
@@ -21,6 +20,12 @@ allow() {
 # To consume; every start looks at the topics' limits (max.message.bytes).
 for topic in $INPUT_TOPICS; do
     allow "$@" --operation Read --operation DescribeConfigs --topic "$topic"
+done
+# The group's redelivery and retry topics ({topic}.{group}.redeliver and {topic}.{group}.retry.10s). DELETE is for the
+# records that are committed; without it the processor warns at each start.
+for topic in $INPUT_TOPICS; do
+    allow "$@" --operation Read --operation Write --operation Delete --operation DescribeConfigs \
+        --topic "$topic.$GROUP." --resource-pattern-type prefixed
 done
 # To be a member of the group and to commit.
 allow "$@" --operation Read --group "$GROUP"

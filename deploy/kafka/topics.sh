@@ -7,7 +7,8 @@
 #       --command-config admin.properties
 #
 # WAIT_TOPIC and DEAD_LETTER_TOPICS (several with spaces) are by default those of the settings; INPUT_TOPICS those that
-# `topics check` is to look at, REDELIVERY_TOPICS those of groups with processor.expiry_policy=redeliver.
+# `topics check` is to look at, REDELIVERY_TOPICS those of groups with processor.expiry_policy=redeliver, RETRY_TOPICS
+# those of groups with processor.retry.delays.
 set -eu
 : "${PRINCIPAL:?who that is to the broker, e.g. User:waitreg-setup}"
 WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
@@ -17,7 +18,7 @@ allow() {
     "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
 }
 
-for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS ${REDELIVERY_TOPICS:-}; do
+for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS ${REDELIVERY_TOPICS:-} ${RETRY_TOPICS:-}; do
     allow "$@" --operation Create --operation Describe --operation DescribeConfigs --topic "$topic"
 done
 for topic in ${INPUT_TOPICS:-}; do

@@ -137,6 +137,11 @@ class Slots:
         self._pace.ended(len(results), failed, now_s)
 
     @property
+    def start_pause_s(self) -> float:
+        """The pause between the starts of two calls, s."""
+        return self._pace.pause_s
+
+    @property
     def next_start_s(self) -> float:
         """When the next record may start although slots are free, on the clock that never steps."""
         return self._pace.next_s if self._pace.pause_s else math.inf

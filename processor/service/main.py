@@ -188,6 +188,7 @@ class ProcessorService:
             producer = Producer(self.producer_config())
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
+        self.stats.retries.update(dict.fromkeys(self._settings.processor.retry.delays, 0))
         watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
         self.pipeline = Pipeline(self._context(admin, producer, handler, watchdog, wait_topic, facts))
         emptied = EmptiedTopics(admin, self.pipeline.committed_of_own_topics)

@@ -22,6 +22,7 @@ def stats_readings(stats: Stats, connection: BrokerConnection) -> Iterator[Readi
     """Return what is counted, each label value that can be known with 0 from the start."""
     yield Reading(metrics.PROCESSOR_REGISTERED, stats.registered)
     yield Reading(metrics.PROCESSOR_RENEWED, stats.renewed)
+    yield Reading(metrics.PROCESSOR_PASSED_OVER, stats.passed_over)
     yield Reading(metrics.PROCESSOR_BROKER_UP, connection.up)
     yield Reading(metrics.PROCESSOR_CLOCK_SKEW, stats.clock_skew_ms / 1000)
     yield Reading(metrics.PROCESSOR_LAST_COMMIT, stats.last_commit_ms / 1000)
@@ -29,6 +30,7 @@ def stats_readings(stats: Stats, connection: BrokerConnection) -> Iterator[Readi
         (metrics.PROCESSOR_CONSUMED, stats.consumed),
         (metrics.PROCESSOR_SETTLED, stats.settled),
         (metrics.PROCESSOR_DEAD_LETTERS, stats.dead_letters),
+        (metrics.PROCESSOR_RETRIES, stats.retries),
         (metrics.PROCESSOR_ATTEMPTS, stats.attempts),
         (metrics.PROCESSOR_COMMITS, stats.commits),
         (metrics.PROCESSOR_REBALANCES, stats.rebalances),

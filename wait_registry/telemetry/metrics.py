@@ -83,7 +83,22 @@ PROCESSOR_RENEWED = _counter(
     "waitreg_processor_renewed_total", "Records registered again because too little time was left to handle them"
 )
 PROCESSOR_SETTLED = _counter(
-    "waitreg_processor_settled_total", "Records whose tombstone is acknowledged, by outcome", outcome=OUTCOMES
+    "waitreg_processor_settled_total",
+    "Records settled, by outcome; a registered one counts when its tombstone is acknowledged",
+    outcome=OUTCOMES,
+)
+PROCESSOR_RETRIES = _counter(
+    "waitreg_processor_retry_records_total",
+    "Records that failed and will be handled again, by the delay of their retry topic",
+    delay=OPEN,
+)
+PROCESSOR_PASSED_OVER = _counter(
+    "waitreg_processor_passed_over_total",
+    "Records of another group that were found in a retry or redelivery topic of this one, and not handled",
+)
+PROCESSOR_START_PAUSE = _gauge(
+    "waitreg_processor_start_pause_seconds",
+    "Pause between the starts of two calls, because most calls of the last minute failed; 0 otherwise",
 )
 PROCESSOR_DEAD_LETTERS = _counter(
     "waitreg_processor_dead_letters_total",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from functools import partial
 from typing import NamedTuple
@@ -118,7 +119,7 @@ def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scena
     at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
     running = at.start()
     at.topics.configure(retries(at, 1), "max.message.bytes", "1000")
-    at.produce([b"x" * 2000])
+    at.produce([os.urandom(2000)])
     wait_until(lambda: running.settled == {"dead_lettered": 1}, what="the dead letter")
     (letter,) = at.letters()
     assert "too large" in letter.text("DLQ_ERROR_MESSAGE")
