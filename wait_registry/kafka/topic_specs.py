@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
-from wait_registry.records.topics import redelivery_topic, retry_topic
+from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
@@ -41,13 +41,19 @@ class TopicSpec:
         return self.role is not TopicRole.INPUT
 
 
-def topic_specs(settings: Settings, service: Service | None = None) -> list[TopicSpec]:
-    """List the topics that the settings name, or those of them that one service uses; each once."""
+def topic_specs(settings: Settings, service: Service | None = None, existing: Iterable[str] = ()) -> list[TopicSpec]:
+    """List the topics that the settings name, or those of them that one service uses; each once.
+
+    Args:
+        settings: what the topics must be.
+        service: which service, all if None.
+        existing: the topics that there are; retry topics are used as long as they exist.
+    """
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
         specs += [TopicSpec(topic, TopicRole.INPUT, settings.wait) for topic in settings.processor.topics]
         specs += [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
-        specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings)]
+        specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings, existing)]
     specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]
     return list({spec.topic: spec for spec in reversed(specs)}.values())[::-1]
 
@@ -96,12 +102,15 @@ def redelivery_topics(settings: Settings) -> list[str]:
     return [redelivery_topic(topic, processor.group) for topic in processor.topics]
 
 
-def retry_topics(settings: Settings) -> list[str]:
-    """List the group's retry topics, one per input topic and delay."""
+def retry_topics(settings: Settings, existing: Iterable[str] = ()) -> list[str]:
+    """List the group's retry topics: one per input topic and delay, and others among the existing topics."""
     processor = settings.processor
     if not processor.group:
         return []
-    return [retry_topic(topic, processor.group, d) for topic in processor.topics for d in processor.retry.delays_s]
+    group, delays = processor.group, processor.retry.delays_s
+    named = [retry_topic(topic, group, delay) for topic in processor.topics for delay in delays]
+    others = (name for name in existing for topic in processor.topics if retry_delay_s(name, topic, group))
+    return list(dict.fromkeys([*named, *others]))
 
 
 def _dead_letter_spec(settings: Settings, topic: str) -> TopicSpec:

@@ -58,7 +58,7 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Dia
         A diagnosis per topic and rule, satisfied rules included, each with the command that fixes it.
     """
     client = open_admin(settings.kafka)
-    specs = topic_specs(settings, service)
+    specs = topic_specs(settings, service, persistently(client, lambda: topic_names(client)))
     states, existing = persistently(client, lambda: _look_up(client, [spec.topic for spec in specs]))
     found: list[Diagnosis] = []
     for spec in specs:

@@ -1,4 +1,4 @@
-"""The lineage block, appended to the original headers of a record that this system publishes again.
+"""The lineage block, appended to the original headers of dead letters, retry records and redelivered records.
 
 It begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own index and only
 block names follow; otherwise all headers are original. So any original headers are preserved exactly.

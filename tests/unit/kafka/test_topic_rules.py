@@ -26,7 +26,8 @@ from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 
 BROKER = "kafka:9092"
-WAIT, DEAD_LETTER, REDELIVERY, INPUT = (TopicRole(role) for role in ("wait", "dead letter", "redelivery", "input"))
+WAIT, DEAD_LETTER, REDELIVERY, INPUT, RETRY = map(TopicRole, ("wait", "dead letter", "redelivery", "input", "retry"))
+LOSES_RETRIES = {"message.timestamp.type": "CreateTime", "retention.ms": "604800000", "retention.bytes": "1073741824"}
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 
 
@@ -36,7 +37,8 @@ def settings(**overrides: str) -> Settings:
 
 
 def spec(role: TopicRole, **overrides: str) -> TopicSpec:
-    specs = topic_specs(settings(processor__expiry_policy="redeliver", **overrides))
+    own = {"processor__expiry_policy": "redeliver", "processor__retry__delays": "10s,1m", **overrides}
+    specs = topic_specs(settings(**own))
     return next(one for one in specs if one.role is role)
 
 
@@ -73,7 +75,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
         (WAIT, "min.insync.replicas", "4", ERROR),
         *(
             (role, name, value, ERROR)
-            for role in (DEAD_LETTER, REDELIVERY)
+            for role in (DEAD_LETTER, REDELIVERY, RETRY)
             for name, value in (
                 ("cleanup.policy", "compact"),
                 ("max.message.bytes", "2097152"),
@@ -81,6 +83,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
             )
         ),
         *((role, "message.timestamp.type", "CreateTime", WARNING) for role in (DEAD_LETTER, REDELIVERY)),
+        *((RETRY, name, value, ERROR) for name, value in LOSES_RETRIES.items()),
         (DEAD_LETTER, "retention.ms", "0", WARNING),
         (DEAD_LETTER, "retention.ms", "3599999", WARNING),
         (DEAD_LETTER, "retention.ms", "3600000", OK),
@@ -113,7 +116,7 @@ def test_added_partitions_are_a_warning_and_fewer_are_an_error(partitions: int, 
 
 
 @pytest.mark.guarantee("P4.8")
-@pytest.mark.parametrize("role", [WAIT, DEAD_LETTER, REDELIVERY])
+@pytest.mark.parametrize("role", [WAIT, DEAD_LETTER, REDELIVERY, RETRY])
 def test_the_fix_sets_a_value_that_satisfies_the_rule(role: TopicRole) -> None:
     topic = spec(role)
     broken = {name: "1" for name in topic.creation_config if name != "min.insync.replicas"}
@@ -224,3 +227,16 @@ def test_each_service_needs_its_own_topics() -> None:
         "refunds.shop.redeliver",
     }
     assert {one.topic for one in topic_specs(both)} == set().union(*topics.values())
+
+
+def test_a_retry_topic_that_no_setting_names_any_more_is_used_as_long_as_it_exists() -> None:
+    existing = [
+        "orders.shop.retry.1h",
+        "orders.shop.retry.60m",
+        "orders.other.retry.1h",
+        "orders.shop.retry.",
+        "refunds",
+    ]
+    specs = topic_specs(settings(processor__retry__delays="10s"), existing=existing)
+    retries = [one.topic for one in specs if one.role is RETRY]
+    assert retries == ["orders.shop.retry.10s", "refunds.shop.retry.10s", "orders.shop.retry.1h"]
