@@ -127,7 +127,7 @@ class Shell:
         self._housekeeping_s = 0.0
         # What the client can't do now: it has other callers wait while it polls or assigns.
         self._commit: Commit | None = None
-        self._fetching: list[Pause | Resume | Rewind] = []
+        self._fetching: list[Pause | Resume] = []
         self._release = NOTHING_TO_RELEASE
         self._execute: dict[type, Callable[[Any], None]] = {
             Register: wait_records.write,
@@ -138,7 +138,7 @@ class Shell:
             Cancel: lambda effect: self.pool.cancel(effect.entries),
             Pause: self._fetching.append,
             Resume: self._fetching.append,
-            Rewind: self._rewind,
+            Rewind: lambda effect: self.consumer.rewind(*effect),
             Release: self._set_release,
         }
         self.pool = pool(self._take_ended)
@@ -203,7 +203,9 @@ class Shell:
         due = room > 0 or now_s - self._polled_s >= self._pause_s()
         if due and room <= 0:
             self.step(PollingWithoutRoom())
-        self._change_fetching()
+        for effect in self._fetching:
+            (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
+        self._fetching.clear()
         if self._commit is not None:
             commit, self._commit = self._commit, None
             self._send_commit(commit)
@@ -216,18 +218,6 @@ class Shell:
             return False
         self._polled_s = now_s
         return self._take(self.consumer.take(max(1, room)))
-
-    def _rewind(self, rewind: Rewind) -> None:
-        self.consumer.rewound(*rewind)
-        self._fetching.append(rewind)
-
-    def _change_fetching(self) -> None:
-        for effect in self._fetching:
-            if isinstance(effect, Rewind):
-                self.consumer.rewind(*effect)
-            else:
-                (self.consumer.pause if isinstance(effect, Pause) else self.consumer.resume)(effect.places)
-        self._fetching.clear()
 
     def _pause_s(self) -> float:
         """Return the time between two polls without room, s: they may return records, for which there is none.

@@ -198,16 +198,11 @@ class GroupConsumer:
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
-    def rewound(self, place: TopicPartition, offset: int) -> None:
-        """Note that a partition is consumed up to this offset only."""
+    def rewind(self, place: TopicPartition, offset: int) -> None:
+        """Have a paused partition continue at an offset after `resume`."""
         if (owner := self.assigned.get(place)) is not None:
             owner.position = offset
             owner.end_seen = min(owner.end_seen, offset)
-
-    def rewind(self, place: TopicPartition, offset: int) -> None:
-        """Have a paused partition continue at an offset after `resume`."""
-        if place in self.assigned and self._there([place]):
-            self.consumer.seek(Answer(*place, offset))
 
     def _there(self, places: Iterable[TopicPartition]) -> list[Answer]:
         there = {(place.topic, place.partition) for place in self.consumer.assignment()}
