@@ -126,7 +126,7 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
         A diagnosis for every rule of the topic's role, satisfied ones included.
     """
     if not spec.owned:
-        return [_input_size(spec, state)]
+        return [_input_size(spec, state), *_input_delay(spec, state)]
     alter = (
         f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
         f"--entity-name {spec.topic} --add-config"
@@ -177,6 +177,17 @@ def _input_size(spec: TopicSpec, state: TopicState) -> Diagnosis:
         f"set wait.max_message_bytes to {largest}, then run `waitreg topics check` for the topics that must accept more"
     )
     return _diagnosis(spec, name, severity, largest, f"at most wait.max_message_bytes = {fits}", fix, why)
+
+
+def _input_delay(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
+    if not spec.delay_s:
+        return
+    name, keeps_ms = "retention.ms", int(state.config.get("retention.ms", -1))
+    fits = keeps_ms < 0 or keeps_ms > spec.delay_s * 1000
+    why = "records would be deleted before they are due"
+    fix = f"raise {name} of the topic, or lower processor.delay_s"
+    expected = f"-1, or more than processor.delay_s = {spec.delay_s * 1000:.0f}"
+    yield _diagnosis(spec, name, Severity.OK if fits else Severity.ERROR, keeps_ms, expected, fix, why)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:

@@ -26,7 +26,10 @@ class TopicRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as the settings require it; `waitreg topics create` sets ``creation_config``."""
+    """A topic as the settings require it; `waitreg topics create` sets ``creation_config``.
+
+    ``delay_s`` is how long an input's records wait until they are handled, s.
+    """
 
     topic: str
     role: TopicRole
@@ -34,6 +37,7 @@ class TopicSpec:
     partitions: int = 1
     replication_factor: int = 1
     creation_config: Mapping[str, str] = field(default_factory=dict)
+    delay_s: float = 0
 
     @property
     def owned(self) -> bool:
@@ -51,7 +55,10 @@ def topic_specs(settings: Settings, service: Service | None = None, existing: It
     """
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
-        specs += [TopicSpec(topic, TopicRole.INPUT, settings.wait) for topic in settings.processor.topics]
+        processor = settings.processor
+        specs += [
+            TopicSpec(topic, TopicRole.INPUT, settings.wait, delay_s=processor.delay_s) for topic in processor.topics
+        ]
         specs += [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
         specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings, existing)]
     specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]

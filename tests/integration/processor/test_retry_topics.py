@@ -118,6 +118,7 @@ def test_a_delayed_input_waits_for_its_time(processor_scenario: ScenarioFactory)
 def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scenario: ScenarioFactory) -> None:
     at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
     running = at.start()
+    wait_until(lambda: running.health.ok, what="readiness, after the checks of a start")
     at.topics.configure(retries(at, 1), "max.message.bytes", "1000")
     at.produce([os.urandom(2000)])
     wait_until(lambda: running.settled == {"dead_lettered": 1}, what="the dead letter")

@@ -240,3 +240,9 @@ def test_a_retry_topic_that_no_setting_names_any_more_is_used_as_long_as_it_exis
     specs = topic_specs(settings(processor__retry__delays="10s"), existing=existing)
     retries = [one.topic for one in specs if one.role is RETRY]
     assert retries == ["orders.shop.retry.10s", "refunds.shop.retry.10s", "orders.shop.retry.1h"]
+
+
+@pytest.mark.parametrize(("keeps_ms", "severity"), [("60000", ERROR), ("60001", OK), ("-1", OK)])
+def test_a_delayed_input_keeps_its_records_until_they_are_due(keeps_ms: str, severity: Severity) -> None:
+    delayed = spec(INPUT, processor__delay_s="60")
+    assert found(delayed, {"retention.ms": keeps_ms})["retention.ms"].severity is severity
