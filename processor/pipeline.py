@@ -107,14 +107,17 @@ class Pipeline:
         letters = DeadLetters(
             outbox, context.topics, processor.group, context.instance, clock, stats, settings.log.error_messages
         )
-        retry_records = RetryRecords(outbox, context.topics, context.instance, processor.max_deliveries, stats)
+        clock_watch = ClockWatch(processor.margin_s, clock, fault, stats)
+        retry_records = RetryRecords(
+            outbox, context.topics, context.instance, processor.max_deliveries, clock, clock_watch, stats
+        )
         wait_records = WaitRecords(
             outbox,
             settings.wait.topic,
             settings.wait.partitions,
             context.topics,
             clock,
-            ClockWatch(processor.margin_s, clock, fault, stats),
+            clock_watch,
             fault,
             stats,
         )
@@ -137,6 +140,7 @@ class Pipeline:
             Outcomes(outbox, letters, retry_records, settings.wait.topic, stats, traces),
             lambda ended: WorkerPool(context.attempts, context.watchdog, clock, fault, stats, ended, traces=traces),
             clock,
+            clock_watch,
             fault,
             stats,
             processor.flush_timeout_s,

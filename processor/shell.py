@@ -43,6 +43,7 @@ from processor.intake.start_offsets import Start as StartOffset
 from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Consumer, polled
 from processor.lifecycle import Entry, State
+from processor.registration.clock_watch import ClockWatch
 from processor.registration.wait_records import WaitRecords
 from processor.service.ending import Fault
 from processor.service.stats import Stats
@@ -91,7 +92,8 @@ class Shell:
         by: who consumes.
         topics: the consumed topics, by name.
         pool: makes the workers, which report ended calls to the given function.
-        blocked: returns how many calls have an outcome and keep their slot.
+        clock: of this host.
+        clock_watch: gets the append times of polled records.
         flush_timeout_s: limit of the flush within a rebalance callback, s.
     """
 
@@ -107,6 +109,7 @@ class Shell:
         outcomes: Outcomes,
         pool: Callable[[Callable[[], None]], WorkerPool],
         clock: Clock,
+        clock_watch: ClockWatch,
         fault: Fault,
         stats: Stats,
         flush_timeout_s: float,
@@ -119,6 +122,7 @@ class Shell:
         self._wait_records = wait_records
         self._outcomes = outcomes
         self._clock = clock
+        self._clock_watch = clock_watch
         self._fault = fault
         self._stats = stats
         self._flush_timeout_s = flush_timeout_s
@@ -235,6 +239,7 @@ class Shell:
         now = self._now()
         for place, messages in there.items():
             self._stats.consumed[place[0]] += len(messages)
+            self._clock_watch.observe_polled(messages[-1].timestamp())
             event = polled(messages, place, self._by, self._topics[place[0]])
             self._stats.passed_over += len(event.foreign)
             self.step(event, now)

@@ -1,4 +1,4 @@
-"""Compares this host's clock with the broker's, which judges expiry, by the append times of wait records."""
+"""Compares this host's clock with the broker's, which judges expiry and delays, by the append times of records."""
 
 from __future__ import annotations
 
@@ -45,15 +45,31 @@ class ClockWatch:
         if verdict is SkewVerdict.FINE:
             return
         said = (
-            f"the broker's clock said {format_utc_ms(broker_ms)} when it took a wait record, this host's clock said "
+            f"the broker's clock said {format_utc_ms(broker_ms)} when it took a record, this host's clock said "
             f"{format_utc_ms(sent_ms)} before and {format_utc_ms(now_ms)} after: {skew_ms / 1000:+.3f} s, "
             f"processor.margin_s is {self._margin_s:g} s"
         )
         if verdict is SkewVerdict.STOP:
             self._fault.report(PermanentError(f"{said}; stopped at half of it. Synchronize the clocks (NTP)."))
-        elif self._clock.monotonic() - self._warned_s >= WARN_EVERY_S:
+        else:
+            self._warn(f"{said}; the process stops at half of it")
+
+    def observe_polled(self, timestamp: tuple[int, int]) -> None:
+        """Compare the timestamp of a polled record, which shows a broker that is ahead, never one that is behind.
+
+        It never stops the process: the clock may have been set right since, and the record would be polled again.
+        """
+        kind, broker_ms = timestamp
+        if kind != TIMESTAMP_LOG_APPEND_TIME:
+            return
+        ahead_ms = broker_ms - self._clock.now_ms()
+        if ahead_ms > 0 and judge_skew(ahead_ms, self._margin_s) is not SkewVerdict.FINE:
+            self._warn(f"a record was polled whose append time is {ahead_ms / 1000:.3f} s ahead of this host's clock")
+
+    def _warn(self, said: str) -> None:
+        if self._clock.monotonic() - self._warned_s >= WARN_EVERY_S:
             self._warned_s = self._clock.monotonic()
-            log.warning("%s; the process stops at half of it. Synchronize the clocks (NTP).", said)
+            log.warning("%s. Synchronize the clocks (NTP).", said)
 
 
 class SkewVerdict(Enum):

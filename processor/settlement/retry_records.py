@@ -12,8 +12,10 @@ from processor.dispatch.deadline import log_fields
 from processor.events import Retry
 from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Taken
+from processor.registration.clock_watch import ClockWatch
 from processor.service.stats import Stats
 from processor.settlement.outbox import ANY_PARTITION, Outbox
+from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 from wait_registry.records.delays import delay_text
 from wait_registry.records.lineage import Lineage
@@ -30,16 +32,27 @@ class RetryRecords:
         topics: the consumed topics, by name.
         instance: for the lineage.
         max_deliveries: ``processor.max_deliveries``; deliveries from retry topics don't count.
+        clock: of this host.
+        clock_watch: gets the append times.
         stats: counts them when acknowledged.
     """
 
     def __init__(
-        self, outbox: Outbox, topics: Mapping[str, SubscribedTopic], instance: str, max_deliveries: int, stats: Stats
+        self,
+        outbox: Outbox,
+        topics: Mapping[str, SubscribedTopic],
+        instance: str,
+        max_deliveries: int,
+        clock: Clock,
+        clock_watch: ClockWatch,
+        stats: Stats,
     ) -> None:
         self._outbox = outbox
         self._topics = topics
         self._instance = instance
         self._max_deliveries = max_deliveries
+        self._clock = clock
+        self._clock_watch = clock_watch
         self._stats = stats
 
     def send(
@@ -60,8 +73,10 @@ class RetryRecords:
         """
         topic, delay = self._topics[taken.place[0]].retry_topics[retry.delay_s], delay_text(retry.delay_s)
         headers = retry_headers(taken.headers, self._lineage(taken), retry.error)
+        sent_ms = self._clock.now_ms()
 
         def safe(message: Message) -> None:
+            self._clock_watch.observe(message.timestamp(), sent_ms)
             self._stats.retries[delay] += 1
             acknowledged()
 

@@ -20,6 +20,7 @@ from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import Reading
 
@@ -38,6 +39,9 @@ class Works:
 
     def not_ready(self) -> list[str]:
         return []
+
+    def committed_of_own_topics(self) -> dict[TopicPartition, int]:
+        return {}
 
     def readings(self) -> Iterable[Reading]:
         return ()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.dispatch.retry_decision import RetryDecision, RetryLater, is_retriable, time_limits
-from processor.registration.clock_watch import SkewVerdict, clock_skew_ms, judge_skew
+from processor.registration.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, judge_skew
+from processor.service.ending import Fault
+from processor.service.stats import Stats
+from tests.unit.processor.parts import CLOCK
 from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 
@@ -118,3 +122,22 @@ def test_only_what_the_round_trip_cannot_explain_is_a_clock_difference(
 )
 def test_a_quarter_of_the_margin_warns_and_half_of_it_stops(skew_ms: int, verdict: SkewVerdict) -> None:
     assert judge_skew(skew_ms, margin_s=10) is verdict
+
+
+@pytest.mark.parametrize(
+    ("kind", "ahead_ms", "warned"),
+    [
+        (TIMESTAMP_LOG_APPEND_TIME, 600_000, True),
+        (TIMESTAMP_LOG_APPEND_TIME, 2_000, False),
+        (TIMESTAMP_LOG_APPEND_TIME, -600_000, False),
+        (TIMESTAMP_CREATE_TIME, 600_000, False),
+    ],
+)
+def test_a_polled_record_from_ahead_warns_and_never_stops(
+    kind: int, ahead_ms: int, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    fault = Fault()
+    watch = ClockWatch(10.0, CLOCK, fault, Stats())
+    watch.observe_polled((kind, CLOCK.now_ms() + ahead_ms))
+    assert ("Synchronize the clocks" in caplog.text) is warned
+    assert fault.error is None
