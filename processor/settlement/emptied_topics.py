@@ -48,8 +48,8 @@ class EmptiedTopics:
                 await asyncio.to_thread(self._delete, until)
             except ConfigurationError as error:
                 log.warning(
-                    "retry and redelivery topics aren't emptied: %s. If this group is away for longer than the "
-                    "broker's offsets.retention.minutes, it handles again all that they hold",
+                    "retry and redelivery topics aren't emptied: %s If this group is away for longer than the "
+                    "broker's offsets.retention.minutes, it handles again all that they hold.",
                     error,
                 )
                 return

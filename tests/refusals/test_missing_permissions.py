@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from processor.settlement import emptied_topics
 from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition
@@ -25,6 +26,7 @@ from tests.support.rights import rights_of
 from tests.support.waiting import wait_until
 from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.topics import require_topics
 from wait_registry.settings.relations import Service
@@ -68,7 +70,7 @@ def test_each_permission_that_a_start_needs_is_named_when_missing(
 ) -> None:
     settings = secured_settings.of(service, "SASL_PLAINTEXT")
     user, secured = secured_settings.user(service), secured_settings.secured
-    for right in [right for right in rights_of(service, settings) if right.resource == "topic"]:
+    for right in [right for right in rights_of(service, settings) if right.resource == "topic" and not right.prefixed]:
         own = [one for one in right.operations if one != CONFIGS]
         # DESCRIBE, which a start needs as well, comes with each of READ and WRITE.
         for lost, named in (((CONFIGS,), CONFIGS), (own, "DESCRIBE")):
@@ -148,6 +150,31 @@ def test_a_processor_without_write_permission_ends_at_the_first_record(
     with pytest.raises(ConfigurationError, match=r"writing wait record \S+ to \S+\.wait failed.* WRITE on it"):
         processors.start(settings).join()
     assert committed(secured_settings.topics.bootstrap, settings.processor.group, topic, 1) == [0]
+
+
+def test_a_processor_that_may_not_delete_says_that_retry_topics_fill(
+    secured_settings: SecuredSettings,
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(emptied_topics, "FIRST_S", 0.2)
+    monkeypatch.setattr(emptied_topics, "EVERY_S", 0.2)
+
+    async def fails_once(record: Record) -> None:
+        if record.delivery == 1:
+            raise TransientError("once")
+
+    ladder = {"processor.max_attempts": 1, "processor.retry.delays": ("1s",)}
+    overrides = {**QUICK, **ladder, "processor.handler": processors.handler(fails_once)}
+    settings = secured_settings.of("processor", "SASL_PLAINTEXT", overrides, granted=False)
+    grant_without(secured_settings, "processor", settings, "DELETE", on=".")
+    secured_settings.topics.produce(settings.processor.topics[0], [b"value"])
+    running = processors.start(settings)
+    wait_until(lambda: running.settled == {"retried": 1, "done": 1}, 60, "the second delivery")
+    wait_until(lambda: "retry and redelivery topics aren't emptied" in caplog.text, 60, "the warning")
+    assert "DELETE on it" in caplog.text
+    running.stop()
 
 
 @pytest.mark.fault("F13")

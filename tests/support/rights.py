@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from tests.support.secured_broker import Resource, SecuredBroker
 from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.kafka.topic_specs import dead_letter_topics, redelivery_topics
+from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -31,10 +31,9 @@ class Right(NamedTuple):
 
 def rights_of(service: Service, settings: Settings) -> list[Right]:
     """Return what the file of a service grants with these settings; DESCRIBE comes with READ and WRITE."""
-    inputs = (*settings.processor.topics, *redelivery_topics(settings))
     variables = {
         "GROUP": settings.processor.group,
-        "INPUT_TOPICS": " ".join(inputs),
+        "INPUT_TOPICS": " ".join(settings.processor.topics),
         "WAIT_TOPIC": settings.wait.topic,
         "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, service)),
         "SINK_GROUP": settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}",

@@ -57,6 +57,7 @@ _TOPIC_PERMISSIONS = {
     # For the topic of the tombstones, the transaction fails at its end.
     "committing after exporting": "WRITE",
     "creating": "CREATE",
+    "deleting": "DELETE",
 }
 
 

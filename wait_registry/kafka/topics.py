@@ -87,6 +87,17 @@ def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
     return configs[topic]
 
 
+def broker_config(admin: AdminClient) -> dict[str, str]:
+    """Read the configuration of one of the brokers."""
+    timeout_s = timeout_of(admin)
+    nodes = answer(admin, admin.describe_cluster(request_timeout=timeout_s), "listing the brokers").nodes
+    (future,) = admin.describe_configs(
+        [ConfigResource(ResourceType.BROKER, str(nodes[0].id))], request_timeout=timeout_s
+    ).values()
+    entries = answer(admin, future, "reading the configuration of a broker")
+    return {name: str(entry.value) for name, entry in entries.items()}
+
+
 def delete_retention_ms(admin: AdminClient, topic: str) -> int:
     """Return how long a topic keeps a tombstone at least, ms.
 

@@ -115,3 +115,12 @@ def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Da
     line = found.one("postgres.schema")
     assert "0001_initial.sql was applied and has changed" in line.message
     assert "install the wait registry that created the schema, or restore " in line.message
+
+
+@pytest.mark.parametrize(("delay", "severity"), [("10s", Severity.OK), ("30d", Severity.WARNING)])
+def test_a_delay_beyond_the_brokers_memory_of_offsets_is_said(
+    prepared: SettingsFactory, sound: dict[str, str], delay: str, severity: Severity
+) -> None:
+    found = look(prepared({**sound, "processor.retry.delays": (delay,)}), "processor")
+    assert found.broken == []
+    assert found.one("group.offsets.retention").severity is severity

@@ -34,10 +34,19 @@ def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(at: Sc
     result = at.sweep()
     assert result.counts == {"redelivered": 1}
     (record,) = at.topics.read(topic)
-    place = (record.topic, record.partition, record.offset, record.timestamp_ms)
     processor = at.settings.processor
-    seen = (*place, "create", record.key, record.value, record.headers)
-    again = consumed(*seen, processor.group, processor.topics[0])
+    again = consumed(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.timestamp_ms,
+        "create",
+        record.key,
+        record.value,
+        record.headers,
+        processor.group,
+        processor.topics[0],
+    )
     assert again.original == registered.record.original
     assert again.delivery == 3
     assert again.source is not None

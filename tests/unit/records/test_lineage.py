@@ -95,12 +95,12 @@ def test_who_writes_to_an_input_gives_no_record_the_identity_of_another(
     now: Original, lineage: Lineage, headers: Headers, case: str
 ) -> None:
     assert lineage.group is not None
+    group = f"not {lineage.group}" if case == "of another group" else lineage.group
     now = now._replace(topic=f"not {lineage.original_topic}", headers=tuple(append_lineage(headers, lineage)))
     if case == "from the input":
         lineage, input_topic = lineage._replace(original_topic=now.topic), now.topic
     else:
         input_topic = lineage.original_topic if case == "of another group" else f"also {now.topic}"
-    group = f"not {lineage.group}" if case == "of another group" else lineage.group
     got = consumed(*now, group, input_topic)
     assert (got.source, got.delivery, got.foreign) == (None, 1, case == "of another group")
     assert got.foreign or got.original == now

@@ -111,5 +111,7 @@ def _running() -> Iterator[Check]:
     yield Check("tables.freshness", "freshness of the tables", tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
     yield Check("sweep.due", "expired registrations", sweeps.due, EXPORTING, both)
     yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
-    sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery")
+    sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery", "topic.retry")
     yield Check("group.offsets", "offsets of the group", group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)
+    kept = "how long the broker keeps offsets"
+    yield Check("group.offsets.retention", kept, group.offsets_retention, PROCESSOR, (_KAFKA,))

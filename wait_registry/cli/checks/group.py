@@ -12,9 +12,11 @@ from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
+from wait_registry.kafka.errors import cause_of, is_access_problem
 from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.requests import persistently
+from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.root import Settings
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 OFFSETS_FIX: Final = (
     "choose where the group continues (kafka-consumer-groups --reset-offsets), or another processor.group"
 )
+RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
 
@@ -62,6 +65,32 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
             )
     finally:
         consumer.close()
+
+
+def offsets_retention(settings: Settings) -> Iterator[Diagnosis]:
+    """Check that a group without members keeps its offsets for longer than its records wait."""
+    processor = settings.processor
+    longest_s = max(processor.delay_s, *processor.retry.delays_s, 0)
+    if not longest_s:
+        return
+    client = admin(settings.kafka)
+    try:
+        keeps_s = float(broker_config(client)[RETENTION]) * 60
+    except ConfigurationError as refusal:
+        cause = cause_of(refusal)
+        if cause is None or not is_access_problem(cause):
+            raise
+        yield ok(f"{RETENTION} can't be read with this user's permissions; it must be longer than {longest_s:g} s")
+        return
+    seen = f"{RETENTION} is {keeps_s:g} s, the longest delay {longest_s:g} s"
+    if keeps_s > longest_s:
+        yield ok(seen)
+    else:
+        yield warning(
+            f"{seen}: a group that stops for that long loses its offsets before its records are due, and begins again "
+            "where its topics begin",
+            f"raise {RETENTION} of the brokers, or shorten the delay",
+        )
 
 
 def _unasked(_: object) -> dict[tuple[str, int], int]:

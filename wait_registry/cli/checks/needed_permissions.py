@@ -19,12 +19,15 @@ _PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
     "processor": {
         TopicRole.INPUT: ("READ",),
         TopicRole.REDELIVERY: ("READ",),
+        TopicRole.RETRY: ("READ", "WRITE"),
         TopicRole.WAIT: ("WRITE",),
         TopicRole.DEAD_LETTER: ("WRITE",),
     },
     "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",)},
     "sweeper": {TopicRole.WAIT: ("READ", "WRITE"), TopicRole.DEAD_LETTER: ("WRITE",)},
 }
+# The processor deletes there what it has committed.
+_EMPTIED: Final = frozenset({TopicRole.REDELIVERY, TopicRole.RETRY})
 # What a broker answers to a user with all permissions on the cluster; only brokers and super users have the second.
 ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "IDEMPOTENT_WRITE"})
 
@@ -33,7 +36,7 @@ ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "I
 class Need:
     """Operations (as Kafka names them) that a service needs on one resource.
 
-    Without one that isn't ``essential`` the service works, but lag tools don't see it.
+    Without one that isn't ``essential`` the service works, but lag tools don't see it, or committed records stay.
     """
 
     resource: Resource
@@ -47,6 +50,8 @@ def needs(settings: Settings, service: Service) -> list[Need]:
     permissions = _PERMISSIONS[service]
     specs = [spec for spec in topic_specs(settings, service) if spec.role in permissions]
     found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK)) for spec in specs]
+    if service == "processor":
+        found += [Need("topic", spec.topic, ("DELETE",), False) for spec in specs if spec.role in _EMPTIED]
     return [*found, *_groups(settings, service)]
 
 
