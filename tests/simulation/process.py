@@ -99,6 +99,7 @@ class Process:
         self._news: deque[News] = deque()
         # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
         self._warned: dict[TopicPartition, bool] = {}
+        self._ends: dict[TopicPartition, int] = {}
         self._given_up: set[TopicPartition] = set()
         self._known: set[Entry] = set()
         self.running: list[Entry] = []
@@ -164,7 +165,9 @@ class Process:
         if not self._warned[place]:
             self._world.may_be_left.update((*place, at) for at in offsets)
         elif self._is_current(place):
-            self._world.may_be_left.difference_update((*place, at) for at in offsets)
+            # A zombie may register what was produced after the assignment, which doesn't belong to the warm-up.
+            there = (at for at in offsets if at < self._ends[place])
+            self._world.may_be_left.difference_update((*place, at) for at in there)
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
         generation = self._generations[place]
         times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]
@@ -253,7 +256,8 @@ class Process:
         self._given_up.discard(place)
         mode = None if committed is None else committed.mode
         self._warned[place] = self.mode is not RegistrationMode.OFF or mode not in (None, RegistrationMode.OFF)
-        end = None if self._random.random() < self._world.unknown_ends else self._world.end(place)
+        self._ends[place] = self._world.end(place)
+        end = None if self._random.random() < self._world.unknown_ends else self._ends[place]
         delayed = (RETRY_DELAY_S, True) if place == RETRIES else (0, False)
         if committed is None:
             self._step(Assigned(place, None, None, None, end, *delayed))

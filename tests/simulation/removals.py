@@ -14,7 +14,7 @@ from processor import engine, lifecycle
 from processor.commits import Commits
 from processor.dispatch import slots
 from processor.engine import Engine
-from processor.events import CallsEnded, DeadLetter, WriteTombstones
+from processor.events import CallsEnded, DeadLetter, Polled, Rewind, WriteTombstones
 from processor.lifecycle import UNSTARTED, Entry, State, Step
 from processor.open_records import OpenRecords
 from processor.partition import UNKNOWN, Partition
@@ -343,3 +343,23 @@ def time_left_is_awaited(patch: MonkeyPatch) -> None:
 def overdue_is_renewed(patch: MonkeyPatch) -> None:
     """Start calls however little of the time to live is left."""
     patch.setattr(slots, "_MAY_RENEW", frozenset())
+
+
+# ---- delays
+
+
+def delay_is_awaited(patch: MonkeyPatch) -> None:
+    """Handle records of a retry topic when they are polled."""
+    patch.setattr(Engine, "_due", lambda self, event, due_times, now: event)
+
+
+def early_is_polled_again(patch: MonkeyPatch) -> None:
+    """Drop a record that isn't due and read on behind it when it is."""
+    due = Engine._due
+
+    def changed(self: Engine, event: Polled, due_times: Any, now: Any) -> Polled:
+        kept = due(self, event, due_times, now)
+        self._effects = [effect for effect in self._effects if not isinstance(effect, Rewind)]
+        return kept
+
+    patch.setattr(Engine, "_due", changed)

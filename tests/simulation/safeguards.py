@@ -73,6 +73,8 @@ PROCESSOR = (
         None,
         "Slow records of a partition where nothing moves are registered later, and their commit waits for their calls.",
     ),
+    Safeguard(removals.delay_is_awaited, "D1.1", "D1"),
+    Safeguard(removals.early_is_polled_again, "P1.24"),
     Safeguard(removals.overdue_is_renewed, "P3.16", "P3"),
     Safeguard(
         removals.time_left_is_awaited,

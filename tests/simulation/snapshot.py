@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from processor.commits import ANSWER_LIMIT_S, Commits
 from processor.dispatch.concurrency import FixedLimit
+from processor.dispatch.retry_policy import Ladder
 from processor.dispatch.slots import Slots
 from processor.engine import OWNERSHIP_S, Engine, Rules
 from processor.lifecycle import UNSTARTED, Entry, State
@@ -41,12 +42,25 @@ _MOMENTS: Final = {
     "lost_s": BELIEF_S + _LITTLE,
     "_due_s": 0.0,
     "_not_before_s": 0.0,
+    "next_due_s": 0.0,
     "_tick_due_s": 0.0,
     "_slow_due_s": 0.0,
 }
 # What doesn't change, what only telemetry reads, and what no small world fills.
 _IGNORED: Final = frozenset(
-    {"_random", "_now", "_steps", "_rules", "_policy", "_settled", "_limit", "_world", "_interval_s", "_drains_s"}
+    {
+        "_random",
+        "_now",
+        "_pace",
+        "_steps",
+        "_rules",
+        "_policy",
+        "_settled",
+        "_limit",
+        "_world",
+        "_interval_s",
+        "_drains_s",
+    }
     | {"_prefetch", "size", "expires_at_ms", "registered_s", "expires_s", "expires_ms", "error"}
     # A process's number says the same, and there is one partition.
     | {"mode", "alive", "stopping", "place", "_bound", "_calm", "_recorded"}
@@ -79,7 +93,7 @@ def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
     vars(engine).update(state, _steps={kind: MethodType(method, engine) for kind, method in _methods.items()})
 
 
-_IMMUTABLE: Final = (Rules, RegistrationPolicy, FixedLimit, State, Nature, RegistrationMode)
+_IMMUTABLE: Final = (Rules, RegistrationPolicy, FixedLimit, Ladder, State, Nature, RegistrationMode)
 _TABLE: Final = {**copyreg.dispatch_table, Engine: _reduce_engine, **dict.fromkeys(_IMMUTABLE, _keep)}
 
 

@@ -52,6 +52,7 @@ def retries(at: ProcessorScenario, delay_s: int) -> str:
     return retry_topic(at.topic, at.group, delay_s)
 
 
+@pytest.mark.guarantee("D1.1", "P5.6")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
     processor_scenario: ScenarioFactory, mode: str
@@ -77,6 +78,7 @@ def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
     assert mode != "eager" or len(outcomes) == 3
 
 
+@pytest.mark.guarantee("P1.25")
 def test_behind_the_last_step_is_the_dead_letter_topic(processor_scenario: ScenarioFactory) -> None:
     at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
     at.produce([b"value"])
@@ -90,6 +92,7 @@ def test_behind_the_last_step_is_the_dead_letter_topic(processor_scenario: Scena
     assert (first.text("RETRY_ERROR_MESSAGE"), first.timestamp_type) == ("not yet", "append")
 
 
+@pytest.mark.guarantee("P1.24")
 def test_a_step_that_was_removed_is_still_consumed(processor_scenario: ScenarioFactory) -> None:
     flaky = Flaky(2)
     at = processor_scenario(flaky, 1, LADDER, max_attempts=1)
@@ -102,6 +105,7 @@ def test_a_step_that_was_removed_is_still_consumed(processor_scenario: ScenarioF
     assert [call.record.delivery for call in flaky.calls] == [1, 2]
 
 
+@pytest.mark.guarantee("D1.2")
 def test_a_delayed_input_waits_for_its_time(processor_scenario: ScenarioFactory) -> None:
     flaky = Flaky(0)
     at = processor_scenario(flaky, 1, delay_s=2, registration="off")
@@ -115,6 +119,7 @@ def test_a_delayed_input_waits_for_its_time(processor_scenario: ScenarioFactory)
     assert began_ms + 2000 <= flaky.calls[1].began_ms < ahead_ms
 
 
+@pytest.mark.guarantee("P1.25")
 def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scenario: ScenarioFactory) -> None:
     at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
     running = at.start()
@@ -126,6 +131,7 @@ def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scena
     assert "too large" in letter.text("DLQ_ERROR_MESSAGE")
 
 
+@pytest.mark.guarantee("P7.17")
 def test_what_is_committed_of_a_retry_topic_is_deleted(
     processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

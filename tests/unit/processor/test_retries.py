@@ -39,6 +39,7 @@ def test_what_can_not_be_retried_is_dead_lettered_at_once() -> None:
     assert Ladder((10,)).after(Failed(ERROR), 0) == DeadLetter("failed", ERROR)
 
 
+@pytest.mark.guarantee("P1.23", "P1.25")
 @stories("""
     without a registration the retry record settles it
     poll 0 > start 0 | retry 0 > retry 0 | after 1 | open? > 1 | published 0 | open? > 0 | after 1 > commit 1
@@ -55,6 +56,7 @@ def test_a_failure_is_settled_by_its_retry_record(story: str) -> None:
     play(story, mode="deferred", delays=(10,))
 
 
+@pytest.mark.guarantee("D1.1", "P1.25")
 @stories("""
     the last step is followed by the dead letter topic
     later 20 | poll 0 > start 0 | retry 0 > dead letter 0
@@ -78,6 +80,7 @@ def test_records_of_a_retry_topic_wait_for_their_time(story: str) -> None:
     play(story, mode="off", delays=(10,), delay=10, retries=True)
 
 
+@pytest.mark.guarantee("P7.16")
 @stories("""
     one of the slots is theirs, and others start first
     later 99 | assigned b > resume b | poll 0 1 2 > start 0 1 2 | poll b0 b1 b2 b3 b4 > start b0 | done 0 > start b1 |
@@ -87,6 +90,7 @@ def test_retries_leave_the_slots_to_others(story: str) -> None:
     play(story, mode="off", slots=4, delay=10, retries=True)
 
 
+@pytest.mark.guarantee("P7.16")
 @stories("""
     half of the prefetch while others are open
     later 99 | assigned b > resume b | poll b0 > start b0 | poll 0 1 2 > start 0 1 2 | poll 3 > pause a |
@@ -98,6 +102,7 @@ def test_retries_leave_room_for_others(story: str) -> None:
     play(story, mode="off", slots=4, delay=10, retries=True)
 
 
+@pytest.mark.guarantee("D1.2")
 def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_poll() -> None:
     times = DueTimes(10, retries=False)
     assert times.due([0, 1], [1_000, 2_000], 11_500) == 1
@@ -138,6 +143,7 @@ def test_a_few_failures_slow_nothing_down() -> None:
     assert pace.pause_s > 0
 
 
+@pytest.mark.guarantee("P7.16")
 @stories("""
     one call after the other
     poll 0 1 2 3 4 5 6 7 8 9 > start 0 1 2 3 4 5 6 7 8 9 | poll 10 11 | failing 0 1 2 3 4 5 6 7 8 9 > DEAD; start 10 |

@@ -90,6 +90,7 @@ def test_another_group_gets_the_record_with_all_headers(now: Original, lineage: 
     assert got == Consumed(now._replace(headers=written), None, 1)
 
 
+@pytest.mark.guarantee("P1.26")
 @given(ORIGINALS, KNOWN, ANY_HEADERS, st.sampled_from(["from the input", "of another input", "of another group"]))
 def test_who_writes_to_an_input_gives_no_record_the_identity_of_another(
     now: Original, lineage: Lineage, headers: Headers, case: str
