@@ -21,8 +21,9 @@ from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.support.waiting import wait_until
-from wait_registry.handler import Discard, Record
+from wait_registry.handler import Discard, Record, TransientError
 from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.records.lineage import Lineage, append_lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
@@ -45,11 +46,14 @@ OVERRIDES: Mapping[str, Any] = {
     "processor.margin_s": 0.5,
     "processor.ttl_s": 4,
     "processor.prefetch_max": 6,
+    "processor.retry.delays": ("1s",),
     "wait.skew_allowance_s": 0,
     "wait.max_message_bytes": 20_000,
     "sink.poll_interval_s": 0.5,
     "sweeper.interval_s": 1,
 }
+# Another group's record in a redelivery topic.
+ANOTHER: Mapping[str, Any] = {"group": "another", "instance": "host-2", "delivery": 2}
 
 
 class LiveSystem:
@@ -73,6 +77,10 @@ class LiveSystem:
 
         again = redelivery_topic(self.settings.processor.topics[0], self.settings.processor.group)
         self._topics.create(again, 1)
+        of_another = Lineage.of(
+            self._original(), wait_id=str(uuid.uuid4()), wait_partition=None, wait_offset=None, **ANOTHER
+        )
+        self._topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
         self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
         self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
         sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._of("sweeper"), spark)
@@ -108,6 +116,8 @@ class LiveSystem:
             time.sleep(0.2)
         elif record.value == b"fail":
             raise ValueError("cannot be charged")
+        elif record.value == b"fail again":
+            raise TransientError("no answer")
         elif record.value == b"discard":
             return Discard("nothing to do")
         return None
@@ -121,7 +131,7 @@ class LiveSystem:
         for seen in ("waitreg_processor_blocked_slots > 0", "waitreg_processor_renewed_total > 0"):
             wait_until(lambda seen=seen: prometheus.query(seen), STEP_S, seen)
         self._release.set()
-        self._topics.produce(topic, [b"fail", b"discard", Outgoing(os.urandom(60_000)), b"ok"])
+        self._topics.produce(topic, [b"fail", b"fail again", b"discard", Outgoing(os.urandom(60_000)), b"ok"])
         produce_with_header_name(self._topics.bootstrap, topic, b"\xff\xfe", b"unreadable")
         late = self._register(dead_letter_topic=self.settings.dead_letter.topic)
         self._register(expiry_policy="redeliver", dead_letter_topic=self.settings.dead_letter.topic)
@@ -137,9 +147,8 @@ class LiveSystem:
     def _register(self, **changes: Any) -> str:
         """Write a registration that has expired, as a processor left it that died; returns its id."""
         wait_id = str(uuid.uuid4())
-        original = Original(self.settings.processor.topics[0], 0, 0, 1_700_000_000_000, "create", b"key", b"ok", ())
         record = WaitRecord(
-            original=original,
+            original=self._original(),
             wait_id=wait_id,
             expires_at_ms=time.time_ns() // 1_000_000 - 60_000,
             group=self.settings.processor.group,
@@ -150,6 +159,9 @@ class LiveSystem:
         value, headers = encode_wait_record(record)
         self._topics.produce(self.settings.wait.topic, [Outgoing(value, wait_id.encode(), headers, 0)])
         return wait_id
+
+    def _original(self) -> Original:
+        return Original(self.settings.processor.topics[0], 0, 0, 1_700_000_000_000, "create", b"key", b"ok", ())
 
 
 OLD_SWEEP = """
