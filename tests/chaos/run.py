@@ -15,9 +15,10 @@ from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.companion import Samples, Supervisor
 from tests.chaos.endings import unexpected_endings
 from tests.chaos.faults.catalogue import FAULTS
-from tests.chaos.history.history import FaultDone, Poll
+from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import read_history
 from tests.chaos.history.tables import Snapshots
+from tests.chaos.history.tap import Tap
 from tests.chaos.history.topics import OpenTransactionError
 from tests.chaos.history.watch import Watch
 from tests.chaos.load import Aborts, Load
@@ -89,7 +90,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
         resources.callback(lambda: kill_all([*company, *scene.visitors]))
         supervisor = resources.enter_context(Supervisor(company))
         load, snapshots = Load(place, schedule, interrupted), Snapshots(place.settings)
-        with Watch(place.settings, POLL_COMMITS_S) as watch:
+        with Watch(place.settings, POLL_COMMITS_S) as watch, Tap(place.settings) as tap:
             # The called service is not at fault: it is there before all others, and so is the backlog.
             load.publish_backlog()
             _start(scene, [scene.downstream])
@@ -98,14 +99,15 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
                 faults = _act(scene, load)
                 unsettled = settle(place, STILL_S, SETTLE_S, interrupted)
                 unseen = samples.missing()
-        supervisor.end()
-        _end_all(company)
-        if interrupted.is_set():
-            raise Interrupted
+            supervisor.end()
+            _end_all(company)
+            if interrupted.is_set():
+                raise Interrupted
+            verdict = _judge(scene, _read(scene, watch, tap), faults, samples, snapshots)
         return Outcome(
             schedule,
             directory,
-            _judge(scene, watch.polls, faults, samples, snapshots),
+            verdict,
             faults,
             unexpected_endings([*company, *scene.visitors], faults),
             unsettled,
@@ -172,14 +174,17 @@ def _run_all(tasks: Sequence[Callable[[], object]]) -> None:
         task.result()
 
 
-def _judge(
-    scene: Scene, polls: Sequence[Poll], faults: Sequence[FaultDone], samples: Samples, snapshots: Snapshots
-) -> Verdict:
-    visitors = VISITORS if any(fault.name == "storm" for fault in faults) else 0
+def _read(scene: Scene, watch: Watch, tap: Tap) -> History:
     try:
-        history = read_history(scene.place.settings, scene.place.directory, polls)
+        return read_history(scene.place.settings, scene.place.directory, watch.polls, tap)
     except OpenTransactionError as error:
         raise Stuck(str(error)) from error
+
+
+def _judge(
+    scene: Scene, history: History, faults: Sequence[FaultDone], samples: Samples, snapshots: Snapshots
+) -> Verdict:
+    visitors = VISITORS if any(fault.name == "storm" for fault in faults) else 0
     return check(
         replace(
             history,

@@ -15,6 +15,7 @@ SERVICES = ("processor", "sink", "sweeper")
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
 SERVERS = ("broker", "postgres")
 MODES = ("eager", "deferred", "off")
+LADDERS = ((), ("1s",), ("1s", "3s"))
 
 # The load continues for some seconds behind the last fault that isn't aimed: what is done then must come to its end
 # without that excuse. An aimed one (`AIMED_S`) begins after the load where the TTL is long.
@@ -140,6 +141,7 @@ def schedule_of(seed: int) -> Schedule:
     """Return the run of a seed."""
     random = Random(f"chaos/{seed}")
     settings = _settings(random)
+    retrying = {"processor.retry.delays": Random(f"chaos/{seed}/retries").choice(LADDERS)}
     modes, registering = _registering(Random(f"chaos/{seed}/modes"))
     counts = {service: settings.pop(service) for service in SERVICES}
     load = _load(random, settings, counts["processor"])
@@ -161,7 +163,7 @@ def schedule_of(seed: int) -> Schedule:
         idle = fault.name == "hold_produce" and load.input_partitions < counts["processor"]
         faults.append(replace(fault, target="group") if idle else fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
-    return Schedule(seed, counts, load, settings | registering, modes, latencies, failures, in_order)
+    return Schedule(seed, counts, load, settings | registering | retrying, modes, latencies, failures, in_order)
 
 
 def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -30,7 +30,7 @@ UNREADABLE_NAME = "(a name that isn't UTF-8)"
 UNREADABLE: Headers = ((UNREADABLE_NAME, None),)
 _headers_of = methodcaller("headers")
 # Of a topic that has just been made: the client asks again by itself.
-_PASSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+PASSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND_TIME: "append"}
 
 
@@ -179,10 +179,10 @@ def read_each(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[Read
                 error = message.error()
                 if error is None:
                     since_s = time.monotonic()
-                    yield _as_record(message)
+                    yield as_record(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition())
-                elif not error.retriable() and error.code() not in _PASSING:
+                elif not error.retriable() and error.code() not in PASSING:
                     raise KafkaException(error)
             if time.monotonic() > since_s + SILENT_S:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
@@ -190,7 +190,7 @@ def read_each(bootstrap: str, topic: str, isolation: Isolation) -> Iterator[Read
         consumer.close()
 
 
-def _as_record(message: Message) -> ReadRecord:
+def as_record(message: Message) -> ReadRecord:
     kind, timestamp_ms = message.timestamp()
     return ReadRecord(
         message.topic(),

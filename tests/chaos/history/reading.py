@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 from tests.chaos.history.decoding import as_input, republished, wait_entry
 from tests.chaos.history.history import History, Input, Partition, Poll, topics_again
 from tests.chaos.history.tables import read_tables
+from tests.chaos.history.tap import Tap
 from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.demo.calls import read_calls
@@ -20,10 +21,17 @@ from wait_registry.settings.root import Settings
 Decoded = TypeVar("Decoded")
 
 
-def read_history(settings: Settings, folder: Path, polls: Sequence[Poll], with_tables: bool = True) -> History:
+def read_history(
+    settings: Settings, folder: Path, polls: Sequence[Poll], tap: Tap | None = None, *, with_tables: bool = True
+) -> History:
     """Read what the run has left; the services have ended, or nothing changes any more.
 
-    The settings have addresses behind no faulty link; the load's manifest and the downstream's calls are in ``folder``.
+    Args:
+        settings: with addresses behind no faulty link.
+        folder: of the load's manifest and the downstream's calls.
+        polls: of the watch.
+        tap: has read the retry and redelivery topics if there are any.
+        with_tables: whether to read the tables too.
 
     Raises:
         KafkaException, psycopg.Error: a server doesn't answer.
@@ -43,11 +51,15 @@ def read_history(settings: Settings, folder: Path, polls: Sequence[Poll], with_t
         polls=polls,
         wait_log=_decoded(bootstrap, [wait], wait_entry),
         dead_letters=_decoded(bootstrap, [letters], republished),
-        redelivered=_decoded(bootstrap, {topic for topic, _ in ends} & set(again), republished),
+        redelivered=[] if tap is None else [republished(record, True) for record in tap.read_to(_of(again, ends))],
         committed_at_end=committed,
         ends=ends,
         tables=tables,
     )
+
+
+def _of(topics: Sequence[str], ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
+    return {place: end for place, end in ends.items() if place[0] in topics}
 
 
 def with_manifest(listed: Iterable[Published], records: Iterable[ReadRecord]) -> list[Input]:
