@@ -24,7 +24,7 @@ to tests/chaos/ledger/runs.csv; a run that breaks a guarantee prints its story a
 explains all. Exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged,
 2 usage, 130 interrupted."""
 # The defaults of a soak, and of random runs.
-SOAK_MINUTES, MINUTES = 60.0, 1.0
+SOAK_MINUTES, STORM_MINUTES, MINUTES = 60.0, 5.0, 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     wanted: dict[str, Any] = {
         "records": given.records or RECORDS,
         "rate_per_s": given.rate or RATE_PER_S,
-        "minutes": given.minutes or SOAK_MINUTES,
+        "minutes": given.minutes or (STORM_MINUTES if given.scenario == "storm" else SOAK_MINUTES),
     }
     for entry in play_scenario(given.scenario, folder, commit, **wanted):
         report.append(entry._replace(commit=report.commit_at_end(commit)), given.ledger or report.SCENARIOS)
@@ -82,7 +82,8 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
 
 def _meaningless(given: argparse.Namespace) -> str:
     """Return which options mean nothing here, since they would seem to be obeyed; empty if there are none."""
-    takes = {None: ["seed", "minutes", "runs", "jobs"], "outage": ["records", "rate"], "soak": ["minutes"]}
+    takes = {None: ["seed", "minutes", "runs", "jobs"], "outage": ["records", "rate"]}
+    takes |= {"soak": ["minutes"], "storm": ["minutes"]}
     own = takes[given.scenario]
     others = {name for names in takes.values() for name in names if getattr(given, name) is not None} - set(own)
     played = given.scenario or "random runs"
@@ -92,12 +93,18 @@ def _meaningless(given: argparse.Namespace) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=DESCRIPTION)
     parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
-    parser.add_argument("--minutes", type=positive, help=f"how long (default {MINUTES:g}; a soak {SOAK_MINUTES:g})")
+    parser.add_argument(
+        "--minutes",
+        type=positive,
+        help=f"how long (default {MINUTES:g}; a soak {SOAK_MINUTES:g}, a storm {STORM_MINUTES:g})",
+    )
     parser.add_argument("--runs", type=at_least_one, help="exactly this number of runs, however long they take")
     parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
-    parser.add_argument("--scenario", choices=NAMES, help="instead of random runs: an outage or a long steady load")
+    parser.add_argument(
+        "--scenario", choices=NAMES, help="instead of random runs: an outage, a long steady load, a storm"
+    )
     parser.add_argument("--records", type=at_least_one, help=f"per outage, of which there are 3 (default {RECORDS:,})")
     parser.add_argument("--rate", type=positive, help=f"of an outage, records per second (default {RATE_PER_S:g})")
     return parser

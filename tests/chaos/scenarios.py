@@ -1,7 +1,8 @@
-"""The scenarios of `make chaos SCENARIO=...`: a long outage and a soak, each a steady load through all services.
+"""The scenarios of `make chaos SCENARIO=...`: a long outage, a soak and a storm, each a steady load.
 
 The outage: Postgres, the sink, or both are down while a million records flow. The soak: whether memory, threads or open
-files grow over a long time. Both end with log, dead letters and tables that agree exactly.
+files grow over a long time. The storm: the downstream is away, so that every call fails and is to be repeated. All
+end with log, dead letters and tables that agree exactly.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
 from wait_registry.jvm import java_command
 
-NAMES: Final = ("outage", "soak")
+NAMES: Final = ("outage", "soak", "storm")
 PROCESSORS = ("processor-1", "processor-2")
 SERVICES = (*PROCESSORS, "sink-1", "sweeper-1")
 INPUT_PARTITIONS = 6
@@ -80,6 +81,15 @@ SOAK_SETTINGS = {
     "processor.ttl_s": 15,
     "sweeper.interval_s": 5,
 }
+STORM_RATE_PER_S, STORM_STRETCHES, AFTER_S = 500.0, 5, 20.0
+STORM_SETTINGS = {
+    **_SETTINGS,
+    "processor.retry.delays": ("5s", "15s", "60s"),
+    "processor.max_in_flight": 50,
+    "processor.handler_timeout_s": 2,
+    "processor.ttl_s": 25,
+    "sweeper.interval_s": 10,
+}
 
 
 @dataclass(slots=True)
@@ -105,9 +115,11 @@ class Played:
 def play_scenario(
     name: str, folder: Path, commit: str, *, records: int, rate_per_s: float, minutes: float
 ) -> Iterator[ScenarioEntry]:
-    """Play a soak, or outages of Postgres, of the sink, and of both, with ``records`` during each outage."""
+    """Play a soak, a storm, or outages of Postgres, of the sink, and of both, with ``records`` during each outage."""
     if name == "soak":
         yield _played(f"soak of {minutes:g} minutes", commit, play_soak, minutes, folder / "soak")
+    if name == "storm":
+        yield _played(f"storm of {minutes:g} minutes", commit, play_storm, minutes, folder / "storm")
     for down in (("postgres",), ("sink",), ("postgres", "sink")) if name == "outage" else ():
         given = (down, records, rate_per_s, folder / f"outage-{'-'.join(down)}")
         yield _played(f"outage of {' and '.join(down)}", commit, play_outage, *given)
@@ -250,6 +262,45 @@ def play_soak(stage: Stage, minutes: float, directory: Path) -> Played:
         played.lines.append(f"{log.outcomes['expired']} expired; slopes from {WARM_UP_SHARE:.0%} of the time on")
         played.judge(found, SERVICES, count - warm)
         played.wrong += inexact(place, log, played.records)
+    return played
+
+
+def play_storm(stage: Stage, minutes: float, directory: Path) -> Played:
+    """Have the downstream be away for some minutes under a steady load, and wait until every record is settled."""
+    played = Played()
+    with (
+        stage.place(directory, STORM_SETTINGS, INPUT_PARTITIONS) as place,
+        ExitStack() as company,
+    ):
+        downstream = stage.downstream(place, "100%:20ms", "")
+        services, watched = company.enter_context(_watched(stage, place, directory, [downstream]))
+        with Flow(place, STORM_RATE_PER_S, "orders") as flow:
+            _catch_up(place, flow, STORM_RATE_PER_S)
+            downstream.kill()
+            began = time.monotonic()
+            while time.monotonic() < began + 60 * minutes:
+                flow.require_running()
+                time.sleep(POLL_S)
+            downstream.start()
+            ended = time.monotonic()
+            time.sleep(AFTER_S)
+            flow.end()
+        played.records = flow.published
+        played.settle(place)
+        settled_s = time.monotonic() - ended
+        statuses = {name: service.stop() for name, service in services.items()}
+        played.wrong += [f"{name} ended with status {status}" for name, status in statuses.items() if status != 0]
+        found = trends(watched.between(began, ended), began, (ended - began) / (STORM_STRETCHES + 0.5))
+        memory = [one for one in found if one.measure == "rss_bytes" and one.name in processes_of(PROCESSORS)]
+        played.judge(memory, PROCESSORS, STORM_STRETCHES)
+        log = read_wait_log(place)
+        done, dead, retried = (log.outcomes[outcome] for outcome in ("done", "dead_lettered", "retried"))
+        played.lines.append(
+            f"settled {settled_s:.0f} s after the downstream's return: {done} done, {dead} dead-lettered; {retried} "
+            f"retry records"
+        )
+        played.wrong += [] if done + dead == played.records else [f"{done} + {dead} are not {played.records}"]
+        played.wrong += inexact(place, log, played.records, expires=False)
     return played
 
 
