@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
@@ -48,7 +48,13 @@ class Settling:
         self._wait, self._letters = place.settings.wait.topic, place.settings.dead_letter.topic
         self._consumed = [place.input, *redelivery_topics(place.settings), *retry_topics(place.settings)]
         group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
-        common = {"bootstrap.servers": bootstrap, "enable.auto.commit": False, "log_level": 0}
+        # Of retry and redelivery topics the processors delete what they have committed.
+        common: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
         self._reader = Consumer({**common, "group.id": f"{group}.settling"})
         self._offsets = Consumer({**common, "group.id": group})
         self._assigned: set[Partition] = set()
@@ -101,7 +107,11 @@ class Settling:
     def _position(self, place: Partition) -> int:
         # Behind the markers of transactions too.
         (position,) = self._reader.position([TopicPartition(*place)])
-        return max(int(position.offset), 0)
+        return int(position.offset) if position.offset >= 0 else self._beginning(place)
+
+    def _beginning(self, place: Partition) -> int:
+        answer = self._reader.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_S, cached=False)
+        return 0 if answer is None else int(answer[0])
 
     def _unconsumed(self) -> str:
         read = {place: end for place, end in self._next.items() if place[0] in self._consumed}
