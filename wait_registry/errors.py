@@ -18,7 +18,18 @@ class ConfigurationError(WaitRegistryError):
 
 
 class TransientError(WaitRegistryError):
-    """The operation may succeed later: retry it with backoff. Handlers raise it to have a record retried."""
+    """The operation may succeed later: retry it with backoff. Handlers raise it to have a record retried.
+
+    Args:
+        args: what happened, in words.
+        retry_after_s: the least pause before the next attempt, s; None leaves it to the settings.
+    """
+
+    retry_after_s: float | None = None
+
+    def __init__(self, *args: object, retry_after_s: float | None = None) -> None:
+        super().__init__(*args)
+        self.retry_after_s = retry_after_s
 
 
 class PermanentError(WaitRegistryError):

@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from processor.dispatch.deadline import Deadline, log_fields
-from processor.dispatch.retry_decision import RetryDecision, RetryLater, is_retriable
+from processor.dispatch.retry_decision import RetryDecision, asked_pause_s, is_retriable
 from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import OpenHandler
@@ -103,7 +103,7 @@ class Attempts:
             if trace is not None:
                 trace.attempt_ended(error)
             if not await self._again(error, attempts, expires_s):
-                return Failed(error, ours, is_retriable(error), error.pause_s if isinstance(error, RetryLater) else 0)
+                return Failed(error, ours, is_retriable(error), asked_pause_s(error))
             release_frames(error)
             deadline.at_s = self._monotonic() + self._timeout_s
 

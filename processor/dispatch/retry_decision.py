@@ -1,4 +1,4 @@
-"""Decides what follows a failed attempt, within the time to live: another attempt, or the dead letter topic."""
+"""Decides what follows a failed attempt, within the time to live: another one in this process, or none."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from wait_registry.errors import PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 
 
-class RetryLater(TransientError):
-    """A failure that names the pause it wants before the next attempt.
-
-    Args:
-        message: what happened.
-        pause_s: the pause asked for, s; no longer than the settings' longest pause is waited.
-    """
-
-    def __init__(self, message: str, pause_s: float) -> None:
-        super().__init__(message)
-        self.pause_s = pause_s
-
-
 def is_retriable(error: BaseException) -> bool:
     """Return whether the handler contract retries such a failure in process."""
     return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
+
+
+def asked_pause_s(error: BaseException) -> float:
+    """Return the pause that a failure asks for before the next attempt, s; 0 if it asks for none."""
+    return (error.retry_after_s or 0) if isinstance(error, TransientError) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +65,7 @@ class RetryDecision:
         self._max_attempts = settings.max_attempts
         self._initial_s = settings.backoff_initial_s
         self._longest_s = settings.backoff_max_s
+        self._has_retry_topics = bool(settings.retry.delays)
         self._limits = limits
         self._random = random
 
@@ -86,13 +79,15 @@ class RetryDecision:
             expires_s: when the registration expires, by the same clock.
 
         Returns:
-            The pause before the next attempt, s, or None: dead-letter it.
+            The pause before the next attempt, s, or None: there is none in this process.
         """
         if attempts >= self._max_attempts or not is_retriable(error):
             return None
+        asked_s = asked_pause_s(error)
+        if asked_s > self._longest_s and self._has_retry_topics:
+            return None
         pause_s = self._random() * backoff_s(attempts, self._initial_s, self._longest_s)
-        if isinstance(error, RetryLater):
-            pause_s = max(pause_s, min(self._longest_s, error.pause_s))
+        pause_s = max(pause_s, min(self._longest_s, asked_s))
         return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
 
     def still_in_time(self, now_s: float, expires_s: float) -> bool:

@@ -10,7 +10,6 @@ import aiohttp
 from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
-from processor.dispatch.retry_decision import RetryLater
 from processor.handlers.descriptors import require_descriptors
 from processor.handlers.open_handler import Slots
 from wait_registry.clock import Clock, SystemClock
@@ -135,8 +134,7 @@ class HttpHandler:
         if status in self._settings.discard_statuses:
             return Discard(seen)
         if status in self._settings.retry_statuses:
-            pause_s = self._retry_after_s(response.headers.get(_RETRY_AFTER))
-            raise TransientError(seen) if pause_s is None else RetryLater(seen, pause_s)
+            raise TransientError(seen, retry_after_s=self._retry_after_s(response.headers.get(_RETRY_AFTER)))
         if 300 <= status < 400:
             raise PermanentError(f"{seen}, a redirect; redirects are not followed: set processor.handler to its target")
         raise PermanentError(seen)

@@ -10,7 +10,6 @@ from email.utils import format_datetime
 import pytest
 from aiohttp import web
 
-from processor.dispatch.retry_decision import RetryLater
 from processor.handlers.http import HttpHandler
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
@@ -169,7 +168,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 def test_retry_after_is_passed_on(text: str, pause_s: float | None) -> None:
     [error] = exchange(answering(503, Retry_After=text))
     assert isinstance(error, TransientError)
-    assert (error.pause_s if isinstance(error, RetryLater) else None) == pause_s
+    assert error.retry_after_s == pause_s
 
 
 async def call(handler: HttpHandler) -> None:

@@ -7,13 +7,13 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.dispatch.retry_decision import RetryDecision, RetryLater, is_retriable, time_limits
+from processor.dispatch.retry_decision import RetryDecision, is_retriable, time_limits
 from processor.registration.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, judge_skew
 from processor.service.ending import Fault
 from processor.service.stats import Stats
 from tests.unit.processor.parts import CLOCK
 from wait_registry.errors import DataError, PermanentError, TransientError
-from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.processor import ProcessorSettings, RetrySettings
 
 
 @given(
@@ -69,8 +69,15 @@ def test_pauses_grow_twofold_up_to_the_longest_with_full_jitter(tries: int, jitt
 def test_a_pause_that_the_service_asks_for_is_kept_within_the_longest() -> None:
     settings = ProcessorSettings(max_attempts=5, backoff_initial_s=0.1, backoff_max_s=8)
     decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
-    assert decision.pause_s(RetryLater("busy", 3), 1, 0.0, 600.0) == 3
-    assert decision.pause_s(RetryLater("busy", 3600), 1, 0.0, 600.0) == 8
+    assert decision.pause_s(TransientError("busy", retry_after_s=3), 1, 0.0, 600.0) == 3
+    assert decision.pause_s(TransientError("busy", retry_after_s=3600), 1, 0.0, 600.0) == 8
+
+
+def test_a_longer_pause_is_left_to_the_retry_topics() -> None:
+    settings = ProcessorSettings(max_attempts=5, backoff_max_s=8, retry=RetrySettings(delays=("1m",)))
+    decision = RetryDecision(settings, time_limits(settings), lambda: 0.0)
+    assert decision.pause_s(TransientError("busy", retry_after_s=8), 1, 0.0, 600.0) == 8
+    assert decision.pause_s(TransientError("busy", retry_after_s=9), 1, 0.0, 600.0) is None
 
 
 @pytest.mark.parametrize(
