@@ -238,11 +238,14 @@ class Shell:
             return False
         now = self._now()
         for place, messages in there.items():
-            self._stats.consumed[place[0]] += len(messages)
             self._clock_watch.observe_polled(messages[-1].timestamp())
             event = polled(messages, place, self._by, self._topics[place[0]])
-            self._stats.passed_over += len(event.foreign)
+            partition = self.engine.partitions[place]
+            before = partition.polled
             self.step(event, now)
+            # Records that aren't due are polled again.
+            self._stats.consumed[place[0]] += partition.polled - before
+            self._stats.passed_over += sum(offset < partition.position for offset in event.foreign)
         return bool(there)
 
     def _take_ended(self) -> None:
