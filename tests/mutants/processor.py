@@ -294,3 +294,41 @@ def ends_once_with_records_in_flight(patch: Patch) -> None:
             return original(self)
 
     patch.setattr(Pipeline, "_worked_off", worked_off)
+
+
+@mutant("D1.1")
+def handles_retries_at_once(patch: Patch) -> None:
+    """A record of a retry topic is handled when it is polled."""
+    from tests.simulation.removals import delay_is_awaited
+
+    delay_is_awaited(patch)
+
+
+@mutant("P1.23")
+def settles_before_the_retry_record(patch: Patch) -> None:
+    """A retry record counts as acknowledged when it is sent."""
+    from processor.settlement.retry_records import RetryRecords
+
+    original = RetryRecords.send
+
+    def send(self: RetryRecords, taken: Any, retry: Any, acknowledged: Any, refused: Any) -> None:
+        original(self, taken, retry, lambda: None, refused)
+        acknowledged()
+
+    patch.setattr(RetryRecords, "send", send)
+
+
+@mutant("P1.24")
+def consumes_no_retry_topic(patch: Patch) -> None:
+    """Retry topics are written and not consumed."""
+    from processor.intake import subscription
+
+    patch.setattr(subscription, "retry_delay_s", lambda name, topic, group: None)
+
+
+@mutant("P7.17")
+def keeps_what_is_committed(patch: Patch) -> None:
+    """Retry topics are never emptied."""
+    from processor.settlement.emptied_topics import EmptiedTopics
+
+    patch.setattr(EmptiedTopics, "_delete", lambda self, until: None)
