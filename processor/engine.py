@@ -21,7 +21,7 @@ import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from processor.commits import Commits
 from processor.dispatch.concurrency import ConcurrencyLimit
@@ -35,8 +35,6 @@ from processor.events import (
     Cancel,
     CommitAnswered,
     DeadLetter,
-    Discarded,
-    Done,
     Draining,
     Effect,
     Event,
@@ -419,23 +417,26 @@ class Engine:
         settled: list[Entry] = []
         tombstones: list[Entry] = []
         failed: list[Entry] = []
-        self._slots.ended(event.calls, now.s)
+        abandoned = retriable = 0
         for entry, result in event.calls:
             registered = entry.state is State.RUNNING_REGISTERED
             if result is None:
+                abandoned += 1
                 if entry.take(Step.ABANDON):
                     self.records.close([entry])
-            elif result.__class__ is Failed:
+            elif isinstance(result, Failed):
+                retriable += result.retriable
                 due_times = entry.partition.due_times
                 came_from_s = due_times.delay_s if due_times is not None and due_times.retries else 0
                 if self._fail(entry, self._retries.after(result, came_from_s)):
                     failed.append(entry)
             elif entry.take(Step.SUCCEED):
-                entry.outcome = cast("Done | Discarded", result)
+                entry.outcome = result
                 if entry.state is State.SETTLED:
                     settled.append(entry)
                     if registered:
                         tombstones.append(entry)
+        self._slots.ended(event.calls, len(event.calls) - abandoned, retriable, now.s)
         self._settle(settled)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))

@@ -9,7 +9,7 @@ from typing import Final
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.pace import Pace
 from processor.dispatch.scheduler import Scheduler
-from processor.events import Failed, Result
+from processor.events import Result
 from processor.lifecycle import Entry, State, Step, take_all
 
 # Of the slots, this part is for records of retry topics while others wait.
@@ -99,6 +99,7 @@ class Slots:
         started: list[Entry] = []
         overdue: list[Entry] = []
         while (free := min(self.free, self._pace.allowed(now_s))) > 0:
+            with_retries = len(self._retries) > 0
             taken = self._take(int(free))
             if not taken:
                 break
@@ -111,7 +112,8 @@ class Slots:
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             take_all(ready, Step.START)
             self.running += len(ready)
-            self._running_retries += sum(entry.partition.retries for entry in ready)
+            if with_retries:
+                self._running_retries += sum(entry.partition.retries for entry in ready)
             if self._pace.pause_s and ready:
                 self._pace.started(now_s)
             started += ready
@@ -127,14 +129,19 @@ class Slots:
         taken += self._retries.take(free - len(taken))
         return taken
 
-    def ended(self, calls: Sequence[tuple[Entry, Result | None]], now_s: float) -> None:
-        """Note that calls have ended."""
+    def ended(self, calls: Sequence[tuple[Entry, Result | None]], answered: int, failed: int, now_s: float) -> None:
+        """Note that calls have ended.
+
+        Args:
+            calls: what became of them.
+            answered: how many of them weren't abandoned.
+            failed: how many of them failed and may succeed later.
+            now_s: the present moment.
+        """
         self.running -= len(calls)
         if self._running_retries:
             self._running_retries -= sum(entry.partition.retries for entry, _ in calls)
-        results = [result for _, result in calls if result is not None]
-        failed = sum(result.__class__ is Failed and result.retriable for result in results)
-        self._pace.ended(len(results), failed, now_s)
+        self._pace.ended(answered, failed, now_s)
 
     @property
     def start_pause_s(self) -> float:
