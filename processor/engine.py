@@ -162,7 +162,7 @@ class Engine:
             PartitionError: the event contradicts the offsets of a partition; the process must end.
         """
         self._steps[type(event)](event, now)
-        if self._slots:
+        if self._slots.waiting:
             self._start(now)
         effects = self._effects
         self._effects = []
@@ -173,7 +173,7 @@ class Engine:
     @property
     def waiting(self) -> int:
         """How many records wait for a worker slot."""
-        return len(self._slots)
+        return self._slots.waiting
 
     @property
     def paused(self) -> bool:
@@ -206,7 +206,7 @@ class Engine:
         due_s = self._tick_due_s
         if self.records.unregistered and not math.isinf(self._policy.after_s):
             due_s = min(due_s, next(iter(self.records.unregistered)).polled_s + self._policy.after_s)
-        if self._slots:
+        if self._slots.waiting:
             due_s = min(due_s, self._slots.next_start_s)
         return max(0.0, min(due_s, self._fetching.next_due_s) - now_s)
 

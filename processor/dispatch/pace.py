@@ -21,7 +21,11 @@ class Pace:
     """Spaces the starts of calls, up to one per second, while more than half of the last minute's calls have failed."""
 
     def __init__(self) -> None:
-        self._slices: deque[tuple[float, int, int]] = deque()  # since when, calls, failed ones
+        # Of each second with calls: when it began, calls, failed ones. The last one isn't among them.
+        self._slices: deque[tuple[float, int, int]] = deque()
+        self._since_s = -math.inf
+        self._slice_calls = 0
+        self._slice_failed = 0
         self._calls = 0
         self._failed = 0
         self.pause_s = 0.0
@@ -29,18 +33,22 @@ class Pace:
 
     def ended(self, calls: int, failed: int, now_s: float) -> None:
         """Note ended calls, and how many of them failed and may succeed later."""
-        while self._slices and self._slices[0][0] < now_s - WINDOW_S:
-            _, old, old_failed = self._slices.popleft()
-            self._calls -= old
-            self._failed -= old_failed
-        if self._slices and now_s - self._slices[-1][0] < _SLICE_S:
-            since_s, before, failed_before = self._slices.pop()
-        else:
-            since_s, before, failed_before = now_s, 0, 0
-        self._slices.append((since_s, before + calls, failed_before + failed))
+        if now_s - self._since_s >= _SLICE_S:
+            self._begin_slice(now_s)
+        self._slice_calls += calls
+        self._slice_failed += failed
         self._calls += calls
         self._failed += failed
-        self._adjust(calls - failed, failed)
+        if failed or self.pause_s:
+            self._adjust(calls - failed, failed)
+
+    def _begin_slice(self, now_s: float) -> None:
+        self._slices.append((self._since_s, self._slice_calls, self._slice_failed))
+        self._since_s, self._slice_calls, self._slice_failed = now_s, 0, 0
+        while self._slices and self._slices[0][0] < now_s - WINDOW_S:
+            _, calls, failed = self._slices.popleft()
+            self._calls -= calls
+            self._failed -= failed
 
     def _adjust(self, succeeded: int, failed: int) -> None:
         pause_s = self.pause_s / _FASTER ** min(succeeded, 64)
@@ -48,10 +56,8 @@ class Pace:
             pause_s = max(pause_s, _FASTEST_S) * _SLOWER ** min(failed, 64)
         self.pause_s = 0.0 if pause_s < _FASTEST_S else min(pause_s, SLOWEST_S)
 
-    def allowed(self, now_s: float) -> float:
-        """Return how many calls may start now."""
-        if not self.pause_s:
-            return math.inf
+    def allowed(self, now_s: float) -> int:
+        """Return how many calls may start now, while there are pauses."""
         return 1 if now_s >= self.next_s else 0
 
     def started(self, now_s: float) -> None:

@@ -27,6 +27,7 @@ class Slots:
         limit: how many calls may run.
 
     Attributes:
+        waiting: how many records wait.
         running: how many calls run.
         blocked: how many calls have an outcome and keep their slot.
     """
@@ -36,6 +37,7 @@ class Slots:
         self._retries = scheduler()
         self._limit = limit
         self._pace = Pace()
+        self.waiting = 0
         self.running = 0
         self._running_retries = 0
         self.blocked = 0
@@ -44,10 +46,6 @@ class Slots:
         # Too little time was left when a slot was free, and their first registration isn't acknowledged.
         self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
-
-    def __len__(self) -> int:
-        """Return how many records wait."""
-        return len(self._inputs) + len(self._retries)
 
     @property
     def free(self) -> int:
@@ -58,6 +56,7 @@ class Slots:
         """Take records of one partition that may start."""
         if entries:
             self._queue_of(entries[0]).add(entries)
+            self.waiting += len(entries)
             self._watch(entries)
 
     def _queue_of(self, entry: Entry) -> Scheduler:
@@ -78,6 +77,7 @@ class Slots:
         if entry in self._late:
             self._late.remove(entry)
             self._queue_of(entry).add_first([entry])
+            self.waiting += 1
 
     def renewed(self, entries: Iterable[Entry]) -> None:
         """Let records whose second registration is acknowledged start first, if they had waited before."""
@@ -89,6 +89,7 @@ class Slots:
         self._watch(again)
         for entry in again:
             self._queue_of(entry).add_first([entry])
+        self.waiting += len(again)
 
     def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]:
         """Start records in the free slots.
@@ -98,11 +99,11 @@ class Slots:
         """
         started: list[Entry] = []
         overdue: list[Entry] = []
-        while (free := min(self.free, self._pace.allowed(now_s))) > 0:
+        pace = self._pace
+        while self.waiting and (free := min(self.free, pace.allowed(now_s)) if pace.pause_s else self.free) > 0:
             with_retries = len(self._retries) > 0
-            taken = self._take(int(free))
-            if not taken:
-                break
+            taken = self._take(free) if with_retries else self._inputs.take(free)
+            self.waiting -= len(taken)
             ready = [
                 entry
                 for entry in taken
@@ -114,15 +115,13 @@ class Slots:
             self.running += len(ready)
             if with_retries:
                 self._running_retries += sum(entry.partition.retries for entry in ready)
-            if self._pace.pause_s and ready:
-                self._pace.started(now_s)
+            if pace.pause_s and ready:
+                pace.started(now_s)
             started += ready
         self._renewing.update(overdue)
         return started, overdue
 
     def _take(self, free: int) -> list[Entry]:
-        if not self._retries:
-            return self._inputs.take(free)
         share = max(1, self._limit.current // RETRIES_SHARE) - self._running_retries
         taken = self._retries.take(min(free, max(0, share)))
         taken += self._inputs.take(free - len(taken))
@@ -172,13 +171,14 @@ class Slots:
         self._overdue_from_s = math.inf
         self._watch(self._inputs)
         self._watch(self._retries)
+        self.waiting -= len(overdue)
         self._renewing.update(overdue)
         return overdue
 
     def drop(self) -> None:
         """Forget the waiting records that are the next owner's now."""
         for queue in (self._inputs, self._retries):
-            queue.remove(lambda entry: entry.state is State.DROPPED)
+            self.waiting -= len(queue.remove(lambda entry: entry.state is State.DROPPED))
         self._late = {entry for entry in self._late if entry.state is not State.DROPPED}
 
 

@@ -180,7 +180,7 @@ class _Walk:
         elif isinstance(value, Commits):
             unneeded = {"sent_s"} if not (value._in_flight or value._last) else set()
         elif isinstance(value, Slots):
-            unneeded = {"_overdue_from_s"} if not value else set()
+            unneeded = {"_overdue_from_s"} if not value.waiting else set()
         else:
             return names
         return tuple(name for name in names if name not in unneeded)
