@@ -6,8 +6,8 @@ the record needs no work. ``TransientError``, ``TimeoutError`` and ``OSError`` a
 exception, and any other result, dead-letters the record at once.
 
 Delivery is at least once: after a crash or a rebalance the handler may get the same record again, with the same
-``wait_id``. Use it as the idempotency key of the services that the handler calls. A redelivered record gets a new wait
-ID, so for payments use a key from the record itself.
+``wait_id``. From a retry topic, or redelivered, it has another wait ID. ``idempotency_key`` is the same each time. Send
+it to the services that the handler calls, unless the record has a key of its own.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Record:
         "_expires_at",
         "_group",
         "_headers",
+        "_idempotency_key",
         "_key",
         "_offset",
         "_partition",
@@ -54,6 +55,7 @@ class Record:
         wait_id: str,
         group: str,
         expires_at: datetime | None,
+        idempotency_key: str = "",
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -66,6 +68,7 @@ class Record:
         self._wait_id = wait_id
         self._group = group
         self._expires_at = expires_at
+        self._idempotency_key = idempotency_key
 
     def __repr__(self) -> str:
         return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
@@ -112,8 +115,13 @@ class Record:
 
     @property
     def wait_id(self) -> str:
-        """The key of the registration, an idempotency key."""
+        """The key of this delivery's registration."""
         return self._wait_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """The wait ID of the first delivery, which is the same in every delivery and attempt."""
+        return self._idempotency_key or self.wait_id
 
     @property
     def group(self) -> str:

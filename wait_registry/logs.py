@@ -39,6 +39,7 @@ _context_fields: ContextFields = _no_fields
 def record_fields(
     *,
     wait_id: str | None = None,
+    idempotency_key: str | None = None,
     topic: str | None = None,
     partition: int | None = None,
     offset: int | None = None,
@@ -47,12 +48,14 @@ def record_fields(
 
     Args:
         wait_id: the registration's ID.
+        idempotency_key: the wait ID of the first delivery.
         topic, partition, offset: of the record's first delivery.
 
     Returns:
         The ``extra`` of a logging call, without absent fields.
     """
-    named = {"wait_id": wait_id, "topic": topic, "partition": partition, "offset": offset}
+    ids = {"wait_id": wait_id, "idempotency_key": idempotency_key}
+    named = {**ids, "topic": topic, "partition": partition, "offset": offset}
     return {name: value for name, value in named.items() if value is not None}
 
 

@@ -145,4 +145,10 @@ def _report(record: Record | None, timeout_s: float) -> None:
 
 def log_fields(record: Record) -> dict[str, object]:
     """Return the log fields that name a record."""
-    return record_fields(wait_id=record.wait_id, topic=record.topic, partition=record.partition, offset=record.offset)
+    return record_fields(
+        wait_id=record.wait_id,
+        idempotency_key=record.idempotency_key,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+    )

@@ -110,7 +110,8 @@ class HttpHandler:
     def _headers(self, record: Record) -> list[tuple[str, str]]:
         headers = [
             ("Content-Type", self._settings.content_type),
-            ("Idempotency-Key", record.wait_id),
+            ("Idempotency-Key", record.idempotency_key),
+            ("X-Waitreg-Wait-Id", record.wait_id),
             ("X-Waitreg-Topic", record.topic),
             ("X-Waitreg-Partition", str(record.partition)),
             ("X-Waitreg-Offset", str(record.offset)),

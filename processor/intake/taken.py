@@ -110,6 +110,14 @@ class Taken(Record):
         return self._wait_id
 
     @property
+    def idempotency_key(self) -> str:
+        """The wait ID of the first delivery, which is computed each time it is needed."""
+        if self.source is None:
+            return self.wait_id
+        place = (self._topic, self._partition, self._offset)
+        return wait_id(self._cluster_id, *place, self._group, self._timestamp)
+
+    @property
     def expires_at(self) -> datetime | None:
         """When the registration expires (UTC); None if there is none yet."""
         return None if self.expires_at_ms is None else _EPOCH + timedelta(milliseconds=self.expires_at_ms)

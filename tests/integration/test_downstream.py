@@ -15,7 +15,8 @@ from wait_registry.demo.downstream import Downstream
 from wait_registry.errors import ConfigurationError
 
 HEADERS = {
-    "Idempotency-Key": "id-1",
+    "Idempotency-Key": "key-1",
+    "X-Waitreg-Wait-Id": "id-1",
     "X-Waitreg-Topic": "orders",
     "X-Waitreg-Partition": "3",
     "X-Waitreg-Offset": "42",

@@ -117,8 +117,9 @@ class SeenWorld(World):
     def _end(self, call: tuple[int, RecordId], status: int) -> None:
         began_ms, ended_ms, record = self._began[call].pop(0), self.now_ms(), call[1]
         times = (began_ms, ended_ms, began_ms / 1000, ended_ms / 1000)
-        first, _, key = self._origin(record)
-        self._calls.append(Call(len(self._calls) + 1, *times, key, *first, 1, status, ""))
+        first, _, own = self._origin(record)
+        key = wait_id(CLUSTER, *first, GROUP, 0)
+        self._calls.append(Call(len(self._calls) + 1, *times, own, *first, 1, status, "", key))
 
     def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:
         if not super().commit(generation, place, committed):

@@ -34,6 +34,7 @@ class Call:
     delivery: int | None
     status: int
     body_sha256: str
+    idempotency_key: str | None = None
 
     @property
     def latency_s(self) -> float:

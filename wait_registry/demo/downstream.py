@@ -155,13 +155,14 @@ class Downstream:
                 finished_ms=_now_ms(),
                 started_s=started_s,
                 finished_s=time.monotonic(),
-                wait_id=headers.get("Idempotency-Key"),
+                wait_id=headers.get("X-Waitreg-Wait-Id"),
                 topic=headers.get("X-Waitreg-Topic"),
                 partition=_number(headers.get("X-Waitreg-Partition")),
                 offset=_number(headers.get("X-Waitreg-Offset")),
                 delivery=_number(headers.get("X-Waitreg-Delivery")),
                 status=status,
                 body_sha256=sha256(body).hexdigest(),
+                idempotency_key=headers.get("Idempotency-Key"),
             )
         )
 

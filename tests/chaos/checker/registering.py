@@ -33,10 +33,14 @@ def misnamed(ledger: Ledger) -> Iterator[Finding]:
                 yield letter.original, why
     for place, calls in ledger.calls_of.items():
         for call in calls:
-            # A redelivered record is called with the place of its first delivery, and an ID of its own.
-            if place in ledger.inputs and known.get(call.wait_id or "") != place:
-                why = f"call {call.number} at {clock(call.started_ms)} has the key {call.wait_id}, another record's"
-                yield place, why
+            # A record that is delivered again is called with place and key of its first delivery, and an ID of its own.
+            if place not in ledger.inputs:
+                continue
+            said = f"call {call.number} at {clock(call.started_ms)}"
+            if known.get(call.wait_id or "") != place:
+                yield place, f"{said} has the wait ID {call.wait_id}, another record's"
+            if call.idempotency_key != ledger.id_of[place]:
+                yield place, f"{said} has the key {call.idempotency_key}, that of the first delivery is another"
 
 
 def not_as_set(ledger: Ledger) -> Iterator[Finding]:

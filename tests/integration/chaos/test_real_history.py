@@ -59,7 +59,7 @@ class Judged:
         body = fingerprint(None, getattr(record, "value", b"") or b"", ()).value or ""
         with JsonLines(self.folder / "calls.jsonl") as calls:
             place = (record.topic, record.partition, record.offset)
-            calls.append(Call(1, now_ms, now_ms, 0.0, 0.0, item.wait_id, *place, 1, 200, body))
+            calls.append(Call(1, now_ms, now_ms, 0.0, 0.0, item.wait_id, *place, 1, 200, body, item.wait_id))
         self.at.resolve([item])
 
     def letters(self, items: Sequence[Registered]) -> list[Outgoing]:

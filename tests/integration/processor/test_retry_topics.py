@@ -72,6 +72,7 @@ def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
         assert (record.key, record.value, record.headers, record.delivery) == (b"key", b"value", HEADERS, number)
         assert call.began_ms >= consumed.timestamp_ms + delay_s * 1000
     assert len({call.record.wait_id for call in flaky.calls}) == 3
+    assert {call.record.idempotency_key for call in flaky.calls} == {flaky.calls[0].record.wait_id}
     wait_log = sorted(at.topics.read(at.settings.wait.topic), key=lambda entry: entry.timestamp_ms)
     outcomes = [entry.text("WAIT_OUTCOME") for entry in wait_log if entry.value is None]
     # What was there at the assignment is registered in deferred too.

@@ -248,7 +248,8 @@ class Play:
         self.wait(last_ms)
         times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
         number, body = len(self.calls) + 1, entry.content.value or ""
-        self.calls.append(Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body))
+        key = derive_wait_id(CLUSTER, *entry.original, GROUP, entry.timestamp_ms)
+        self.calls.append(Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body, key))
 
     def stone(self, outcome: str = Outcome.DONE, committed: bool = True, **paths: Any) -> None:
         """Write a tombstone of the current registration, or of one that differs in these fields."""

@@ -29,7 +29,7 @@ HEADERS = (
 
 def record_of(topic: str) -> Record:
     expires_at = datetime(2030, 1, 1, tzinfo=UTC)
-    return Record(topic, 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "group", expires_at)
+    return Record(topic, 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "group", expires_at, "the-key")
 
 
 RECORD = record_of("orders")
@@ -93,8 +93,9 @@ def test_the_request_has_value_idempotency_key_and_origin() -> None:
     assert (method, body) == ("POST", b"\x00body\xff")
     sent = dict(headers)
     assert sent["Content-Type"] == "application/json"
-    assert sent["Idempotency-Key"] == "the-wait-id"
-    assert [sent[f"X-Waitreg-{name}"] for name in ("Topic", "Partition", "Offset", "Delivery")] == [
+    assert sent["Idempotency-Key"] == "the-key"
+    assert [sent[f"X-Waitreg-{name}"] for name in ("Wait-Id", "Topic", "Partition", "Offset", "Delivery")] == [
+        "the-wait-id",
         "orders",
         "3",
         "42",
