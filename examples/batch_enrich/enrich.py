@@ -51,22 +51,22 @@ class EnrichOrders:
             return Discard("the order was deleted")
         order = _order(record.value)
         try:
-            status, problem = await self._gathering.answer_for(record.wait_id, order)
+            status, problem = await self._gathering.answer_for(record.idempotency_key, order)
         except BatchFailed:
-            status, problem = await self._call_for_one(record.wait_id, order)
+            status, problem = await self._call_for_one(record.idempotency_key, order)
         return _judge(status, problem)
 
     async def _call_for_many(self, orders: dict[str, Any]) -> dict[str, Answer]:
         """Send one batch; the service answers per record, in any order."""
-        body = {"orders": [{"id": wait_id, "order": order} for wait_id, order in orders.items()]}
+        body = {"orders": [{"id": key, "order": order} for key, order in orders.items()]}
         async with asyncio.timeout(BATCH_TIMEOUT_S):
             status, text = await self._post(f"{URL}/batch", body)
         if status != 200:
             raise TransientError(f"the batch was answered with {status}")
         return {item["id"]: (int(item["status"]), str(item.get("problem", ""))) for item in json.loads(text)["results"]}
 
-    async def _call_for_one(self, wait_id: str, order: Any) -> Answer:
-        return await self._post(URL, {"id": wait_id, "order": order}, {"Idempotency-Key": wait_id})
+    async def _call_for_one(self, key: str, order: Any) -> Answer:
+        return await self._post(URL, {"id": key, "order": order}, {"Idempotency-Key": key})
 
     async def _post(self, url: str, body: object, headers: dict[str, str] | None = None) -> Answer:
         assert self._http is not None, "opened before the first record"

@@ -1,8 +1,8 @@
 """A handler that charges payments over HTTP, once each although it may be called more often.
 
 Delivery is at least once: after a timeout, a crash or a rebalance the same record comes again. Each call carries an
-idempotency key, so that the service can distinguish a repetition from a second payment: the payment's own ID, which
-stays the same even when the record is redelivered, or else the record's ``wait_id``, which doesn't.
+idempotency key, so that the service can distinguish a repetition from a second payment: the payment's own ID, or else
+the record's ``idempotency_key``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _payment(value: bytes) -> dict[str, Any]:
 
 def _idempotency_key(payment: dict[str, Any], record: Record) -> str:
     own = payment.get("id")
-    return own if isinstance(own, str) and own else record.wait_id
+    return own if isinstance(own, str) and own else record.idempotency_key
 
 
 def _judge(status: int, answer: str) -> HandlerResult:

@@ -54,7 +54,7 @@ def test_good_failing_slow_and_repeated_payments_end_as_the_readme_says(example:
         "good-again": "done",
         "flaky": "done",
         "slow": "done",
-        "down": "dead_lettered",
+        "down": "retried",
         "unchargeable": "dead_lettered",
         "cancelled": "discarded",
         "deleted": "discarded",
@@ -81,14 +81,25 @@ def test_good_failing_slow_and_repeated_payments_end_as_the_readme_says(example:
 
     letters = example.dead_letters()
     assert {key: letter.text("DLQ_REASON") for key, letter in letters.items()} == {
-        "down": "failed",
         "unchargeable": "failed",
         "garbled": "failed",
     }
-    assert letters["down"].text("DLQ_ERROR_CLASS") == "wait_registry.errors.TransientError"
     assert letters["unchargeable"].text("DLQ_ERROR_CLASS") == "wait_registry.errors.PermanentError"
     assert "card expired" in letters["unchargeable"].text("DLQ_ERROR_MESSAGE")
     assert letters["garbled"].value == b"\xff not JSON"
     assert {key: letter.text("WAIT_EXPIRATION_UUID") for key, letter in letters.items()} == {
         key: ids[key] for key in letters
     }
+
+
+def test_a_payment_that_failed_is_charged_later_with_the_same_key(example: Example) -> None:
+    answers = iter([503] * 3)
+    with HttpService(lambda call: Answer(next(answers, 201))) as service:
+        soon = {"WAITREG_PROCESSOR__RETRY__DELAYS": '["1s"]'}
+        example.run("payment_call", [record("down", "down")], {"PAYMENTS_URL": f"{service.address}/charges", **soon})
+        assert example.outcomes() == {"down": "retried"}
+        (key,) = example.wait_ids().values()
+        example.process("payment_call")
+    assert [call.idempotency_key for call in service.calls] == [key] * 4
+    assert sorted(example.outcomes_by_wait_id().values()) == ["done", "retried"]
+    assert example.dead_letters() == {}
