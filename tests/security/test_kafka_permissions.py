@@ -21,6 +21,7 @@ from wait_registry.kafka.topics import create_topics, require_topics
 
 AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
 OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
+EMPTYING = "test_a_processor_that_may_not_delete_says_that_retry_topics_fill"
 TO_WRITE = "test_a_processor_without_write_permission_ends_at_the_first_record"
 OF_A_SINKS_GROUP = "test_a_sink_without_commit_permission_says_that_lag_is_not_shown"
 OF_ANOTHER_SINK = "test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting"
@@ -43,6 +44,10 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
     "processor": {
         "READ topic input": ("to consume", OF_A_PROCESSOR),
         "DESCRIBE_CONFIGS topic input": (LIMITS, OF_A_PROCESSOR),
+        "READ topic input.group.*": ("to consume retry and redelivery topics", None),
+        "WRITE topic input.group.*": ("retry records", None),
+        "DELETE topic input.group.*": ("to delete there what is committed; works without", EMPTYING),
+        "DESCRIBE_CONFIGS topic input.group.*": (LIMITS, None),
         "READ group group": ("to join, to commit, to ask where it stands", OF_A_PROCESSOR),
         "WRITE topic wait": ("wait records and tombstones", TO_WRITE),
         "DESCRIBE_CONFIGS topic wait": (LIMITS, AT_START),

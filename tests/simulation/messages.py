@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from processor.events import Retry
+from processor.events import Done, Retry
 from processor.lifecycle import Entry
 from processor.settlement.outcomes import OUTCOMES
 from tests.simulation.world import Nature, RecordId, WaitEntry, World
@@ -78,7 +78,7 @@ def record_of(entry: Entry) -> RecordId:
 
 def outcome_of(entry: Entry) -> str:
     """Return the outcome that a tombstone names."""
-    return OUTCOMES[type(entry.outcome)].value
+    return OUTCOMES[type(entry.outcome or Done())].value
 
 
 def letter_of(entry: Entry) -> Letter:

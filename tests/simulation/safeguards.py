@@ -63,7 +63,7 @@ PROCESSOR = (
     Safeguard(removals.revoke_flushes, "P1.4"),
     Safeguard(removals.commit_stops_at_unstarted, "P1.4"),
     Safeguard(removals.committed_is_kept, "P1.4"),
-    Safeguard(removals.requested_counts_as_committed, "P1.5", first=21_900),
+    Safeguard(removals.requested_counts_as_committed, "P1.5", first=5_700),
     Safeguard(removals.dropped_calls_are_cancelled, "P1.4"),
     Safeguard(removals.registers_after_the_news, "P1.1"),
     Safeguard(removals.deferred_proves_ownership, "P1.1"),

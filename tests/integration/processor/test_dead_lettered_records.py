@@ -31,7 +31,7 @@ def test_a_record_too_large_to_register_is_dead_lettered(processor_scenario: Sce
     assert (letter.key, letter.value, letter.headers[:2]) == (large.key, large.value, large.headers)
     assert "WAIT_OFFSET" not in dict(letter.headers), "it has no registration"
     assert {key: story.outcomes for key, story in at.by_offset().items()} == {key: ["done"] for key in (0, 2, 3, 4)}
-    assert running.settled == {"done": 4}
+    assert running.settled == {"done": 4, "dead_lettered": 1}
     assert at.committed() == [5]
 
 
@@ -71,7 +71,7 @@ def test_a_record_that_only_compression_makes_small_is_dead_lettered(processor_s
         len(record.value or b"") for record in (large, too_much)
     )
     assert sorted(at.by_offset()) == [0, 2]
-    assert running.settled == {"done": 2}
+    assert running.settled == {"done": 2, "dead_lettered": 2}
     assert at.committed() == [4]
 
 
