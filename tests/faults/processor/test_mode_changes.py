@@ -36,7 +36,7 @@ OWN: dict[str, Any] = {"max_in_flight": 20, "register_after_s": 0.3, "commit_int
 LATENCIES = "90%:10ms,10%:700ms"
 SHARES = (("orders", 70), ("hostile", 20), ("empty", 5), ("null", 5))
 RATE_PER_S = 100
-CALLS = 40
+CALLS = 100
 """That a process has made since its start, or that follow a change."""
 REGISTERS: dict[str, Callable[[float], bool]] = {
     "eager": lambda share: share == 1,
