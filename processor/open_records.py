@@ -46,9 +46,10 @@ class OpenRecords:
 
     def close(self, entries: Iterable[Entry]) -> None:
         """Forget records that are settled or dropped."""
+        some_retries = self.retries > 0
         for entry in entries:
             self.size -= entry.size
-            if entry.partition.retries:
+            if some_retries and entry.partition.retries:
                 self.retries -= 1
             if entry.lifetime is not None or self.unregistered.pop(entry, _MISSING) is _MISSING:
                 del self._others[entry]
