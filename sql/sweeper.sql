@@ -71,6 +71,7 @@ select
     dead_letter_topic,
     expiry_policy,
     max_deliveries,
+    idempotency_key,
     wait_partition,
     wait_offset
 from wait

@@ -86,6 +86,7 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
         dead_letter_topic=columns["dead_letter_topic"],
         expiry_policy=policy if policy in ("dlq", "redeliver") else None,
         max_deliveries=columns["max_deliveries"],
+        idempotency_key=columns["idempotency_key"],
     )
     return DueRow(record, columns["wait_partition"], columns["wait_offset"])
 

@@ -87,7 +87,14 @@ def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
     encoder = WaitRecordEncoder(
         record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
     )
-    return encoder.headers(record.original, record.wait_id, record.expires_at_ms, record.delivery, record.source)
+    return encoder.headers(
+        record.original,
+        record.wait_id,
+        record.expires_at_ms,
+        record.delivery,
+        record.source,
+        idempotency_key=record.idempotency_key,
+    )
 
 
 def run_encode_wait_record(given: Any) -> Any:

@@ -25,8 +25,8 @@ class Lineage(NamedTuple):
 
     ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
     fields that the legacy format lacks. ``max_deliveries`` belongs to records that are delivered again: how many
-    deliveries there may be until an expired record is dead-lettered, those from retry topics not counted. No header is
-    written for None.
+    deliveries there may be until an expired record is dead-lettered, those from retry topics not counted.
+    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery. No header is written for None.
     """
 
     original_topic: str
@@ -41,6 +41,7 @@ class Lineage(NamedTuple):
     instance: str | None
     delivery: int | None
     max_deliveries: int | None = None
+    idempotency_key: str | None = None
 
     @classmethod
     def of(
@@ -54,10 +55,12 @@ class Lineage(NamedTuple):
         instance: str | None,
         delivery: int | None,
         max_deliveries: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Lineage:
-        """Return the lineage of an original record and its registration."""
+        """Return the lineage of an original record and its registration; the key may be ``wait_id`` too."""
         where = (wait_partition, wait_offset)
-        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries)
+        key = None if idempotency_key == wait_id else idempotency_key
+        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries, key)
 
 
 def append_lineage(
@@ -69,7 +72,8 @@ def append_lineage(
         original_headers: without an earlier block of this group, which `consumed` and `split_lineage` cut off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
-    group, instance, delivery, max_deliveries = by
+    group, instance, delivery, max_deliveries, _ = by
+    key = lineage.idempotency_key
     block = (
         _shared(header_names.WAIT_LINEAGE, len(original_headers)),
         _shared(header_names.ORIGINAL_TOPIC, topic),
@@ -84,6 +88,7 @@ def append_lineage(
         _shared(header_names.WAIT_INSTANCE, instance),
         _shared(header_names.WAIT_DELIVERY, delivery),
         _shared(header_names.WAIT_MAX_DELIVERIES, max_deliveries),
+        None if key is None else (header_names.WAIT_IDEMPOTENCY_KEY, key.encode()),
     )
     return [*original_headers, *filter(None, block)]
 
@@ -149,6 +154,7 @@ def _decode(block: SystemHeaders) -> Lineage:
         instance=block.text(header_names.WAIT_INSTANCE),
         delivery=block.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
         max_deliveries=block.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
+        idempotency_key=block.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
     )
 
 

@@ -34,7 +34,10 @@ _NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"true")
 
 # A named tuple costs a third of a frozen dataclass; one is built per exported row.
 class WaitRecord(NamedTuple):
-    """One registration; fields that the legacy format lacks are None, and ``original`` is then partial."""
+    """One registration; fields that the legacy format lacks are None, and ``original`` is then partial.
+
+    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery.
+    """
 
     original: Original | PartialOriginal
     wait_id: str
@@ -45,6 +48,7 @@ class WaitRecord(NamedTuple):
     dead_letter_topic: str | None
     expiry_policy: ExpiryPolicy | None
     max_deliveries: int | None
+    idempotency_key: str | None = None
     source: Source | None = None
     traceparent: str | None = None
     tracestate: str | None = None
@@ -94,6 +98,7 @@ class WaitRecordEncoder:
         source: Source | None = None,
         max_deliveries: int | None = None,
         trace: Headers | None = None,
+        idempotency_key: str | None = None,
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
 
@@ -103,6 +108,7 @@ class WaitRecordEncoder:
             source: where the record was consumed now, if this system delivered it again.
             max_deliveries: instead of the group's own, if its lineage has another number.
             trace: headers that continue the trace; by default those of the original, if it has any.
+            idempotency_key: None stands for the wait ID, which gets no header of its own.
 
         Raises:
             DataError: the record is larger than its readers accept, compressed or not; dead-
@@ -129,6 +135,8 @@ class WaitRecordEncoder:
         ]
         if max_deliveries is not None:
             encoded[-1] = (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
+        if idempotency_key not in (None, wait_id):
+            encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
         if source is not None:
             encoded += _source_headers(source)
         for header in originals if trace is None else trace:
@@ -182,6 +190,7 @@ def decode_wait_record(
         dead_letter_topic=system.text(header_names.WAIT_DEAD_LETTER_TOPIC),
         expiry_policy=cast("ExpiryPolicy | None", system.choice(header_names.WAIT_EXPIRY_POLICY, _POLICIES)),
         max_deliveries=system.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
+        idempotency_key=system.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
         source=_source(system),
         traceparent=system.trace(header_names.TRACEPARENT),
         tracestate=system.trace(header_names.TRACESTATE),

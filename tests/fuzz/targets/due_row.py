@@ -61,6 +61,7 @@ def _columns(record: WaitRecord) -> dict[str, object]:
         "consumer_group": record.group,
         **{name: getattr(record, name) for name in ("instance", "delivery", "dead_letter_topic", "expiry_policy")},
         "max_deliveries": record.max_deliveries,
+        "idempotency_key": record.idempotency_key or record.wait_id,
         "wait_expiration_uuid": record.wait_id,
         "wait_partition": 3,
         "wait_offset": 41,

@@ -6,7 +6,7 @@ import json
 
 from tests.vectors.generating.lineage import Header, block_at
 from tests.vectors.generating.vector import Json, b64, listed, vector
-from tests.vectors.generating.wait_record import ID
+from tests.vectors.generating.wait_record import ID, OTHER_ID
 
 NOW_MS = 1795228260500
 ROW: Json = {
@@ -25,6 +25,7 @@ ROW: Json = {
     "instance": "host-1",
     "delivery": 2,
     "dead_letter_topic": "orders.dlq",
+    "idempotency_key": ID,
     "wait_topic": "waitreg.waits",
     "wait_partition": 1,
     "wait_offset": 99,
@@ -61,6 +62,10 @@ def _shapes() -> dict[str, tuple[Json, Json]]:
             _letter(plain, key=b64(b"\xff\x00"), value=b64(bytes(range(256)))),
         ),
         "no headers": ({"original_headers": "[]"}, _letter(block_at(0, *_dlq()))),
+        "a key of its own": (
+            {"idempotency_key": OTHER_ID},
+            _letter([*HEADERS, *block_at(4, ("WAIT_IDEMPOTENCY_KEY", OTHER_ID.encode()), *_dlq())]),
+        ),
         "null headers": ({"original_headers": None}, _letter(block_at(0, *_dlq()))),
         "odd headers": (
             {"original_headers": json.dumps(listed(odd))},
@@ -101,6 +106,7 @@ def _legacy_format() -> tuple[Json, Json]:
         "instance",
         "delivery",
         "dead_letter_topic",
+        "idempotency_key",
     )
     message = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance unknown of group unknown, delivery 1"
     said = {"WAIT_LINEAGE", "ORIGINAL_TOPIC", "WAIT_EXPIRATION_UUID", "WAIT_PARTITION", "WAIT_OFFSET"}

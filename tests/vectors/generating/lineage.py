@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.vectors.generating.vector import Json, listed, vector
-from tests.vectors.generating.wait_record import ID
+from tests.vectors.generating.wait_record import ID, OTHER_ID
 
 LINEAGE: Json = {
     "original_topic": "orders",
@@ -18,6 +18,7 @@ LINEAGE: Json = {
     "instance": "host-1",
     "delivery": 2,
     "max_deliveries": None,
+    "idempotency_key": None,
 }
 BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("ORIGINAL_TOPIC", b"orders"),
@@ -79,6 +80,7 @@ def _not_blocks() -> dict[str, list[Header]]:
         "a null group": replaced("WAIT_GROUP", None),
         "a topic that isn't UTF-8": replaced("ORIGINAL_TOPIC", b"\xff"),
         "an id that is none": replaced("WAIT_EXPIRATION_UUID", b"x"),
+        "a key that is none": block_at(0, ("WAIT_IDEMPOTENCY_KEY", b"x")),
         "an unknown timestamp type": replaced("ORIGINAL_TIMESTAMP_TYPE", b"x"),
     }
 
@@ -100,6 +102,10 @@ def lineage_vectors() -> list[Json]:
     again = {**LINEAGE, "max_deliveries": 4}
     counted = block_at(0, ("WAIT_MAX_DELIVERIES", b"4"))
     vectors.append(vector("deliveries are counted", "append", {"headers": [], "lineage": again}, listed(counted)))
+    keyed = {**LINEAGE, "idempotency_key": OTHER_ID}
+    carrying = listed(block_at(0, ("WAIT_IDEMPOTENCY_KEY", OTHER_ID.encode())))
+    vectors.append(vector("a key of its own", "append", {"headers": [], "lineage": keyed}, carrying))
+    vectors.append(vector("a key of its own", "split", carrying, _split_to([], keyed, {})))
     retry = [*counted, ("RETRY_ERROR_CLASS", b"TimeoutError"), ("RETRY_ERROR_MESSAGE", b"late")]
     vectors.append(vector("a retry record's headers", "split", listed(retry), _split_to([], again, {})))
     letter = [("a", b"1"), *block_at(1, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_MESSAGE", None))]

@@ -30,6 +30,7 @@ final class DeadLetterRow {
           .field("error_message", Columns.NULLABLE_TEXT)
           .field("error_stacktrace", Columns.NULLABLE_TEXT)
           .field("wait_expiration_uuid", Columns.NULLABLE_TEXT)
+          .field("idempotency_key", Columns.NULLABLE_TEXT)
           .field("original_topic", Columns.NULLABLE_TEXT)
           .field("original_partition", Columns.NULLABLE_INT)
           .field("original_offset", Columns.NULLABLE_BIGINT)
@@ -86,6 +87,7 @@ final class DeadLetterRow {
 
   private static void putLineage(Struct row, Lineage lineage) {
     row.put("wait_expiration_uuid", lineage.waitId())
+        .put("idempotency_key", lineage.idempotencyKey() == null ? lineage.waitId() : lineage.idempotencyKey())
         .put("original_topic", lineage.originalTopic())
         .put("original_partition", lineage.originalPartition())
         .put("original_offset", lineage.originalOffset())

@@ -50,6 +50,7 @@ final class OutboxRow {
         text("dead_letter_topic"),
         null,
         null,
+        text("idempotency_key"),
         null,
         null,
         null);

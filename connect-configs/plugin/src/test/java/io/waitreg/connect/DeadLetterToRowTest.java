@@ -51,6 +51,8 @@ class DeadLetterToRowTest {
     }
     JsonNode lineage = expected.get("lineage");
     assertColumn(lineage.path("wait_id"), row, "wait_expiration_uuid");
+    JsonNode key = lineage.path("idempotency_key");
+    assertColumn(key.isTextual() ? key : lineage.path("wait_id"), row, "idempotency_key");
     assertColumn(lineage.path("group"), row, "consumer_group");
     for (String name :
         List.of(

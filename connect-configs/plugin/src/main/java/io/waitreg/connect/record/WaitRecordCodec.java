@@ -80,6 +80,7 @@ public final class WaitRecordCodec {
     addKnown(headers, HeaderNames.WAIT_DEAD_LETTER_TOPIC, wait.deadLetterTopic());
     addKnown(headers, HeaderNames.WAIT_EXPIRY_POLICY, wait.expiryPolicy());
     addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, wait.maxDeliveries());
+    addKnown(headers, HeaderNames.WAIT_IDEMPOTENCY_KEY, wait.idempotencyKey());
     if (wait.source() != null) {
       addKnown(headers, HeaderNames.SOURCE_TOPIC, wait.source().topic());
       addKnown(headers, HeaderNames.SOURCE_PARTITION, wait.source().partition());
@@ -108,6 +109,7 @@ public final class WaitRecordCodec {
         system.text(HeaderNames.WAIT_DEAD_LETTER_TOPIC),
         system.choice(HeaderNames.WAIT_EXPIRY_POLICY, POLICIES),
         system.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
+        system.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY),
         source(system),
         system.trace(HeaderNames.TRACEPARENT),
         system.trace(HeaderNames.TRACESTATE));

@@ -19,6 +19,7 @@ final class VectorFields {
         .<ObjectNode>set("dead_letter_topic", GoldenVector.plain(wait.deadLetterTopic()))
         .<ObjectNode>set("expiry_policy", GoldenVector.plain(wait.expiryPolicy()))
         .<ObjectNode>set("max_deliveries", number(wait.maxDeliveries()))
+        .<ObjectNode>set("idempotency_key", GoldenVector.plain(wait.idempotencyKey()))
         .<ObjectNode>set("source", of(wait.source()))
         .<ObjectNode>set("traceparent", GoldenVector.plain(wait.traceparent()))
         .set("tracestate", GoldenVector.plain(wait.tracestate()));
@@ -45,6 +46,7 @@ final class VectorFields {
         text(fields.get("dead_letter_topic")),
         text(fields.get("expiry_policy")),
         int32(fields.get("max_deliveries")),
+        text(fields.get("idempotency_key")),
         source.isNull()
             ? null
             : new Source(text(source.get("topic")), int32(source.get("partition")), int64(source.get("offset"))),
@@ -68,7 +70,8 @@ final class VectorFields {
         .<ObjectNode>set("group", GoldenVector.plain(lineage.group()))
         .<ObjectNode>set("instance", GoldenVector.plain(lineage.instance()))
         .<ObjectNode>set("delivery", number(lineage.delivery()))
-        .set("max_deliveries", number(lineage.maxDeliveries()));
+        .<ObjectNode>set("max_deliveries", number(lineage.maxDeliveries()))
+        .set("idempotency_key", GoldenVector.plain(lineage.idempotencyKey()));
   }
 
   static Lineage lineage(JsonNode fields) {
@@ -84,7 +87,8 @@ final class VectorFields {
         text(fields.get("group")),
         text(fields.get("instance")),
         int32(fields.get("delivery")),
-        int32(fields.get("max_deliveries")));
+        int32(fields.get("max_deliveries")),
+        text(fields.get("idempotency_key")));
   }
 
   static JsonNode of(Failure failure) {
