@@ -206,13 +206,13 @@ insert into dead_letter (
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
     wait_expiration_uuid, idempotency_key, original_topic, original_partition, original_offset, original_timestamp,
     original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
-    key, headers, body
+    source_topic, source_partition, source_offset, key, headers, body
 )
 select
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
     wait_expiration_uuid, idempotency_key, original_topic, original_partition, original_offset, original_timestamp,
     original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
-    key, headers, body
+    source_topic, source_partition, source_offset, key, headers, body
 from staged_dead_letter
 on conflict (topic, partition, "offset") do update set
     dead_letter_time = excluded.dead_letter_time,
@@ -233,6 +233,9 @@ on conflict (topic, partition, "offset") do update set
     delivery = excluded.delivery,
     wait_partition = excluded.wait_partition,
     wait_offset = excluded.wait_offset,
+    source_topic = excluded.source_topic,
+    source_partition = excluded.source_partition,
+    source_offset = excluded.source_offset,
     key = excluded.key,
     headers = excluded.headers,
     body = excluded.body,

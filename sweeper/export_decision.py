@@ -177,6 +177,7 @@ def _lineage(row: DueRow, delivery: int | None, max_deliveries: int | None = Non
         delivery=delivery,
         max_deliveries=max_deliveries,
         idempotency_key=record.idempotency_key,
+        source=record.source,
     )
 
 

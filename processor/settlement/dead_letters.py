@@ -101,6 +101,7 @@ class DeadLetters:
             instance=self._instance,
             delivery=taken.delivery,
             idempotency_key=taken.idempotency_key,
+            source=taken.source,
         )
 
 

@@ -103,4 +103,5 @@ class RetryRecords:
             delivery=taken.delivery + 1,
             max_deliveries=(taken.max_deliveries or self._max_deliveries) + 1,
             idempotency_key=taken.idempotency_key,
+            source=taken.source,
         )

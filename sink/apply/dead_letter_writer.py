@@ -41,6 +41,9 @@ COLUMNS: Final = {
     "delivery": "int4",
     "wait_partition": "int4",
     "wait_offset": "int8",
+    "source_topic": "text",
+    "source_partition": "int4",
+    "source_offset": "int8",
 }
 
 
@@ -101,4 +104,5 @@ def _values(record: dict[str, Any]) -> tuple[Any, ...]:
         lineage.delivery,
         lineage.wait_partition,
         lineage.wait_offset,
+        *(lineage.source or (None, None, None)),
     )

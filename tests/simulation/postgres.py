@@ -315,6 +315,7 @@ def _columns(wait_id: str, offset: int) -> dict[str, Any]:
         "expiry_policy": "dlq",
         "max_deliveries": 3,
         "idempotency_key": wait_id,
+        **dict.fromkeys(("source_topic", "source_partition", "source_offset")),
         "wait_partition": NAME.partition,
         "wait_offset": offset,
     }

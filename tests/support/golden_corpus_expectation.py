@@ -89,6 +89,10 @@ def expected_letter(registration: Registration, partition: int, offset: int) -> 
         "WAIT_INSTANCE": record.instance,
         "WAIT_DELIVERY": record.delivery,
         "WAIT_IDEMPOTENCY_KEY": record.idempotency_key,
+        **{
+            f"SOURCE_{name.upper()}": value
+            for name, value in (record.source._asdict() if record.source else {}).items()
+        },
         "DLQ_REASON": "expired",
         "DLQ_ERROR_CLASS": "WaitExpired",
         "DLQ_ERROR_MESSAGE": message,

@@ -14,7 +14,7 @@ from wait_registry.errors import DataError
 from wait_registry.records import header_names
 from wait_registry.records.header_reader import MAX_INT32, MAX_INT64, SystemHeaders, missing
 from wait_registry.records.headers import Headers
-from wait_registry.records.original import Original, PartialOriginal, TimestampType
+from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
 
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 
@@ -26,7 +26,8 @@ class Lineage(NamedTuple):
     ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
     fields that the legacy format lacks. ``max_deliveries`` belongs to records that are delivered again: how many
     deliveries there may be until an expired record is dead-lettered, those from retry topics not counted.
-    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery. No header is written for None.
+    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery. ``source`` is where a later delivery was
+    consumed. No header is written for None.
     """
 
     original_topic: str
@@ -42,6 +43,7 @@ class Lineage(NamedTuple):
     delivery: int | None
     max_deliveries: int | None = None
     idempotency_key: str | None = None
+    source: Source | None = None
 
     @classmethod
     def of(
@@ -56,11 +58,12 @@ class Lineage(NamedTuple):
         delivery: int | None,
         max_deliveries: int | None = None,
         idempotency_key: str | None = None,
+        source: Source | None = None,
     ) -> Lineage:
         """Return the lineage of an original record and its registration; the key may be ``wait_id`` too."""
         where = (wait_partition, wait_offset)
         key = None if idempotency_key == wait_id else idempotency_key
-        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries, key)
+        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries, key, source)
 
 
 def append_lineage(
@@ -72,8 +75,8 @@ def append_lineage(
         original_headers: without an earlier block of this group, which `consumed` and `split_lineage` cut off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
-    group, instance, delivery, max_deliveries, _ = by
-    key = lineage.idempotency_key
+    group, instance, delivery, max_deliveries, *_ = by
+    key, source = lineage.idempotency_key, lineage.source
     block = (
         _shared(header_names.WAIT_LINEAGE, len(original_headers)),
         _shared(header_names.ORIGINAL_TOPIC, topic),
@@ -90,7 +93,7 @@ def append_lineage(
         _shared(header_names.WAIT_MAX_DELIVERIES, max_deliveries),
         None if key is None else (header_names.WAIT_IDEMPOTENCY_KEY, key.encode()),
     )
-    return [*original_headers, *filter(None, block)]
+    return [*original_headers, *filter(None, block), *(source.headers() if source else ())]
 
 
 # Headers that many records share are built once, since building them is most of their cost.
@@ -155,6 +158,7 @@ def _decode(block: SystemHeaders) -> Lineage:
         delivery=block.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
         max_deliveries=block.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
         idempotency_key=block.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
+        source=block.source(),
     )
 
 

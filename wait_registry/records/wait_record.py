@@ -138,7 +138,7 @@ class WaitRecordEncoder:
         if idempotency_key not in (None, wait_id):
             encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
         if source is not None:
-            encoded += _source_headers(source)
+            encoded += source.headers()
         for header in originals if trace is None else trace:
             # What isn't trace context is not copied; it is in the original headers anyway.
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
@@ -191,7 +191,7 @@ def decode_wait_record(
         expiry_policy=cast("ExpiryPolicy | None", system.choice(header_names.WAIT_EXPIRY_POLICY, _POLICIES)),
         max_deliveries=system.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
         idempotency_key=system.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
-        source=_source(system),
+        source=system.source(),
         traceparent=system.trace(header_names.TRACEPARENT),
         tracestate=system.trace(header_names.TRACESTATE),
     )
@@ -202,14 +202,6 @@ def _too_large(size: int, limit: int) -> DataError:
         f"value, key and headers in JSON: saw {size} bytes before any compression, expected at most "
         f"wait.max_message_bytes = {limit}"
     )
-
-
-def _source_headers(source: Source) -> list[tuple[str, bytes | None]]:
-    return [
-        (header_names.SOURCE_TOPIC, source.topic.encode()),
-        (header_names.SOURCE_PARTITION, b"%d" % source.partition),
-        (header_names.SOURCE_OFFSET, b"%d" % source.offset),
-    ]
 
 
 def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
@@ -259,14 +251,3 @@ def _original_value(system: SystemHeaders, value: bytes) -> bytes | None:
     if value:
         raise DataError(f"header {header_names.ORIGINAL_VALUE_NULL}: saw 'true' with a value of {len(value)} bytes")
     return None
-
-
-def _source(system: SystemHeaders) -> Source | None:
-    topic = system.text(header_names.SOURCE_TOPIC)
-    partition = system.integer(header_names.SOURCE_PARTITION, 0, MAX_INT32)
-    offset = system.integer(header_names.SOURCE_OFFSET, 0, MAX_INT64)
-    if topic is None and partition is None and offset is None:
-        return None
-    if topic is None or partition is None or offset is None:
-        raise missing("SOURCE_*", "all of topic, partition and offset, or none")
-    return Source(topic, partition, offset)

@@ -64,6 +64,7 @@ LINEAGES = st.builds(
     delivery=st.none() | ATTEMPTS,
     max_deliveries=st.none() | ATTEMPTS,
     idempotency_key=st.none() | WAIT_IDS,
+    source=st.none() | SOURCES,
 )
 FAILURES = st.builds(
     Failure,

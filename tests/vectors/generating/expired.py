@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.vectors.generating.lineage import Header, block_at
+from tests.vectors.generating.lineage import LATER, Header, block_at
 from tests.vectors.generating.vector import Json, b64, listed, vector
-from tests.vectors.generating.wait_record import ID, OTHER_ID
+from tests.vectors.generating.wait_record import ID, OTHER_ID, REDELIVERED
 
 NOW_MS = 1795228260500
 ROW: Json = {
@@ -29,6 +29,9 @@ ROW: Json = {
     "wait_topic": "waitreg.waits",
     "wait_partition": 1,
     "wait_offset": 99,
+    "source_topic": None,
+    "source_partition": None,
+    "source_offset": None,
 }
 HEADERS: list[Header] = [("tenant", b"acme"), ("tenant", b"other"), ("empty", b""), ("null", None)]
 MESSAGE = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance host-1 of group billing, delivery 2"
@@ -62,9 +65,9 @@ def _shapes() -> dict[str, tuple[Json, Json]]:
             _letter(plain, key=b64(b"\xff\x00"), value=b64(bytes(range(256)))),
         ),
         "no headers": ({"original_headers": "[]"}, _letter(block_at(0, *_dlq()))),
-        "a key of its own": (
-            {"idempotency_key": OTHER_ID},
-            _letter([*HEADERS, *block_at(4, ("WAIT_IDEMPOTENCY_KEY", OTHER_ID.encode()), *_dlq())]),
+        "a later delivery": (
+            {"idempotency_key": OTHER_ID, **{f"source_{name}": value for name, value in REDELIVERED.items()}},
+            _letter([*HEADERS, *block_at(4, *LATER, *_dlq())]),
         ),
         "null headers": ({"original_headers": None}, _letter(block_at(0, *_dlq()))),
         "odd headers": (

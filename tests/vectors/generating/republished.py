@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.vectors.generating.lineage import LINEAGE, Header, block_at, replaced
+from tests.vectors.generating.lineage import LATER, LATER_LINEAGE, LINEAGE, Header, block_at, replaced
 from tests.vectors.generating.vector import Json, b64, listed, vector
-from tests.vectors.generating.wait_record import OTHER_ID
 
 FAILURE: Json = {
     "reason": "failed",
@@ -68,10 +67,9 @@ def dead_letter_vectors() -> list[Json]:
     lenient = {**FAILURE, "error_class": "a\ufffdb\ufffdc", "error_message": None, "error_stacktrace": None}
     expected = {"headers": [], "lineage": LINEAGE, "failure": lenient}
     vectors.append(vector("error texts are read leniently", "decode", listed(odd), expected))
-    keyed = {"headers": [], "lineage": {**LINEAGE, "idempotency_key": OTHER_ID}, "failure": FAILURE}
-    carrying = listed(block_at(0, ("WAIT_IDEMPOTENCY_KEY", OTHER_ID.encode()), *DLQ))
-    vectors.append(vector("a key of its own", "encode", keyed, carrying))
-    vectors.append(vector("a key of its own", "decode", carrying, keyed))
+    later, carrying = {"headers": [], "lineage": LATER_LINEAGE, "failure": FAILURE}, listed(block_at(0, *LATER, *DLQ))
+    vectors.append(vector("a later delivery", "encode", later, carrying))
+    vectors.append(vector("a later delivery", "decode", carrying, later))
     return [*vectors, *_not_utf8(), *_topics()]
 
 

@@ -42,6 +42,9 @@ final class DeadLetterRow {
           .field("delivery", Columns.NULLABLE_INT)
           .field("wait_partition", Columns.NULLABLE_INT)
           .field("wait_offset", Columns.NULLABLE_BIGINT)
+          .field("source_topic", Columns.NULLABLE_TEXT)
+          .field("source_partition", Columns.NULLABLE_INT)
+          .field("source_offset", Columns.NULLABLE_BIGINT)
           .field("key", Columns.NULLABLE_BYTEA)
           .field("headers", Columns.NULLABLE_JSONB)
           .field("body", Columns.NULLABLE_BYTEA)
@@ -99,5 +102,6 @@ final class DeadLetterRow {
         .put("delivery", lineage.delivery())
         .put("wait_partition", lineage.waitPartition())
         .put("wait_offset", lineage.waitOffset());
+    WaitRow.putSource(row, lineage.source());
   }
 }

@@ -57,6 +57,9 @@ final class ExpiredRow {
         .field("wait_topic", TEXT)
         .field("wait_partition", Schema.OPTIONAL_INT32_SCHEMA)
         .field("wait_offset", Schema.OPTIONAL_INT64_SCHEMA)
+        .field("source_topic", TEXT)
+        .field("source_partition", Schema.OPTIONAL_INT32_SCHEMA)
+        .field("source_offset", Schema.OPTIONAL_INT64_SCHEMA)
         .optional();
   }
 

@@ -65,6 +65,9 @@ public final class HeaderNames {
           WAIT_DELIVERY,
           WAIT_MAX_DELIVERIES,
           WAIT_IDEMPOTENCY_KEY,
+          SOURCE_TOPIC,
+          SOURCE_PARTITION,
+          SOURCE_OFFSET,
           RETRY_ERROR_CLASS,
           RETRY_ERROR_MESSAGE);
 

@@ -9,7 +9,7 @@ import org.apache.kafka.connect.errors.DataException;
 /**
  * Where a record came from first and which registration it had: the block behind the original headers of a record that
  * the wait registry publishes again. What is unknown is null and gets no header; so is maxDeliveries in a dead letter,
- * and idempotencyKey when it is the wait id.
+ * idempotencyKey when it is the wait id, and source in the first delivery.
  *
  * <p>The block begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own
  * index and only block names follow; else all headers are original.
@@ -27,7 +27,8 @@ public record Lineage(
     String instance,
     Integer delivery,
     Integer maxDeliveries,
-    String idempotencyKey) {
+    String idempotencyKey,
+    Source source) {
 
   /**
    * A record's headers, cut.
@@ -54,7 +55,8 @@ public record Lineage(
         wait.instance(),
         wait.delivery(),
         null,
-        wait.waitId().equals(wait.idempotencyKey()) ? null : wait.idempotencyKey());
+        wait.waitId().equals(wait.idempotencyKey()) ? null : wait.idempotencyKey(),
+        wait.source());
   }
 
   /** Returns the original headers, unchanged and in order, followed by this block. */
@@ -74,6 +76,7 @@ public record Lineage(
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_DELIVERY, delivery);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, maxDeliveries);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_IDEMPOTENCY_KEY, idempotencyKey);
+    WaitRecordCodec.addSource(headers, source);
     return headers;
   }
 
@@ -123,7 +126,8 @@ public record Lineage(
         block.text(HeaderNames.WAIT_INSTANCE),
         block.int32(HeaderNames.WAIT_DELIVERY, 1),
         block.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
-        block.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY));
+        block.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY),
+        WaitRecordCodec.source(block));
   }
 
   private static Map<String, byte[]> deadLetterHeaders(List<RecordHeader> block) {

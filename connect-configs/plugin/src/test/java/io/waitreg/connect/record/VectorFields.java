@@ -27,7 +27,6 @@ final class VectorFields {
 
   static WaitRecord wait(JsonNode fields) {
     JsonNode original = fields.get("original");
-    JsonNode source = fields.get("source");
     return new WaitRecord(
         new Original(
             text(original.get("topic")),
@@ -47,9 +46,7 @@ final class VectorFields {
         text(fields.get("expiry_policy")),
         int32(fields.get("max_deliveries")),
         text(fields.get("idempotency_key")),
-        source.isNull()
-            ? null
-            : new Source(text(source.get("topic")), int32(source.get("partition")), int64(source.get("offset"))),
+        source(fields.get("source")),
         text(fields.get("traceparent")),
         text(fields.get("tracestate")));
   }
@@ -71,7 +68,8 @@ final class VectorFields {
         .<ObjectNode>set("instance", GoldenVector.plain(lineage.instance()))
         .<ObjectNode>set("delivery", number(lineage.delivery()))
         .<ObjectNode>set("max_deliveries", number(lineage.maxDeliveries()))
-        .set("idempotency_key", GoldenVector.plain(lineage.idempotencyKey()));
+        .<ObjectNode>set("idempotency_key", GoldenVector.plain(lineage.idempotencyKey()))
+        .set("source", of(lineage.source()));
   }
 
   static Lineage lineage(JsonNode fields) {
@@ -88,7 +86,8 @@ final class VectorFields {
         text(fields.get("instance")),
         int32(fields.get("delivery")),
         int32(fields.get("max_deliveries")),
-        text(fields.get("idempotency_key")));
+        text(fields.get("idempotency_key")),
+        source(fields.get("source")));
   }
 
   static JsonNode of(Failure failure) {
@@ -141,6 +140,12 @@ final class VectorFields {
         .<ObjectNode>set("topic", GoldenVector.plain(source.topic()))
         .<ObjectNode>set("partition", number(source.partition()))
         .set("offset", number(source.offset()));
+  }
+
+  private static Source source(JsonNode fields) {
+    return fields.isNull()
+        ? null
+        : new Source(text(fields.get("topic")), int32(fields.get("partition")), int64(fields.get("offset")));
   }
 
   private static String text(JsonNode value) {
