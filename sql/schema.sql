@@ -52,7 +52,8 @@ create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time)
 -- For incident queries. Keys may be too long for a B-tree, so their beginning is indexed, and a query compares both.
 create index wait_place on wait (original_offset, original_partition);
 create index wait_key on wait (substring(original_key from 1 for 64));
-create index wait_idempotency_key on wait (idempotency_key);
+-- Later deliveries; the first one has the key as its wait ID.
+create index wait_idempotency_key on wait (idempotency_key) where idempotency_key <> wait_expiration_uuid;
 
 -- Position, idempotence guard and fence of the sink; advanced only by compare-and-set on next_offset.
 create table sink_progress (
@@ -109,7 +110,8 @@ create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
-create index dead_letter_idempotency_key on dead_letter (idempotency_key);
+create index dead_letter_idempotency_key on dead_letter (idempotency_key)
+where idempotency_key <> wait_expiration_uuid;
 
 -- Tombstones that came after their registration was settled or had expired: the work was done twice, or finished late.
 -- They mark the `expired` dead letter of the same wait ID, which may be read before or after.

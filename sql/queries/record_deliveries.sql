@@ -37,13 +37,28 @@ keys as (
     where original_offset = asked.offset and original_partition = asked.partition and original_topic = asked.topic
 ),
 
--- The key itself too: a late tombstone or a quarantined record of the first delivery has nothing else.
+-- The key is the wait ID of the first delivery; the indexes on it have the later ones. `offset 0` keeps each look-up a
+-- probe of an index.
 ids as (
     select idempotency_key, idempotency_key as wait_expiration_uuid from keys
     union
-    select idempotency_key, wait_expiration_uuid from keys join wait using (idempotency_key)
+    select keys.idempotency_key, later.wait_expiration_uuid
+    from keys
+    cross join lateral (
+        select wait_expiration_uuid
+        from wait
+        where wait.idempotency_key = keys.idempotency_key and wait.idempotency_key <> wait.wait_expiration_uuid
+        offset 0
+    ) as later
     union
-    select idempotency_key, wait_expiration_uuid from keys join dead_letter using (idempotency_key)
+    select keys.idempotency_key, later.wait_expiration_uuid
+    from keys
+    cross join lateral (
+        select wait_expiration_uuid
+        from dead_letter as letter
+        where letter.idempotency_key = keys.idempotency_key and letter.idempotency_key <> letter.wait_expiration_uuid
+        offset 0
+    ) as later
 ),
 
 events as (
@@ -73,7 +88,9 @@ events as (
         found.instance,
         found.detail
     from ids
-    join record_event as found using (wait_expiration_uuid)
+    cross join lateral (
+        select * from record_event where record_event.wait_expiration_uuid = ids.wait_expiration_uuid offset 0
+    ) as found
 ),
 
 -- A later delivery proves the earlier ones, which leave no rows.

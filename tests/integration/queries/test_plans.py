@@ -37,7 +37,7 @@ FILL = [
             else interval '1 day' + make_interval(secs => i * 0.1) end,
         convert_to(md5(i::text), 'UTF8'), 'group-' || i % 4,
         'host-' || i % 16, 1, 'dlq', 'wait', i % 8, i, now() - make_interval(secs => ({ROWS} - i) * 0.1),
-        '00000000-0000-8000-8000-' || lpad(i::text, 12, '0')
+        '00000000-0000-8000-8000-' || lpad((i - i % 3)::text, 12, '0')
     from generate_series(1, {ROWS}) as i
     """,
     f"""
@@ -49,7 +49,8 @@ FILL = [
         'dlq', i % 4, i, at, case when i % 10 = 0 then 'expired' else 'failed' end, 'Error' || i % 3,
         'message ' || i % 5, '10000000-0000-8000-8000-' || lpad(i::text, 12, '0'), 'orders-' || i % 3, i % 12, i / 12,
         'group-' || i % 4, 'host-' || i % 16, 1, convert_to('customer-' || i % 200000, 'UTF8'), '[]',
-        convert_to(md5(i::text), 'UTF8'), i % 1000 = 0, at, at, '10000000-0000-8000-8000-' || lpad(i::text, 12, '0')
+        convert_to(md5(i::text), 'UTF8'), i % 1000 = 0, at, at,
+        '10000000-0000-8000-8000-' || lpad((i - i % 3)::text, 12, '0')
     from generate_series(1, {ROWS}) as i, lateral (select now() - make_interval(secs => ({ROWS} - i) * 2.592)) as t (at)
     """,
     f"""
