@@ -60,6 +60,7 @@ def told(database: Database, settings: Settings, **given: object) -> list[dict[s
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+@pytest.mark.guarantee("P1.27")
 @pytest.mark.parametrize("registration", ["eager", "off"])
 def test_one_query_tells_every_delivery_of_one_record(
     registration: str,

@@ -65,6 +65,7 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> No
     assert [record.partition for record in records] == [2] * 5
 
 
+@pytest.mark.guarantee("P1.27")
 def test_dead_letters_carry_the_key_of_the_first_delivery(at: Scenario) -> None:
     later: dict[str, Any] = {
         "delivery": 2,
