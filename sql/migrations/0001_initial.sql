@@ -27,7 +27,7 @@ create table wait (
     dead_letter_topic text,
     expiry_policy text,
     max_deliveries int,
-    -- The wait ID of the record's first delivery, which all its deliveries share; in the first delivery the same ID.
+    -- The wait ID of the record's first delivery, which all its deliveries share, and so text as wait IDs are.
     idempotency_key text,
     wait_topic text not null,
     wait_partition int not null,

@@ -1,10 +1,10 @@
 -- What happened in each delivery of one record?
--- What to do: Give the idempotency key (or the wait ID of any delivery) as `id`, or topic, partition and offset of the
--- first delivery. Each group has a key of its own, which its handler sent to the called service: ask that service by the
--- key. `handed on`: the record failed or expired, and a retry topic or redelivery led to the next delivery. The tables
--- keep neither time nor error of it; the processor's log has them under the same key. `waiting`: not finished yet. `dead
--- letter`: the record is at `next_place`. If the last delivery was finished, it leaves no row, and the record's earlier
--- ones show only while a dead letter of it is in the tables. No row: see `record`.
+-- What to do: Give `id` (the idempotency key, or the wait ID of any delivery), or topic, partition and offset of the
+-- first delivery. Each group has its own key: ask the called service by it. `handed on`: the delivery failed or expired,
+-- and the record came again as the next one. The tables keep no time and no error of it; the processor's log has them
+-- under the same key. `waiting`: the delivery isn't finished. `dead letter`: the record is at `next_place`. A finished
+-- delivery leaves no row, nor do the ones before it, unless the record has a dead letter. No row: `record` says what the
+-- tables can say.
 -- Kind: one instance, one record
 \if :{?id} \else \set id '' \endif
 \if :{?topic} \else \set topic '' \endif
