@@ -37,7 +37,7 @@ keys as (
     where original_offset = asked.offset and original_partition = asked.partition and original_topic = asked.topic
 ),
 
--- The key is the wait ID of the first delivery; the indexes on it have the later ones. `offset 0` keeps each look-up a
+-- The key is the wait ID of the first delivery, and the indexes on it have later ones. `offset 0` makes each look-up a
 -- probe of an index.
 ids as (
     select idempotency_key, idempotency_key as wait_expiration_uuid from keys
