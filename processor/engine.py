@@ -35,6 +35,7 @@ from processor.events import (
     Cancel,
     CommitAnswered,
     DeadLetter,
+    DeadLetterRefused,
     Draining,
     Effect,
     Event,
@@ -75,6 +76,8 @@ OWNERSHIP_S: Final = 5.0
 ANSWER_SOON_S: Final = 1.0
 TICK_S: Final = 0.25
 SLOW_TICK_S: Final = 0.02
+# Between two attempts at a dead letter that its topic refuses: an operator may raise the limit.
+REFUSED_AGAIN_S: Final = 30.0
 RESUME_SHARE: Final = 4
 
 
@@ -88,6 +91,8 @@ class Rules:
         commit_interval_s: pause between commits, s.
         ttl_s: from registration to expiry, s.
         start_needs_s: what must be left of it when a call starts, s.
+        hold_oversized: whether a record that can't be registered before its call is called all the same, and holds the
+            offset meanwhile; else it is dead-lettered.
     """
 
     policy: RegistrationPolicy
@@ -95,6 +100,7 @@ class Rules:
     commit_interval_s: float
     ttl_s: float
     start_needs_s: float
+    hold_oversized: bool = False
 
 
 class Engine:
@@ -127,6 +133,8 @@ class Engine:
         self._held = Held()
         self._slots = Slots(scheduler, limit)
         self._settled = 0
+        # Records whose dead letters are too large, and when each is tried again.
+        self.refused: dict[Entry, float] = {}
         self._tick_due_s = -math.inf
         self._slow_due_s = -math.inf
         self.draining = False
@@ -140,6 +148,7 @@ class Engine:
             CallsEnded: self._calls_ended,
             Published: self._published,
             RetryRefused: self._retry_refused,
+            DeadLetterRefused: self._dead_letter_refused,
             Assigned: self._assigned,
             Revoking: self._revoking,
             Revoked: self._revoked,
@@ -384,7 +393,10 @@ class Engine:
         if not entry.take(Step.REFUSE):
             return
         entry.lifetime = None
-        if entry.state is State.POLLED:
+        if entry.state is State.POLLED and self._rules.hold_oversized:
+            entry.take(Step.REFUSE)
+            self._slots.add([entry])
+        elif entry.state is State.POLLED:
             self._fail(entry, DeadLetter("unregistrable", event.error, ours=True))
             self._effects.append(Publish([entry]))
         elif entry.state is State.READY_UNREGISTRABLE:
@@ -479,6 +491,7 @@ class Engine:
         for entry in event.entries:
             registered = entry.state is State.PUBLISHING_REGISTERED
             entry.take(Step.PUBLISHED)
+            self.refused.pop(entry, None)
             if entry.state is State.SETTLED:
                 self._settle([entry])
                 if registered:
@@ -491,6 +504,19 @@ class Engine:
     def _retry_refused(self, event: RetryRefused, now: Instant) -> None:
         event.entry.outcome = DeadLetter("failed", event.error, ours=True)
         self._effects.append(Publish([event.entry]))
+
+    def _dead_letter_refused(self, event: DeadLetterRefused, now: Instant) -> None:
+        entry = event.entry
+        if self._is_assigned(entry.partition):
+            self.refused[entry] = now.s + REFUSED_AGAIN_S
+        elif entry.take(Step.ABANDON):
+            self._close([entry])
+
+    def _try_refused(self, now_s: float) -> None:
+        due = [entry for entry, due_s in self.refused.items() if due_s <= now_s]
+        if due:
+            self.refused.update(dict.fromkeys(due, math.inf))
+            self._effects.append(Publish(due))
 
     def _slots_blocked(self, event: SlotsBlocked, now: Instant) -> None:
         self._slots.blocked = event.blocked
@@ -585,6 +611,10 @@ class Engine:
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None
+        for entry in [entry for entry in self.refused if entry.partition in partitions]:
+            del self.refused[entry]
+            entry.take(Step.ABANDON)
+            dropped.append(entry)
         self.records.close(dropped)
         self._slots.drop()
         # Those whose calls run leave when these end.
@@ -607,6 +637,8 @@ class Engine:
             self._tick_due_s = now.s + TICK_S
             self._prefetch.observe(now.s, self._settled)
             self._renew_overdue(now)
+            if self.refused:
+                self._try_refused(now.s)
         if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
             self._slow_due_s = now.s + SLOW_TICK_S
             self._register_slow(now)

@@ -116,6 +116,12 @@ class RetryRefused(NamedTuple):
     error: BaseException
 
 
+class DeadLetterRefused(NamedTuple):
+    """A dead letter is too large for its topic or for the client. Any other refusal ends the process."""
+
+    entry: Entry
+
+
 class Revoking(NamedTuple):
     """The group takes partitions away: nothing more of them starts, and what is in flight is waited for."""
 
@@ -163,6 +169,7 @@ Event: TypeAlias = (
     | CallsEnded
     | Published
     | RetryRefused
+    | DeadLetterRefused
     | Revoking
     | Revoked
     | Lost

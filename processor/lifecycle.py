@@ -63,7 +63,7 @@ class Step(IntEnum):
     FAIL = 7  # goes to the dead letter topic or a retry topic
     PUBLISHED = 8
     DROP = 9  # its partition was given up below its offset
-    ABANDON = 10  # its call was cancelled, or will never start: it has no outcome
+    ABANDON = 10  # its call was cancelled, or will never start, or its dead letter fits nowhere: it has no outcome
 
 
 S = State
@@ -75,11 +75,12 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
         Step.REGISTER: S.REGISTERING,
         Step.RELEASE: S.READY,
         Step.FAIL: S.PUBLISHING,  # malformed
+        Step.REFUSE: S.READY_UNREGISTRABLE,  # or it is called without a registration
         Step.DROP: S.DROPPED,
     },
     S.REGISTERING: {
         Step.REGISTERED: S.HELD,
-        Step.REFUSE: S.POLLED,  # it is dead-lettered
+        Step.REFUSE: S.POLLED,  # it is dead-lettered, or called without a registration
         Step.DROP: S.DROPPED,
     },
     S.HELD: {
@@ -127,14 +128,14 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
         Step.ABANDON: S.DROPPED,
     },
     S.DONE_REGISTERING: {Step.REGISTERED: S.SETTLED, Step.REFUSE: S.SETTLED, Step.DROP: IGNORED},
-    S.PUBLISHING: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED},
+    S.PUBLISHING: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
     S.PUBLISHING_REGISTERING: {
         Step.REGISTERED: S.PUBLISHING_REGISTERED,
         Step.REFUSE: S.PUBLISHING,
         Step.PUBLISHED: S.DONE_REGISTERING,
         Step.DROP: IGNORED,
     },
-    S.PUBLISHING_REGISTERED: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED},
+    S.PUBLISHING_REGISTERED: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
     S.SETTLED: {Step.DROP: IGNORED},
     # The report of its wait record, and the end of its cancelled call, come after the partition has gone.
     S.DROPPED: {

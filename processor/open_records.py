@@ -9,7 +9,12 @@ from processor.lifecycle import IN_FLIGHT, UNREGISTERED_WORK, Entry, State
 from wait_registry.records.topics import TopicPartition
 
 _MISSING: Final = object()
-_REGISTERED_WAITING: Final = frozenset({State.HELD, State.READY_REGISTERED, State.RENEWING})
+_TO_SETTLE: Final = frozenset(
+    {
+        *(State.HELD, State.READY_REGISTERED, State.RENEWING),
+        *(State.READY_UNREGISTRABLE, State.RUNNING_UNREGISTRABLE),
+    }
+)
 
 
 class OpenRecords:
@@ -81,4 +86,4 @@ class OpenRecords:
         These are the records that aren't registered, which another process would handle again, and registered ones
         whose calls haven't started.
         """
-        return len(self.unregistered) + sum(entry.state in _REGISTERED_WAITING for entry in self._others)
+        return len(self.unregistered) + sum(entry.state in _TO_SETTLE for entry in self._others)

@@ -43,7 +43,7 @@ from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import Ordering
+from wait_registry.settings.processor import Ordering, Oversized
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -246,6 +246,7 @@ class Pipeline:
             context.watchdog.late_s(),
             self.engine.records.registering_s(context.clock.monotonic()),
             context.outbox.waiting_s(),
+            len(self.engine.refused),
         )
 
     def readings(self) -> Iterable[Reading]:
@@ -261,6 +262,7 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
+        yield Reading(metrics.PROCESSOR_REFUSED, len(self.engine.refused))
         yield Reading(metrics.PROCESSOR_START_PAUSE, self.engine.start_pause_s)
         yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
 
@@ -274,6 +276,7 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         commit_interval_s=processor.commit_interval_s,
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
+        hold_oversized=processor.oversized is Oversized.HOLD,
     )
     prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
     ladder = Ladder(processor.retry.delays_s)

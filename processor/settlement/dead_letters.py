@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from processor.dispatch.attempts import release_frames
 from processor.dispatch.deadline import log_fields
@@ -26,7 +26,7 @@ class DeadLetters:
     """Sends dead letters to the topic that belongs to where the record was consumed.
 
     Args:
-        outbox: sends them; a refused one ends the process.
+        outbox: sends them; a refused one ends the process, unless it is too large.
         topics: the consumed topics, by name.
         group, instance: for the lineage.
         clock: DLQ_TIME.
@@ -58,6 +58,7 @@ class DeadLetters:
         reason: Reason,
         error: BaseException,
         acknowledged: Callable[[], None],
+        too_large: Callable[[], None],
         ours: bool = False,
     ) -> None:
         """Dead-letter a record.
@@ -67,6 +68,7 @@ class DeadLetters:
             reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
+            too_large: called when the topic or the client refuses it because of its size.
             ours: the error's message is this system's own and is always logged: it holds none of the record's data.
         """
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
@@ -78,7 +80,19 @@ class DeadLetters:
             self._stats.dead_letters[reason.value] += 1
             acknowledged()
 
-        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe)
+        def refused(refusal: KafkaError) -> None:
+            log.error(
+                "a dead letter is too large for %s (%s), so its record holds the offset of %s[%d] at %d. Raise the "
+                "topic's max.message.bytes, or pass the record by: docs/runbook.md#waitregrecordholdsoffset",
+                topic,
+                refusal.name(),
+                *taken.place,
+                taken.polled_offset,
+                extra=log_fields(taken),
+            )
+            too_large()
+
+        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe, refused)
         self._outbox.expect(1)
         self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
         log.warning(

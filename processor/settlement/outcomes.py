@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import Message
 
-from processor.events import DeadLetter, Discarded, Done, Event, Published, Retry, RetryRefused
+from processor.events import DeadLetter, DeadLetterRefused, Discarded, Done, Event, Published, Retry, RetryRefused
 from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.service.stats import Stats
@@ -59,7 +59,7 @@ class Outcomes:
         self._stats = stats
         self._traces = traces
         self._acknowledged: list[Entry] = []
-        self._refused: list[RetryRefused] = []
+        self._refused: list[RetryRefused | DeadLetterRefused] = []
         # By the kind of outcome: the receipt and the headers of its tombstones.
         self._tombstones = {
             kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), tombstone_headers(outcome))
@@ -90,7 +90,14 @@ class Outcomes:
             if self._traces is not None and taken.trace is None:
                 trace = self._traces.begin(taken)
             error = outcome.error or PermanentError("no error was given")
-            self._dead_letters.send(taken, Reason(outcome.reason), error, partial(self._safe, entry), outcome.ours)
+            self._dead_letters.send(
+                taken,
+                Reason(outcome.reason),
+                error,
+                partial(self._safe, entry),
+                partial(self._refuse_letter, entry),
+                outcome.ours,
+            )
             if trace is not None:
                 trace.leave()
 
@@ -99,6 +106,9 @@ class Outcomes:
 
     def _refuse(self, entry: Entry, error: BaseException) -> None:
         self._refused.append(RetryRefused(entry, error))
+
+    def _refuse_letter(self, entry: Entry) -> None:
+        self._refused.append(DeadLetterRefused(entry))
 
     def events(self) -> list[Event]:
         """Return which dead letters and retry records were acknowledged or refused since the last call."""

@@ -65,6 +65,7 @@ class Process:
         slots: how many calls may run.
         calm: whether the answers of its last commits arrive.
         ordering: which records are handled in order.
+        hold: whether a record that is too large to register is called all the same.
         now: reads the clock.
     """
 
@@ -77,6 +78,7 @@ class Process:
         slots: int,
         calm: bool,
         ordering: Ordering,
+        hold: bool,
         now: Callable[[], Instant],
         random: Random,
     ) -> None:
@@ -90,7 +92,7 @@ class Process:
         self._now = now
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
-        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S)
+        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S, hold)
         self.engine = Engine(
             rules, scheduler_of(ordering), FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
         )
@@ -111,6 +113,8 @@ class Process:
         self._cancelled: set[Entry] = set()
         self.alive = True
         self.stopping = False
+        # Not behind the limit of an orderly stop.
+        self._starts = True
         self._drains_s = 0.0
 
     # ---- steps
@@ -294,6 +298,7 @@ class Process:
         if self._is_late(DRAIN_S) and self.running:
             running, self.running = self.running, []
             self._cancelled.clear()
+            self._starts = False
             self._leave()
             self._step(CallsEnded([(entry, None) for entry in running]))
 
@@ -372,7 +377,7 @@ class Process:
         return True
 
     def _start(self, effect: Start) -> None:
-        for entry in effect.entries:
+        for entry in effect.entries if self._starts else ():
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")

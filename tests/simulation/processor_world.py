@@ -103,6 +103,7 @@ class ProcessorWorld:
         late: whether the records are produced after the first assignment, so that no warm-up has them.
         slots: how many calls may run in a process.
         ordering: which records they handle in order.
+        hold: whether they call a record that is too large to register.
         deaths: of processes, at most.
         moves: of the partition, in an orderly way, at most.
         losses: of the partition, of which its owner hears later, at most.
@@ -122,6 +123,7 @@ class ProcessorWorld:
     late: bool = False
     slots: int = 1
     ordering: Ordering = Ordering.UNORDERED
+    hold: bool = False
     deaths: int = 0
     moves: int = 0
     losses: int = 0
@@ -306,7 +308,7 @@ class ProcessorWorld:
             mode = self.modes[min(scene.lives, len(self.modes) - 1)]
             bound = self.bounds[min(scene.lives, len(self.bounds) - 1)]
             scene.lives += 1
-            own = (mode, bound, self.slots, self.calm, self.ordering)
+            own = (mode, bound, self.slots, self.calm, self.ordering, self.hold)
             successor = Process(scene.lives, scene.world, *own, scene.clock.now, CHOICES)
             scene.processes.append(successor)
         scene.world.give(PLACE, successor.number)

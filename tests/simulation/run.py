@@ -55,6 +55,7 @@ class Run:
         self.story = self.world.story
         self._steps = min(most_steps, random.randint(20, 400))
         self._ordering = random.choice(list(Ordering)) if RegistrationMode.OFF in self._modes else Ordering.UNORDERED
+        self._hold = random.random() < 0.3
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0
@@ -90,7 +91,9 @@ class Run:
         else:
             raise Breach("P1: the run doesn't come to rest")
         self.world.judge_end(self._calm)
-        if findings := self.world.findings([mode.value for mode in self._modes], self._ordering, self._calm):
+        if findings := self.world.findings(
+            [mode.value for mode in self._modes], self._ordering, self._hold, self._calm
+        ):
             raise Breach(f"{findings[0]}, says the checker")
 
     def _now(self) -> Instant:
@@ -220,7 +223,16 @@ class Run:
             self._tell(f"{self._lives} begins ({mode.value}, {bound})")
             self._processes.append(
                 Process(
-                    self._lives, self.world, mode, bound, self._slots, self._calm, ordering, self._now, self._random
+                    self._lives,
+                    self.world,
+                    mode,
+                    bound,
+                    self._slots,
+                    self._calm,
+                    ordering,
+                    self._hold,
+                    self._now,
+                    self._random,
                 )
             )
         return self._processes

@@ -22,7 +22,7 @@ from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.processor import Ordering, ProcessorSettings
+from wait_registry.settings.processor import Ordering, Oversized, ProcessorSettings
 from wait_registry.settings.root import Settings
 
 CLUSTER: Final = "c"
@@ -139,12 +139,13 @@ class SeenWorld(World):
     def _offsets(self) -> dict[TopicPartition, int]:
         return {place: committed.offset for place, committed in self.committed.items()}
 
-    def findings(self, modes: Sequence[str], ordering: Ordering, calm: bool) -> list[str]:
+    def findings(self, modes: Sequence[str], ordering: Ordering, hold: bool, calm: bool) -> list[str]:
         """Return what the checker finds in all that was seen, each after its guarantee and its rule.
 
         Args:
             modes: when the processes register.
             ordering: which records they handle in order.
+            hold: whether they call what is too large to register.
             calm: whether nothing went wrong.
         """
         for call in [call for call, began in self._began.items() for _ in began]:
@@ -154,7 +155,10 @@ class SeenWorld(World):
         ends = {(SETTINGS.wait.topic, 0): len(self._entries), **self._letter_ends()}
         seen = (self._calls, self._polls, self._entries, self._letters, self._retries)
         # While processes of other modes are replaced, records of theirs may be overtaken.
-        own = {"ordering": ordering if set(modes) == {"off"} else Ordering.UNORDERED}
+        own = {
+            "ordering": ordering if set(modes) == {"off"} else Ordering.UNORDERED,
+            "oversized": Oversized.HOLD if hold else Oversized.DEAD_LETTER,
+        }
         settings = SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=own)})
         ledger = Ledger(History(settings, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
         rules = CALM_RULES if calm else RULES

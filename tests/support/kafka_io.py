@@ -92,7 +92,7 @@ def produce(
             "partitioner": "murmur2_random",
             "enable.idempotence": True,
             "linger.ms": 2,
-            "message.max.bytes": 67_108_864,
+            "message.max.bytes": 100_000_000,
             "compression.type": compression,
         }
     )

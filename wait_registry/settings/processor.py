@@ -52,6 +52,13 @@ class Ordering(StrEnum):
     PARTITION = "partition"
 
 
+class Oversized(StrEnum):
+    """What becomes of a record that is too large to be registered before its call."""
+
+    DEAD_LETTER = "dead_letter"
+    HOLD = "hold"
+
+
 class RetrySettings(Section):
     """Retry topics: where a record goes whose attempts in process have failed."""
 
@@ -107,6 +114,10 @@ class ProcessorSettings(Section):
     )
     ordering: Ordering = Field(
         Ordering.UNORDERED, description="which records are handled in order: none, those of a key or of a partition"
+    )
+    oversized: Oversized = Field(
+        Oversized.DEAD_LETTER,
+        description="what is too large to register before its call: 'hold' calls it, and holds the offset meanwhile",
     )
     uncommitted_max: int = Field(
         20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"

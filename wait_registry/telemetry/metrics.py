@@ -96,6 +96,10 @@ PROCESSOR_PASSED_OVER = _counter(
     "waitreg_processor_passed_over_total",
     "Records of another group that were found in a retry or redelivery topic of this one, and not handled",
 )
+PROCESSOR_REFUSED = _gauge(
+    "waitreg_processor_refused_records",
+    "Records that hold the offset of their partition because their dead letter is too large for its topic",
+)
 PROCESSOR_START_PAUSE = _gauge(
     "waitreg_processor_start_pause_seconds",
     "Pause between the starts of two calls, because most calls of the last minute failed; 0 otherwise",

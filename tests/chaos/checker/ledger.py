@@ -27,6 +27,7 @@ from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.wait_id import wait_id as derive_wait_id
+from wait_registry.settings.processor import Oversized
 
 Item = TypeVar("Item")
 Name = TypeVar("Name", bound=Hashable)
@@ -50,7 +51,7 @@ class Ledger:
         self.retry_statuses = processor.http.retry_statuses
         self.discard_statuses = processor.http.discard_statuses
         # Then every record is registered before its call.
-        self.eager = set(history.modes) == {"eager"}
+        self.eager = set(history.modes) == {"eager"} and processor.oversized is Oversized.DEAD_LETTER
         self.register_after_ms = round(processor.register_after_s * 1000)
         self.registration_bytes = history.settings.wait.max_message_bytes
 

@@ -100,6 +100,7 @@ class EngineBench:
             "registered": lambda names: events.Registered(self._of(names)),
             "refused": lambda names: events.RegistrationRefused(self.entries[names[0]]),
             "too_large": lambda names: events.RetryRefused(self.entries[names[0]], ERROR),
+            "letter_refused": lambda names: events.DeadLetterRefused(self.entries[names[0]]),
             "foreign": lambda names: self._polled(names, foreign=True),
             "published": lambda names: events.Published(self._of(names)),
             "confirmed": lambda names: events.CommitAnswered(dict(map(_split, names))),

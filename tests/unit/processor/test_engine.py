@@ -361,3 +361,17 @@ def test_records_start_in_their_order_and_those_that_waited_before_first() -> No
     assert len(scheduler) == 3
     assert scheduler.take(2) == [one, three]
     assert scheduler.take(2) == [five]
+
+
+@pytest.mark.guarantee("P1.36")
+@stories("""
+    a refused dead letter is written again after 30 s, and the commit waits for it
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | after 29 | after 1 > dead letter 0 |
+    letter_refused 0 | after 30 > dead letter 0 | published 0 | after 1 > commit 2
+    it is the next owner's when its partition has gone
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | revoke > release 0 | after 31 | open? > 0
+    it is the next owner's too when the refusal comes later
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | lost | letter_refused 0 | after 31 | open? > 0
+""")
+def test_a_record_whose_dead_letter_is_refused_holds_the_offset(story: str) -> None:
+    play(story, mode="off")
