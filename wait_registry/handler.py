@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wait_registry.errors import PermanentError, TransientError
+from wait_registry.records.original import TimestampType
 
 __all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainHandler", "Record", "TransientError"]
 
@@ -37,6 +38,7 @@ class Record:
         "_offset",
         "_partition",
         "_timestamp",
+        "_timestamp_type",
         "_topic",
         "_value",
         "_wait_id",
@@ -56,6 +58,7 @@ class Record:
         group: str,
         expires_at: datetime | None,
         idempotency_key: str = "",
+        timestamp_type: TimestampType = "create",
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -69,6 +72,7 @@ class Record:
         self._group = group
         self._expires_at = expires_at
         self._idempotency_key = idempotency_key
+        self._timestamp_type = timestamp_type
 
     def __repr__(self) -> str:
         return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
@@ -92,6 +96,11 @@ class Record:
     def timestamp(self) -> int:
         """When the record was published, ms since the epoch; -1 if it has no timestamp."""
         return self._timestamp
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamp: "create" the producer, "append" the broker; "none" if there is no timestamp."""
+        return self._timestamp_type
 
     @property
     def key(self) -> bytes | None:

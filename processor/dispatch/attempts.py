@@ -10,7 +10,7 @@ from processor.dispatch.deadline import Deadline, log_fields
 from processor.dispatch.retry_decision import RetryDecision, asked_pause_s, is_retriable
 from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.descriptors import no_descriptor
-from processor.handlers.open_handler import OpenHandler
+from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from processor.handlers.threads import NoThreadError
 from processor.service.stats import Stats
 from wait_registry.clock import Clock
@@ -78,6 +78,7 @@ class Attempts:
         deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1
+            CURRENT_ATTEMPT.set(attempts)
             if trace is not None:
                 trace.attempt_started(attempts)
             error: BaseException
@@ -128,7 +129,8 @@ class Attempts:
             if trace is not None:
                 trace.attempt_over_limit()
             return error
-        self._attempts["error"] += 1
+        # The service may have measured the limit itself (gRPC).
+        self._attempts["timeout" if isinstance(raised, TimeoutError) else "error"] += 1
         return raised
 
     async def _again(self, error: BaseException, attempts: int, expires_s: float) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from email.utils import parsedate_to_datetime
-from ipaddress import AddressValueError, IPv4Address
 
 import aiohttp
 from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
 from processor.handlers.descriptors import require_descriptors
+from processor.handlers.host import can_be_looked_up
 from processor.handlers.open_handler import Slots
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
@@ -186,7 +186,7 @@ def require_callable(text: str) -> URL:
     host = url.raw_host
     if not host:
         raise _not_callable("it names no host")
-    if not _can_be_looked_up(host):
+    if not can_be_looked_up(host):
         raise _not_callable(f"{host!r} is no host name and no address")
     try:
         credentials = BasicAuth.from_url(url)
@@ -195,17 +195,6 @@ def require_callable(text: str) -> URL:
     except ValueError:
         raise _not_callable("its user or password can't be sent: no colon in the user, and Latin-1 only") from None
     return url
-
-
-def _can_be_looked_up(host: str) -> bool:
-    try:
-        if host.replace(".", "").isdigit():
-            IPv4Address(host)
-        elif ":" not in host:
-            host.encode("idna")
-    except (AddressValueError, UnicodeError):
-        return False
-    return True
 
 
 def _not_callable(seen: str) -> ConfigurationError:

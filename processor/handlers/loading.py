@@ -14,6 +14,7 @@ from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
 URL_SCHEMES = ("http://", "https://")
+GRPC_SCHEMES = ("grpc://", "grpcs://")
 # Packages of this project, which would be imported instead of a user's module.
 OWN_PACKAGES = ("processor", "sink", "sweeper", "sql")
 
@@ -22,8 +23,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections.
-        trace_headers: for the HTTP handler.
+        settings: ``handler`` names what is called; ``max_in_flight`` bounds threads and connections.
+        trace_headers: for the HTTP and the gRPC handler.
 
     Returns:
         The handler, not opened yet.
@@ -37,6 +38,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         from processor.handlers.http import HttpHandler
 
         return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
+    if name.startswith(GRPC_SCHEMES):
+        return _grpc(settings, trace_headers)
     found = _find(name)
     if inspect.isclass(found):
         return _contextual(name, found, settings.max_in_flight)
@@ -47,11 +50,24 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     return handler_of(name, found, settings.max_in_flight)
 
 
+def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:
+    try:
+        from processor.handlers.grpc import GrpcHandler
+    except ImportError as error:
+        raise ConfigurationError(
+            "processor.handler is a gRPC address, but grpcio isn't installed: run pip install 'wait-registry[grpc]' "
+            f"({error})"
+        ) from error
+    limits = (settings.handler_timeout_s, settings.max_in_flight)
+    return GrpcHandler(settings.handler, settings.grpc, *limits, trace_headers)
+
+
 def _find(name: str) -> Any:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise ConfigurationError(
-            f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle') or an http(s) URL"
+            f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle'), an http(s) URL or "
+            "grpc(s)://host:port"
         )
     package = module_name.partition(".")[0]
     if package in OWN_PACKAGES:

@@ -26,6 +26,9 @@ FROM_FILE = frozenset(
         "kafka.security.ca",
         "kafka.security.certificate",
         "kafka.security.key",
+        "processor.grpc.ca",
+        "processor.grpc.certificate",
+        "processor.grpc.key",
         "connect.password",
         "connect.ca",
     }

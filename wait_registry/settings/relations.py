@@ -11,7 +11,7 @@ from typing import Final, Literal
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
-from wait_registry.settings.kafka_relations import kafka_problems, more_than
+from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
     AssignmentStrategy,
     ExpiryPolicy,
@@ -99,6 +99,27 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
         yield error(
             f"HTTP statuses {both} are in processor.http.retry_statuses and in discard_statuses: remove one of them"
         )
+    yield from _grpc_problems(processor)
+
+
+def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
+    settings = processor.grpc
+    both = sorted(set(settings.retry_statuses) & set(settings.discard_statuses))
+    if both:
+        yield error(
+            f"gRPC statuses {', '.join(both)} are in processor.grpc.retry_statuses and in discard_statuses: remove one "
+            "of them"
+        )
+    key = None if settings.key is None else settings.key.get_secret_value()
+    pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
+    for name, text in pem.items():
+        yield from pem_problems(f"processor.grpc.{name}", text)
+        if text is not None and processor.handler.startswith("grpc://"):
+            yield error(
+                f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
+                "grpcs://, or remove it"
+            )
+    yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)
 
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:

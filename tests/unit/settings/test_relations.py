@@ -137,6 +137,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
             "with processor.group_protocol=consumer the broker assigns",
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
+        ({"processor__grpc__discard_statuses": "ABORTED,NOT_FOUND"}, "gRPC statuses ABORTED are in"),
+        ({"processor__grpc__ca": "ca.pem"}, "processor.grpc.ca isn't PEM text"),
+        ({"processor__grpc__certificate": PEM}, "processor.grpc.certificate is set without processor.grpc.key"),
+        ({"processor__grpc__ca": PEM, "processor__handler": "grpc://a:1"}, "processor.handler is grpc://, which"),
         (
             {
                 "processor__registration": "deferred",
