@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 from typing import Any
 
 from processor.handlers.open_handler import OpenHandler
@@ -51,6 +52,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
 
 
 def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:
+    # Its own log lines aren't JSON, and each call that fails reports the same.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from processor.handlers.grpc import GrpcHandler
     except ImportError as error:

@@ -20,10 +20,19 @@ def messages() -> dict[str, type[Any]]:
     """Return the message classes by their full names."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "handler.binpb"
-        status = protoc.main(["protoc", f"-I{PROTO_ROOT}", f"--descriptor_set_out={out}", PROTO])
-        assert status == 0, f"protoc ended with {status}"
+        _protoc(f"--descriptor_set_out={out}")
         files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
     return message_factory.GetMessages(files.file)
+
+
+def generate_python(folder: Path) -> None:
+    """Write the modules that a service in Python imports."""
+    _protoc(f"--python_out={folder}", f"--grpc_python_out={folder}")
+
+
+def _protoc(*options: str) -> None:
+    status = protoc.main(["protoc", f"-I{PROTO_ROOT}", *options, PROTO])
+    assert status == 0, f"protoc ended with {status}"
 
 
 def request(encoded: bytes) -> Any:
