@@ -26,11 +26,17 @@ class GrpcService:
     metadata: list[dict[str, str | bytes]] = field(default_factory=list)
     remaining_s: list[float | None] = field(default_factory=list)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    server: aio.Server | None = None
 
     @property
     def address(self) -> str:
         """As ``processor.handler``, without TLS."""
         return f"grpc://{LOOPBACK}:{self.port}"
+
+    async def stop(self) -> None:
+        """Stop at once; calls that still run are cancelled."""
+        assert self.server is not None
+        await self.server.stop(None)
 
 
 async def done(record: Any, context: aio.ServicerContext) -> bytes:
@@ -70,7 +76,7 @@ async def serving(
             raise
 
     methods = {"Handle": grpc.unary_unary_rpc_method_handler(handle)}
-    server = aio.server(options=(("grpc.so_reuseport", 0), *options))
+    server = seen.server = aio.server(options=(("grpc.so_reuseport", 0), *options))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("waitreg.v1.Handler", methods),))
     place = f"{host}:{port}"
     seen.port = server.add_insecure_port(place) if tls is None else server.add_secure_port(place, tls)
@@ -78,4 +84,4 @@ async def serving(
     try:
         yield seen
     finally:
-        await server.stop(None)
+        await seen.stop()

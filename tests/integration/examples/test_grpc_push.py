@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.integration.examples.running import ROOT, Example
 from tests.support.handler_proto import generate_python
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
+from wait_registry.local.child import GuardedChild, Program
 
 LISTENING = "listening on "
 
@@ -22,18 +22,17 @@ def receiver(tmp_path: Path) -> Iterator[Path]:
     """The example's service, running; the file has what it prints."""
     generate_python(tmp_path)
     printed = tmp_path / "printed"
-    with printed.open("wb") as out:
-        script = ROOT / "examples" / "grpc_push" / "receiver.py"
-        # The generated code is in the current directory in the example, and on the path here.
-        command = [sys.executable, str(script), "0"]
-        service = subprocess.Popen(command, stdout=out, stderr=out, env={"PYTHONPATH": str(tmp_path)})
+    script = ROOT / "examples" / "grpc_push" / "receiver.py"
+    # The generated code is in the current directory in the example, and on the path here.
+    service = GuardedChild(
+        Program([sys.executable, str(script), "0"], printed, tmp_path, {"PYTHONPATH": str(tmp_path)})
+    )
     try:
-        wait_until(lambda: LISTENING in printed.read_text() or service.poll() is not None, what="the service")
-        assert service.poll() is None, printed.read_text()
+        wait_until(lambda: LISTENING in printed.read_text() or service.exit_status is not None, what="the service")
+        assert service.exit_status is None, printed.read_text()
         yield printed
     finally:
         service.kill()
-        service.wait(60)
 
 
 def test_the_service_decides_by_response_and_status(example: Example, receiver: Path) -> None:
