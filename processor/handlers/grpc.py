@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import socket
 from itertools import cycle
 from typing import Any, Final
 
@@ -80,6 +83,7 @@ class GrpcHandler:
             TimeoutError: the deadline has passed.
             TransientError: another status to retry, no connection among them.
             PermanentError: any other status, or a response that can't be read.
+            OSError: this process has no file descriptor left.
         """
         if self._methods is None:
             raise ConfigurationError("the gRPC handler was called before it was opened")
@@ -88,8 +92,9 @@ class GrpcHandler:
         try:
             return decode_response(await call)
         except aio.AioRpcError as error:
-            details = error.trailing_metadata().get("grpc-status-details-bin")
-            return self._judge(error.code().name, error.details(), details)
+            _require_descriptor(error.details())
+            status_details = error.trailing_metadata().get("grpc-status-details-bin")
+            return self._judge(error.code().name, error.details(), status_details)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -112,3 +117,9 @@ class GrpcHandler:
         if status == GrpcStatus.DEADLINE_EXCEEDED:
             raise TimeoutError(seen)
         raise TransientError(seen, retry_after_s=retry_delay_s(status_details))
+
+
+def _require_descriptor(details: str | None) -> None:
+    """Raise the OSError that the client hides in a text, unless the text is the service's."""
+    if details is not None and os.strerror(errno.EMFILE) in details:
+        socket.socket().close()

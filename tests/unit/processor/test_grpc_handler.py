@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,11 +41,11 @@ async def call(address: str, record: Record = RECORD, timeout_s: float = LIMIT_S
         await handler.close()
 
 
-def failing(status: str, *trailers: tuple[str, bytes]) -> Any:
+def failing(status: str, *trailers: tuple[str, bytes], details: str = "as the test wants") -> Any:
     """Return an answer with this status."""
 
     async def answer(record: Any, context: aio.ServicerContext) -> bytes:
-        await context.abort(grpc.StatusCode[status], "as the test wants", trailers)
+        await context.abort(grpc.StatusCode[status], details, trailers)
         raise AssertionError("abort raises")
 
     return answer
@@ -98,6 +100,12 @@ async def test_statuses_to_retry_are_transient(status: GrpcStatus) -> None:
 async def test_other_statuses_are_permanent(status: GrpcStatus) -> None:
     async with serving(failing(status)) as service:
         with pytest.raises(PermanentError, match=f"ended with {status}: as the test wants"):
+            await call(service.address)
+
+
+async def test_a_service_without_descriptors_is_no_lack_of_ours() -> None:
+    async with serving(failing("UNAVAILABLE", details=os.strerror(errno.EMFILE))) as service:
+        with pytest.raises(TransientError, match="Too many open files"):
             await call(service.address)
 
 
