@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from grpc import aio
 
+from processor.handlers.forwarded_headers import forwarded, forwarded_names
 from processor.handlers.grpc_channel import open_channel, target_of
 from processor.handlers.grpc_messages import decode_response, encode_request, retry_delay_s
 from processor.handlers.open_handler import CURRENT_ATTEMPT, Slots
@@ -56,6 +57,7 @@ class GrpcHandler:
         self._settings = settings
         self._timeout_s = timeout_s
         self._max_in_flight = max_in_flight
+        self._forward = forwarded_names(settings.forward_headers, traced=trace_headers is not None)
         self._trace_headers = trace_headers
         self._channels: list[aio.Channel] = []
         self._methods: cycle[Any] | None = None
@@ -106,6 +108,8 @@ class GrpcHandler:
         metadata = [("idempotency-key", record.idempotency_key), ("x-waitreg-wait-id", record.wait_id)]
         if self._trace_headers is not None:
             metadata += self._trace_headers()
+        if self._forward:
+            metadata += [(name.lower(), value) for name, value in forwarded(record.headers, self._forward)]
         return metadata
 
     def _judge(self, status: str, details: str | None, status_details: bytes | str | None) -> HandlerResult:

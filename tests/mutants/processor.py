@@ -275,9 +275,9 @@ def ends_once_without_partitions(patch: Patch) -> None:
 @mutant("P8.8")
 def takes_a_url_without_a_host(patch: Patch) -> None:
     """A handler's URL that can't be called dead-letters every record."""
-    from processor.handlers import http
+    from processor.handlers import url_template
 
-    patch.setattr(http, "require_callable", lambda url: url)
+    patch.setattr(url_template, "require_callable", lambda url: url)
 
 
 @mutant("P4.18")

@@ -96,8 +96,9 @@ class HttpService:
         body = await request.read()
         headers = dict(request.headers)
         key = headers.get("Idempotency-Key", "")
-        before = sum(call.path == request.path and call.idempotency_key == key for call in self.calls)
-        call = Call(request.path, headers, body, before + 1)
+        path = request.rel_url.raw_path
+        before = sum(call.path == path and call.idempotency_key == key for call in self.calls)
+        call = Call(path, headers, body, before + 1)
         self.calls.append(call)
         answer = self._answer(call)
         if answer.held_back:

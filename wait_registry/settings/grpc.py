@@ -49,6 +49,7 @@ RETRY_STATUSES = (
 class GrpcHandlerSettings(Section):
     """The gRPC handler (``processor.handler = "grpc://..."``): one call of waitreg.v1.Handler/Handle per attempt."""
 
+    forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as metadata")
     retry_statuses: tuple[GrpcStatus, ...] = Field(RETRY_STATUSES, description="statuses that are retried")
     discard_statuses: tuple[GrpcStatus, ...] = Field((), description="statuses that discard the record")
     ca: str | None = Field(

@@ -36,6 +36,8 @@ MISSING_EXTRA: Final = (
 # Of librdkafka, and of the broker for the group protocol 'consumer'.
 DEFAULT_SESSION_S: Final = 45.0
 SESSION_SHARE: Final = 4
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
+_METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -110,6 +112,13 @@ def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
             f"gRPC statuses {', '.join(both)} are in processor.grpc.retry_statuses and in discard_statuses: remove one "
             "of them"
         )
+    for name in settings.forward_headers:
+        if _METADATA_NAME.fullmatch(name.lower()) is None:
+            yield error(
+                f"processor.grpc.forward_headers has {name!r}, which gRPC doesn't take as metadata: letters, digits "
+                "and _.- are allowed, and neither grpc- in front nor -bin at the end. Remove it; each call has the "
+                "record's headers anyway"
+            )
     key = None if settings.key is None else settings.key.get_secret_value()
     pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
     for name, text in pem.items():

@@ -22,12 +22,12 @@ from wait_registry.local.ports import free_ports
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
 
 LIMIT_S = 60.0
-HEADERS = (("tenant", b"blue"), ("tenant", b"\xff\x00"), ("none", None), ("empty", b""), ("", b"no name"))
+HEADERS = (("Tenant", b"blue"), ("tenant", b"\xff\x00"), ("none", None), ("empty", b""), ("", b"no name"))
 EXPIRES_AT = datetime(2030, 1, 1, tzinfo=UTC)
 RECORD = Record(
     "orders", 3, 42, 2, b"key", b"\x00body\xff", HEADERS, 2, "the-wait-id", "shop", EXPIRES_AT, "the-key", "append"
 )
-SETTINGS = GrpcHandlerSettings(discard_statuses=(GrpcStatus.ALREADY_EXISTS,))
+SETTINGS = GrpcHandlerSettings(forward_headers=("tenant", "None"), discard_statuses=(GrpcStatus.ALREADY_EXISTS,))
 REFUSED = sorted(set(GrpcStatus) - set(RETRY_STATUSES) - {GrpcStatus.ALREADY_EXISTS})
 
 
@@ -67,6 +67,8 @@ async def test_the_request_has_the_whole_record_and_its_metadata() -> None:
     assert (seen.group, seen.wait_id, seen.idempotency_key) == ("shop", "the-wait-id", "the-key")
     assert (seen.delivery, seen.attempt, seen.expires_at_ms) == (2, 3, EXPIRES_AT.timestamp() * 1000)
     assert (metadata["idempotency-key"], metadata["x-waitreg-wait-id"]) == ("the-key", "the-wait-id")
+    assert metadata["tenant"] == "blue", "a value that is no plain text travels in the request alone"
+    assert not {"none", "empty"} & set(metadata)
     assert remaining_s is not None
     assert 0 < remaining_s <= LIMIT_S, "the deadline travels with the call"
 

@@ -138,6 +138,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
         ({"processor__grpc__discard_statuses": "ABORTED,NOT_FOUND"}, "gRPC statuses ABORTED are in"),
+        *(
+            ({"processor__grpc__forward_headers": f"tenant,{name}"}, f"forward_headers has '{name}'")
+            for name in ("a b", "Grpc-Timeout", "trace-bin", "é")
+        ),
         ({"processor__grpc__ca": "ca.pem"}, "processor.grpc.ca isn't PEM text"),
         ({"processor__grpc__certificate": PEM}, "processor.grpc.certificate is set without processor.grpc.key"),
         ({"processor__grpc__ca": PEM, "processor__handler": "grpc://a:1"}, "processor.handler is grpc://, which"),
