@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
@@ -90,19 +89,12 @@ class GrpcHandler:
         if self._methods is None:
             raise ConfigurationError("the gRPC handler was called before it was opened")
         request = encode_request(record, CURRENT_ATTEMPT.get())
-        call = next(self._methods)(request, timeout=self._timeout_s, metadata=self._metadata(record))
         try:
-            return decode_response(await call)
+            answer = await next(self._methods)(request, timeout=self._timeout_s, metadata=self._metadata(record))
         except aio.AioRpcError as error:
             _require_descriptor(error.details())
-            status_details = error.trailing_metadata().get("grpc-status-details-bin")
-            return self._judge(error.code().name, error.details(), status_details)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # The client raises the same for the status, which the service or a proxy sent.
-            return self._judge(GrpcStatus.CANCELLED, await call.details(), None)
+            return self._judge(error)
+        return decode_response(answer)
 
     def _metadata(self, record: Record) -> list[tuple[str, str]]:
         metadata = [("idempotency-key", record.idempotency_key), ("x-waitreg-wait-id", record.wait_id)]
@@ -112,15 +104,17 @@ class GrpcHandler:
             metadata += [(name.lower(), value) for name, value in forwarded(record.headers, self._forward)]
         return metadata
 
-    def _judge(self, status: str, details: str | None, status_details: bytes | str | None) -> HandlerResult:
-        seen = f"the call ended with {status}: {details or 'no details'}"
+    def _judge(self, error: aio.AioRpcError) -> HandlerResult:
+        status = error.code().name
+        seen = f"the call ended with {status}: {error.details() or 'no details'}"
         if status in self._settings.discard_statuses:
             return Discard(seen)
         if status not in self._settings.retry_statuses:
-            raise PermanentError(seen)
+            raise PermanentError(seen) from error
         if status == GrpcStatus.DEADLINE_EXCEEDED:
-            raise TimeoutError(seen)
-        raise TransientError(seen, retry_after_s=retry_delay_s(status_details))
+            raise TimeoutError(seen) from error
+        details = error.trailing_metadata().get("grpc-status-details-bin")
+        raise TransientError(seen, retry_after_s=retry_delay_s(details)) from error
 
 
 def _require_descriptor(details: str | None) -> None:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
@@ -19,7 +20,7 @@ from tests.support.waiting import POLL_S
 from tests.unit.processor.parts import RECORD
 from wait_registry.errors import TransientError
 from wait_registry.handler import Record
-from wait_registry.local.ports import free_ports
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.grpc import GrpcHandlerSettings
 
 LIMIT_S = 60.0
@@ -113,6 +114,34 @@ async def test_every_record_is_done_although_the_server_restarts_under_load() ->
             await load
     assert sorted(ended) == list(range(500))
     assert len(failures) >= 20, "calls ran when the server stopped"
+
+
+async def test_a_server_that_is_away_is_tried_about_once_a_second() -> None:
+    """By default the eighth connection begins after more than half a minute, and later ones after two more."""
+    connections, eight = 0, asyncio.Event()
+
+    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+        if connections == 8:
+            eight.set()
+
+    away = await asyncio.start_server(refuse, LOOPBACK, 0)
+    async with away, opened(handler_for(f"grpc://{LOOPBACK}:{away.sockets[0].getsockname()[1]}")) as handler:
+        calls = asyncio.create_task(call_until(handler, eight.is_set))
+        await asyncio.wait_for(eight.wait(), 30)
+        await calls
+
+
+async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://{LOOPBACK}:{free_ports(1)[0]}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    async with serving() as service, opened(handler_for(service.address)) as handler:
+        await handler.call(RECORD)
+    assert len(service.requests) == 1
 
 
 async def test_a_server_that_vanishes_is_noticed_by_its_missing_acknowledgments() -> None:
