@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 from typing import Any, Final
@@ -73,9 +74,27 @@ def open_channel(target: str, tls: bool, settings: GrpcHandlerSettings) -> aio.C
     """
     if not tls:
         return aio.insecure_channel(target, options=_OPTIONS)
-    key = None if settings.key is None else settings.key.get_secret_value().encode()
-    chain = None if settings.certificate is None else settings.certificate.encode()
+    key, chain = _client_certificate(settings)
     return aio.secure_channel(target, grpc.ssl_channel_credentials(_trusted(settings.ca), key, chain), options=_OPTIONS)
+
+
+def _client_certificate(settings: GrpcHandlerSettings) -> tuple[bytes | None, bytes | None]:
+    """Return key and chain; gRPC itself would fail every call with an unusable pair, without saying why."""
+    if settings.key is None or settings.certificate is None:
+        return None, None
+    key, chain = settings.key.get_secret_value().encode(), settings.certificate.encode()
+    # OpenSSL reads it from a file only; this one is in memory.
+    with os.fdopen(os.memfd_create("client certificate"), "wb", buffering=0) as both:
+        both.write(key + b"\n" + chain)
+        try:
+            # An empty password, since OpenSSL would ask for one on the terminal.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(f"/proc/self/fd/{both.fileno()}", password="")
+        except ssl.SSLError as error:
+            raise ConfigurationError(
+                f"processor.grpc.certificate and processor.grpc.key can't be used: {error}. Set them to the PEM text "
+                "of a client certificate's chain and of its key, unencrypted"
+            ) from error
+    return key, chain
 
 
 def _trusted(ca: str | None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import grpc
@@ -99,6 +100,28 @@ async def test_a_client_certificate_is_shown(authority: Authority) -> None:
 async def test_a_ca_that_can_not_be_read_is_refused_at_the_start(ca: str) -> None:
     with pytest.raises(ConfigurationError, match=r"processor\.grpc\.ca can't be read"):
         await call(GrpcService(1), ca=ca)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [("own", "another"), ("own", "encrypted"), ("own", "-----BEGIN PRIVATE KEY-----\nx"), ("-----BEGIN", "own")],
+)
+async def test_a_client_certificate_that_can_not_be_used_is_refused_at_the_start(
+    authority: Authority, certificate: str, key: str
+) -> None:
+    own, another = authority.issue("own"), authority.issue("another")
+    keys = {"own": own.key, "another": another.key, "encrypted": encrypted(own)}
+    chosen = {"own": own.certificate}.get(certificate, certificate)
+    with pytest.raises(
+        ConfigurationError, match=r"processor\.grpc\.certificate and processor\.grpc\.key can't be used"
+    ):
+        await call(GrpcService(1), ca=authority.certificate, certificate=chosen, key=SecretStr(keys.get(key, key)))
+
+
+def encrypted(own: Certificate) -> str:
+    """Return the key with a password."""
+    command = ["openssl", "pkcs8", "-topk8", "-in", str(own.key_file), "-passout", "pass:hunter2"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 async def test_a_system_without_certificates_is_refused_at_the_start(
