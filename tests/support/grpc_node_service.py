@@ -72,7 +72,7 @@ def node_service(folder: Path, port: int = 0, environment: Mapping[str, str] | N
         port: 0 for any free one.
         environment: the variables of TLS, see server.js.
     """
-    printed = folder / f"node-{port}.log"
+    printed = folder / "node.log"
     proto = {"PORT": str(port), "PROTO": PROTO, "PROTO_ROOT": str(PROTO_ROOT), "NODE_PATH": str(MODULES)}
     child = GuardedChild(Program([node(), str(SERVER)], printed, folder, {**proto, **(environment or {})}))
     try:

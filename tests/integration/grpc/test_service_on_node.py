@@ -20,7 +20,7 @@ from tests.support.handler_proto import retry_info, status_with
 from tests.support.waiting import POLL_S, wait_until
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.local.ports import LOOPBACK
+from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
 
 LIMIT_S = 60.0
@@ -53,6 +53,7 @@ async def call(service: NodeService, record: Record, timeout_s: float = LIMIT_S,
         return await asyncio.wait_for(handler.call(record), 4 * LIMIT_S)
 
 
+@pytest.mark.guarantee("P5.1", "P5.2")
 @pytest.mark.parametrize("content", [None, b"", b"\x00\xff"], ids=["null", "empty", "bytes"])
 async def test_it_reads_the_record_byte_for_byte(tmp_path: Path, content: bytes | None) -> None:
     with node_service(tmp_path) as service:
@@ -136,12 +137,14 @@ async def test_every_record_is_done_although_it_is_killed_under_load(tmp_path: P
                 waiting.append(offset)
                 await asyncio.sleep(POLL_S)
 
-    with node_service(tmp_path) as first:
+    [port] = free_ports(1)
+    (tmp_path / "second").mkdir()
+    with node_service(tmp_path, port) as first:
         async with handler_for(first) as handler, asyncio.timeout(2 * LIMIT_S):
             load = asyncio.gather(*(work(handler) for _ in range(20)))
             await asyncio.to_thread(wait_until, lambda: len(ended) >= 100, poll_s=0.001)
             await asyncio.to_thread(first.kill)
-            with node_service(tmp_path, first.port) as second:
+            with node_service(tmp_path / "second", port) as second:
                 await load
     assert ended == set(range(400))
     assert second.calls

@@ -14,7 +14,7 @@ from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.open_handler import CURRENT_ATTEMPT
-from tests.support.grpc_service import done, serving
+from tests.support.grpc_service import serving
 from tests.support.handler_proto import discarded, retry_info, status_with
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
@@ -160,13 +160,14 @@ async def test_no_connection_is_transient_and_says_no_payload() -> None:
 
 
 async def test_calls_succeed_again_once_the_service_is_back() -> None:
-    async with serving() as service:
+    [port] = free_ports(1)
+    async with serving(port=port) as service:
         handler = GrpcHandler(service.address, SETTINGS, LIMIT_S, 4)
         await handler.open()
         await handler.call(RECORD)
     with pytest.raises(TransientError, match="UNAVAILABLE"):
         await handler.call(RECORD)
-    async with serving(done, port=service.port) as again:
+    async with serving(port=port) as again:
         async with asyncio.timeout(LIMIT_S):
             while not again.requests:
                 try:
