@@ -26,6 +26,7 @@ FROM_FILE = frozenset(
         "kafka.security.ca",
         "kafka.security.certificate",
         "kafka.security.key",
+        "processor.schema_registry.password",
         "connect.password",
         "connect.ca",
     }
