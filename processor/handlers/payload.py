@@ -133,7 +133,7 @@ def _is_model(one: Any) -> bool:
 
 
 def _is_message(one: Any) -> bool:
-    # Whoever has a message class has imported Protobuf, which not everybody has installed.
+    # A module with a message class has imported Protobuf, which is an extra.
     protobuf = sys.modules.get("google.protobuf.message")
     return protobuf is not None and inspect.isclass(one) and issubclass(one, protobuf.Message)
 

@@ -11,7 +11,7 @@ from wait_registry.settings.processor import SchemaRegistrySettings
 
 # A magic byte and four bytes of the schema's ID.
 _PREFIX_BYTES: Final = 5
-_REQUEST_LIMIT_S: Final = 5.0
+REQUEST_LIMIT_S: Final = 5.0
 # The registry's own code for an ID that no schema has; a 404 without it is another server's, or a wrong path.
 _SCHEMA_NOT_FOUND: Final = 40403
 
@@ -91,7 +91,7 @@ def _client(settings: SchemaRegistrySettings) -> Any:
             "Fix: pip install 'wait-registry[schema-registry]'"
         ) from error
     # The attempts of a record are the only retries.
-    configuration: dict[str, object] = {"url": settings.url, "timeout": _REQUEST_LIMIT_S, "max.retries": 0}
+    configuration: dict[str, object] = {"url": settings.url, "timeout": REQUEST_LIMIT_S, "max.retries": 0}
     if settings.username is not None and settings.password is not None:
         configuration["basic.auth.user.info"] = f"{settings.username}:{settings.password.get_secret_value()}"
     try:
