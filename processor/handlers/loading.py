@@ -27,7 +27,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections.
+        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections, and with
+            ``ordering`` a call in a thread is waited for.
         trace_headers: for the HTTP handler.
 
     Returns:
@@ -71,11 +72,12 @@ def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., 
         require_one_parameter(name, function)
         if is_asynchronous(function):
             return AsynchronousHandler(function)
-        return PlainFunctionHandler(function, settings.max_in_flight)
+        return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
     decoder = Decoder(name, payload, settings.schema_registry)
     if is_asynchronous(function):
         return TypedAsynchronousHandler(function, decoder, payload.with_record)
-    return PlainFunctionHandler(decoding(function, decoder, payload.with_record), settings.max_in_flight)
+    function = decoding(function, decoder, payload.with_record)
+    return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
 
 
 def _find(name: str) -> Any:

@@ -50,6 +50,7 @@ class TypedAsynchronousHandler:
         if self._decoder.decodes_at_once(record):
             payload = self._decoder.decode(record)
         else:
+            assert self._lookups.slots is not None, "a lookup in no order"
             await self._lookups.slots.take()
             payload = await self._lookups.call(record)
         answer: HandlerResult = await (

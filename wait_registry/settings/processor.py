@@ -44,10 +44,19 @@ class RegistrationMode(StrEnum):
     OFF = "off"
 
 
+class Ordering(StrEnum):
+    """Which records of a partition are handled one after the other."""
+
+    UNORDERED = "unordered"
+    KEY = "key"
+    PARTITION = "partition"
+
+
 class RetrySettings(Section):
     """Retry topics: where a record goes whose attempts in process have failed."""
 
     delays: tuple[str, ...] = Field((), description="delays of the retry topics, such as 10s, 1m and 10m")
+    allow_reordering: bool = Field(False, description="with 'ordering': records in retry topics lose their order")
 
     @field_validator("delays")
     @classmethod
@@ -104,6 +113,9 @@ class ProcessorSettings(Section):
     register_after_s: float = Field(
         0.5, gt=0, le=10, description="in 'deferred': from polling a record to its registration, s"
     )
+    ordering: Ordering = Field(
+        Ordering.UNORDERED, description="which records are handled in order: none, those of a key or of a partition"
+    )
     uncommitted_max: int = Field(
         20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"
     )
@@ -129,6 +141,11 @@ class ProcessorSettings(Section):
     schema_registry: SchemaRegistrySettings = Field(
         SchemaRegistrySettings(), description="the schema registry of a typed handler"
     )
+
+    @property
+    def ordered(self) -> bool:
+        """Whether records wait for earlier ones."""
+        return self.ordering is not Ordering.UNORDERED
 
     @property
     def longest_backoffs_s(self) -> float:

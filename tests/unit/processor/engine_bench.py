@@ -88,7 +88,7 @@ class EngineBench:
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
         if isinstance(prefetch, int):
             prefetch = Prefetch(slots, prefetch, 1 << 30)
-        self.engine = Engine(rules, Unordered, FixedLimit(slots), prefetch, Ladder(delays))
+        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
