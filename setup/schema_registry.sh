@@ -5,7 +5,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 tools=.waitreg/tools
-# 3.1 and newer need Java 21.
+# 3.3 needs Java 21.
 version=3.0.9
 sum=2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43
 central=${MAVEN_CENTRAL:-https://repo1.maven.org/maven2}

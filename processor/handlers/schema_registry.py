@@ -61,7 +61,10 @@ class SchemaRegistry:
 
 
 class _Lookups:
-    """The registry's client, whose failures are judged: only they say anything about the registry."""
+    """The registry's client. Its own failures become errors that differ from those of a bad value.
+
+    The deserializers let both pass as they are (confluentinc/confluent-kafka-python issue 1325).
+    """
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.support.chosen_stack import skips_are_failures
@@ -42,13 +39,19 @@ class SchemaRegistryServer:
 
     def avro(self, schema: str, value: dict[str, Any]) -> bytes:
         """Return an Avro value, whose schema the registry has then."""
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+
         return bytes(AvroSerializer(self._client(), schema, conf=_SUBJECTS)(value, _context("avro")))
 
     def protobuf(self, message: Any) -> bytes:
         """Return a Protobuf value, whose schema the registry has then."""
+        from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+
         return bytes(ProtobufSerializer(type(message), self._client(), _SUBJECTS)(message, _context("protobuf")))
 
-    def _client(self) -> SchemaRegistryClient:
+    def _client(self) -> Any:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
         return SchemaRegistryClient({"url": self.url})
 
     def is_up(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -14,11 +16,13 @@ from pydantic import BaseModel, SecretStr
 
 from processor.handlers import schema_registry
 from processor.handlers.loading import handler_from
+from tests.support.certificates import Authority
 from tests.support.http_service import Answer, Call, HttpService
 from wait_registry.errors import ConfigurationError, MalformedError, PermanentError, TransientError
 from wait_registry.handler import Avro
+from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.processor import ProcessorSettings, SchemaRegistrySettings
-from wait_registry.testing import HandlerTester, record
+from wait_registry.testing import DeadLetter, HandlerTester, record
 
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
 UNUSABLE = {**SCHEMA, "fields": [{"name": "id", "type": "nothing"}]}
@@ -159,6 +163,39 @@ async def test_the_registry_gets_user_and_password() -> None:
         await call(Kept().asynchronous, ORDER, service.address, username="shop", password=SecretStr("s:ecret"))
     (asked,) = service.calls
     assert asked.headers["Authorization"] == f"Basic {base64.b64encode(b'shop:s:ecret').decode()}"
+
+
+async def test_an_attempt_that_is_over_its_limit_does_not_wait_for_the_registry() -> None:
+    kept = Kept()
+    with HttpService(lambda call: Answer(held_back=True)) as service:
+        settings: dict[str, Any] = {
+            "schema_registry": {"url": service.address},
+            "handler_timeout_s": 0.2,
+            "max_attempts": 1,
+        }
+        async with HandlerTester(kept.asynchronous, **settings) as tester:
+            outcome = await tester.outcome_of(record(ORDER))
+    assert isinstance(outcome, DeadLetter)
+    assert (outcome.reason, str(outcome.error)) == ("failed", "attempt 1 was over its limit of 0.2 s")
+    assert kept.got == []
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_the_certificate_of_a_registry_is_checked(
+    trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, kept = Authority(tmp_path, "the-stores-authority"), Kept()
+    shown = (authority if trusted else Authority(tmp_path, "another")).issue("registry", f"IP:{LOOPBACK}")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(shown.certificate_file, shown.key_file)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate_file))
+    with HttpService(lambda call: FOUND, tls) as service:
+        if trusted:
+            await call(kept.asynchronous, ORDER, service.address)
+        else:
+            with pytest.raises(TransientError, match="certificate verify failed"):
+                await call(kept.asynchronous, ORDER, service.address)
+    assert len(kept.got) == len(service.calls) == trusted
 
 
 def unusable(monkeypatch: pytest.MonkeyPatch) -> str:
