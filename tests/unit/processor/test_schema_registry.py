@@ -85,7 +85,7 @@ async def test_a_lookup_does_not_hold_up_the_event_loop() -> None:
 
     with HttpService(answer) as service:
         calling = asyncio.create_task(call(kept.asynchronous, ORDER, service.address))
-        while not service.calls:  # noqa: ASYNC110 - set by another thread
+        while not service.calls and not calling.done():  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.01)
         loop_runs.set()
         await calling
