@@ -104,7 +104,7 @@ def test_records_wait_for_a_schema_registry_that_is_away(
     with running_schema_registry(tmp_path) as registry, Link(("127.0.0.1", registry.port)) as link:
         value = registry.avro(ORDER, {"id": 1}) if kind == "avro" else registry.protobuf(OrderMessage(id=1))
         link.refuse()
-        attempts: dict[str, Any] = {"max_attempts": 100, "backoff_max_s": 0.2, "handler_timeout_s": 10}
+        attempts: dict[str, Any] = {"max_attempts": 100, "backoff_max_s": 1, "handler_timeout_s": 5}
         access = {"processor.schema_registry.url": registry_url(link.port)}
         at = processor_scenario(getattr(kept, kind), 1, access, **attempts)
         at.produce([value, UNKNOWN_ID, b"no schema", Outgoing(None, b"null")])

@@ -100,8 +100,9 @@ async def test_an_attempt_over_its_limit_is_cancelled() -> None:
     assert str(outcome.error) == "attempt 2 was over its limit of 0.05 s"
 
 
-async def test_records_are_handled_at_the_same_time() -> None:
-    async with HandlerTester(plain, max_in_flight=2) as tester:
+@pytest.mark.parametrize("ordering", ["unordered", "key"])
+async def test_records_are_handled_at_the_same_time(ordering: str) -> None:
+    async with HandlerTester(plain, max_in_flight=2, ordering=ordering) as tester:
         values = [b"1", b"2", b"3", b"4"]
         outcomes = await asyncio.gather(*(tester.outcome_of(record(value, topic="t")) for value in values))
     assert outcomes == [Discarded(f"t {value!r}") for value in values]
