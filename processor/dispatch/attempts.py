@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from processor.dispatch.deadline import Deadline, log_fields
@@ -37,10 +38,17 @@ class Attempts:
         decision: what follows a failed attempt.
         clock: the monotonic clock.
         stats: where attempts are counted.
+        sleep: waits between two attempts.
     """
 
     def __init__(
-        self, handler: OpenHandler, timeout_s: float, decision: RetryDecision, clock: Clock, stats: Stats
+        self,
+        handler: OpenHandler,
+        timeout_s: float,
+        decision: RetryDecision,
+        clock: Clock,
+        stats: Stats,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._call = handler.call
         self.slots = handler.slots
@@ -49,6 +57,7 @@ class Attempts:
         self._monotonic = clock.monotonic
         self.stats = stats
         self._attempts = stats.attempts
+        self._sleep = sleep
 
     async def run(
         self,
@@ -138,7 +147,7 @@ class Attempts:
         pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
         if pause_s is None:
             return False
-        await asyncio.sleep(pause_s)
+        await self._sleep(pause_s)
         if self.slots is not None:
             await self.slots.take()
             # All slots may have been blocked for long.

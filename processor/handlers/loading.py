@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from processor.handlers.decoding import Decoder
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.python import ContextualHandler, handler_of
-from processor.handlers.user_code import place_of, require_one_parameter
+from processor.handlers.payload import payload_of
+from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
+from processor.handlers.typed import TypedAsynchronousHandler, decoding
+from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -42,14 +47,41 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
     if name.startswith(GRPC_SCHEMES):
         return _grpc(settings, trace_headers)
-    found = _find(name)
+    return handler_from(name, _find(name), settings)
+
+
+def handler_from(name: str, found: Any, settings: ProcessorSettings) -> OpenHandler:
+    """Check what the settings name, and make a handler of it.
+
+    Args:
+        name: how the settings name it.
+        found: a function, or a class whose objects are entered before the first record.
+        settings: ``max_in_flight`` bounds threads, ``schema_registry`` has the schemas of decoded values.
+
+    Raises:
+        ConfigurationError: it can't be a handler; the message says what was seen.
+    """
     if inspect.isclass(found):
         return _contextual(name, found, settings)
     if not callable(found):
         raise ConfigurationError(
             f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
         )
-    return handler_of(name, found, settings.max_in_flight, settings.ordered)
+    return _handler_of(settings, name, found)
+
+
+def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., Any]) -> OpenHandler:
+    payload = payload_of(name, function)
+    if payload is None:
+        require_one_parameter(name, function)
+        if is_asynchronous(function):
+            return AsynchronousHandler(function)
+        return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
+    decoder = Decoder(name, payload, settings.schema_registry)
+    if is_asynchronous(function):
+        return TypedAsynchronousHandler(function, decoder, payload.with_record)
+    function = decoding(function, decoder, payload.with_record)
+    return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
 
 
 def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:
@@ -112,5 +144,6 @@ def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> Ope
             f"handler {name!r}: the class can't be made without arguments: {type(error).__name__}: {error}"
             f"{place_of(error)}"
         ) from error
-    require_one_parameter(f"{name}.handle", instance.handle)
-    return ContextualHandler(name, instance, settings.max_in_flight, settings.ordered)
+    if payload_of(f"{name}.handle", instance.handle) is None:
+        require_one_parameter(f"{name}.handle", instance.handle)
+    return ContextualHandler(name, instance, partial(_handler_of, settings))

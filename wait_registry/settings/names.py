@@ -29,6 +29,7 @@ FROM_FILE = frozenset(
         "processor.grpc.ca",
         "processor.grpc.certificate",
         "processor.grpc.key",
+        "processor.schema_registry.password",
         "connect.password",
         "connect.ca",
     }

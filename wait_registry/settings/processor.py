@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from wait_registry.backoff import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
@@ -84,6 +84,14 @@ class HttpHandlerSettings(Section):
     content_type: str = Field("application/octet-stream", description="Content-Type of the request")
 
 
+class SchemaRegistrySettings(Section):
+    """The schema registry of a typed handler: Avro always needs it, Protobuf if values begin with a schema's ID."""
+
+    url: str = Field("", description="http(s)://host:port; several with commas are tried in turn")
+    username: str | None = Field(None, description="user of the schema registry (basic authentication)")
+    password: SecretStr | None = Field(None, description="password of that user")
+
+
 class ProcessorSettings(Section):
     """One processor process; start as many of a group as the input has partitions."""
 
@@ -132,6 +140,9 @@ class ProcessorSettings(Section):
     )
     http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")
     grpc: GrpcHandlerSettings = Field(GrpcHandlerSettings(), description="the gRPC handler")
+    schema_registry: SchemaRegistrySettings = Field(
+        SchemaRegistrySettings(), description="the schema registry of a typed handler"
+    )
 
     @property
     def ordered(self) -> bool:

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
@@ -18,6 +19,7 @@ from wait_registry.settings.processor import (
     GroupProtocol,
     ProcessorSettings,
     RegistrationMode,
+    SchemaRegistrySettings,
 )
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.runtime import TelemetrySettings
@@ -97,6 +99,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"processor.assignment_strategy is {processor.assignment_strategy.value}, but with "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
+    yield from _schema_registry_problems(processor.schema_registry)
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
         yield error(
@@ -130,6 +133,17 @@ def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
                 "grpcs://, or remove it"
             )
     yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)
+
+
+def _schema_registry_problems(settings: SchemaRegistrySettings) -> Iterator[Diagnosis]:
+    section = "processor.schema_registry"
+    addresses = [urlsplit(url.strip()) for url in settings.url.split(",")] if settings.url else []
+    if any("@" in one.netloc for one in addresses):
+        yield error(f"{section}.url names a user: give {section}.username and {section}.password instead")
+    elif not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
+        yield error(f"{section}.url is {settings.url!r}: expected http(s)://host:port, or several with commas")
+    pair = {"username": settings.username, "password": settings.password}
+    yield from pair_problems(section, "basic authentication", **pair)
 
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:

@@ -313,3 +313,24 @@ def test_a_sink_with_sink_kind_connect_is_refused() -> None:
     (message,) = fatal("sink", sink__kind="connect")
     assert "waitreg rebuild" in message
     assert fatal("sweeper", sink__kind="connect") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"url": "schemas:8081"}, "processor.schema_registry.url is 'schemas:8081': expected http(s)://host:port"),
+        ({"url": "http://a:8081,https://"}, "expected http(s)://host:port, or several with commas"),
+        ({"url": "http://shop:secret@a:8081"}, "processor.schema_registry.url names a user"),
+        ({"url": "http://a", "username": "shop"}, "username is set without processor.schema_registry.password"),
+        ({"url": "http://a", "password": "secret"}, "password is set without processor.schema_registry.username"),
+    ],
+)
+def test_a_schema_registry_that_can_not_be_asked_is_refused(changes: dict[str, Any], said: str) -> None:
+    (message,) = fatal(**{f"processor__schema_registry__{name}": value for name, value in changes.items()})
+    assert said in message
+    assert "secret" not in message
+
+
+def test_a_schema_registry_may_have_several_addresses_and_a_user() -> None:
+    access: dict[str, Any] = {"url": "http://a:8081, https://b", "username": "shop", "password": "secret"}
+    assert not fatal(**{f"processor__schema_registry__{name}": value for name, value in access.items()})
