@@ -15,7 +15,7 @@ RUN python -m venv /opt/waitreg
 ENV PATH=/opt/waitreg/bin:$PATH
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip install --require-hashes --no-deps -r requirements-build.txt \
- && python setup/locked_for.py requirements.txt otel > locked.txt \
+ && python setup/locked_for.py requirements.txt otel grpc schema-registry > locked.txt \
  && pip install --require-hashes --no-deps --no-build-isolation -r locked.txt
 
 FROM core-packages AS spark-packages

@@ -14,10 +14,10 @@ WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus grpc-node schema-registry demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## the virtual environment, exactly as locked
 	@sh setup/environment.sh
@@ -41,6 +41,12 @@ $(PLUGIN)/target/verified: $(PLUGIN)/pom.xml $(PLUGIN)/checkstyle.xml $(shell fi
 
 prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (they are skipped without)
 	@sh setup/prometheus.sh
+
+grpc-node: ## gRPC for Node, for the tests of the gRPC handler with a service that isn't Python (skipped without)
+	@sh setup/grpc_node.sh
+
+schema-registry: ## a schema registry for the tests of typed handlers (they are skipped without)
+	@sh setup/schema_registry.sh
 
 demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
 	@$(BIN)/waitreg demo $(ARGS)

@@ -36,6 +36,10 @@ class PermanentError(WaitRegistryError):
     """The operation will fail again: dead-letter the record. Handlers raise it to skip the remaining attempts."""
 
 
+class MalformedError(PermanentError):
+    """The value of a record can't be decoded: dead-letter the record as ``malformed``."""
+
+
 class FencedError(WaitRegistryError):
     """Another owner is alive: stop at once and change nothing."""
 

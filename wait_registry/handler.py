@@ -5,6 +5,11 @@ manager with such a method ``handle``, opened once per process. ``None`` means d
 the record needs no work. ``TransientError``, ``TimeoutError`` and ``OSError`` are retried in process; any other
 exception, and any other result, dead-letters the record at once.
 
+If the first parameter is annotated with another type than `Record`, the value is decoded to that type: a pydantic
+model or dataclass (from JSON, or from Avro as ``Annotated[Order, Avro]``), or a Protobuf message class. The record is
+the second parameter, if the handler has one. A value that can't be decoded is dead-lettered as ``malformed`` without a
+call.
+
 Delivery is at least once: after a crash or a rebalance the handler may get the same record again, with the same
 ``wait_id``. From a retry topic, or redelivered, it has another wait ID. ``idempotency_key`` is the same each time. Send
 it to the services that the handler calls, unless the record has a key of its own.
@@ -17,8 +22,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wait_registry.errors import PermanentError, TransientError
+from wait_registry.records.original import TimestampType
 
-__all__ = ["AsyncHandler", "Discard", "HandlerResult", "PermanentError", "PlainHandler", "Record", "TransientError"]
+__all__ = [
+    "AsyncHandler",
+    "Avro",
+    "Discard",
+    "HandlerResult",
+    "PermanentError",
+    "PlainHandler",
+    "Record",
+    "TransientError",
+]
 
 
 class Record:
@@ -37,6 +52,7 @@ class Record:
         "_offset",
         "_partition",
         "_timestamp",
+        "_timestamp_type",
         "_topic",
         "_value",
         "_wait_id",
@@ -56,6 +72,7 @@ class Record:
         group: str,
         expires_at: datetime | None,
         idempotency_key: str = "",
+        timestamp_type: TimestampType = "create",
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -69,6 +86,7 @@ class Record:
         self._group = group
         self._expires_at = expires_at
         self._idempotency_key = idempotency_key
+        self._timestamp_type = timestamp_type
 
     def __repr__(self) -> str:
         return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
@@ -92,6 +110,11 @@ class Record:
     def timestamp(self) -> int:
         """When the record was published, ms since the epoch; -1 if it has no timestamp."""
         return self._timestamp
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamp: "create" the producer, "append" the broker; "none" if there is no timestamp."""
+        return self._timestamp_type
 
     @property
     def key(self) -> bytes | None:
@@ -132,6 +155,13 @@ class Record:
     def expires_at(self) -> datetime | None:
         """When the registration expires (UTC); None if there is none yet."""
         return self._expires_at
+
+
+class Avro:
+    """Marks the type of a typed handler's first parameter: ``Annotated[Order, Avro]`` is decoded from Avro.
+
+    The value begins with the ID of its schema in the schema registry (``processor.schema_registry.url``).
+    """
 
 
 @dataclass(frozen=True, slots=True)

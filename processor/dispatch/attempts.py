@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from processor.dispatch.deadline import Deadline, log_fields
 from processor.dispatch.retry_decision import RetryDecision, asked_pause_s, is_retriable
 from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.descriptors import no_descriptor
-from processor.handlers.open_handler import OpenHandler
+from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from processor.handlers.threads import NoThreadError
 from processor.service.stats import Stats
 from wait_registry.clock import Clock
@@ -37,10 +38,17 @@ class Attempts:
         decision: what follows a failed attempt.
         clock: the monotonic clock.
         stats: where attempts are counted.
+        sleep: waits between two attempts.
     """
 
     def __init__(
-        self, handler: OpenHandler, timeout_s: float, decision: RetryDecision, clock: Clock, stats: Stats
+        self,
+        handler: OpenHandler,
+        timeout_s: float,
+        decision: RetryDecision,
+        clock: Clock,
+        stats: Stats,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._call = handler.call
         self.slots = handler.slots
@@ -49,6 +57,7 @@ class Attempts:
         self._monotonic = clock.monotonic
         self.stats = stats
         self._attempts = stats.attempts
+        self._sleep = sleep
 
     async def run(
         self,
@@ -78,6 +87,7 @@ class Attempts:
         deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1
+            CURRENT_ATTEMPT.set(attempts)
             if trace is not None:
                 trace.attempt_started(attempts)
             error: BaseException
@@ -128,7 +138,8 @@ class Attempts:
             if trace is not None:
                 trace.attempt_over_limit()
             return error
-        self._attempts["error"] += 1
+        # The service may have measured the limit itself (gRPC).
+        self._attempts["timeout" if isinstance(raised, TimeoutError) else "error"] += 1
         return raised
 
     async def _again(self, error: BaseException, attempts: int, expires_s: float) -> bool:
@@ -136,7 +147,7 @@ class Attempts:
         pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
         if pause_s is None:
             return False
-        await asyncio.sleep(pause_s)
+        await self._sleep(pause_s)
         if self.slots is not None:
             await self.slots.take()
             # All slots may have been blocked for long.

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from email.utils import parsedate_to_datetime
-from ipaddress import AddressValueError, IPv4Address
 
 import aiohttp
-from aiohttp import BasicAuth, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
-from yarl import URL
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from processor.handlers.descriptors import require_descriptors
+from processor.handlers.forwarded_headers import forwarded, forwarded_names
 from processor.handlers.open_handler import Slots
+from processor.handlers.url_template import url_template
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.records.header_names import TRACEPARENT, TRACESTATE
 from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
-# What a header value may hold so that every server reads it alike (RFC 9110, section 5.5).
-_SAFE_VALUE = re.compile(rb"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _RETRY_AFTER = "Retry-After"
 
 
@@ -32,7 +28,7 @@ class HttpHandler:
     repeated at another address. The body is read and ignored.
 
     Args:
-        url: where to POST to.
+        url: where to POST to, with the places of headers in its path.
         settings: statuses, forwarded headers, content type.
         max_in_flight: connections kept at most.
         clock: for ``Retry-After`` dates.
@@ -51,14 +47,12 @@ class HttpHandler:
         clock: Clock | None = None,
         trace_headers: HttpHeadersSource | None = None,
     ) -> None:
-        self.url = require_callable(url)
+        self.url_of = url_template(url)
         self._settings = settings
         self._max_in_flight = max_in_flight
         self._clock = clock or SystemClock()
-        self._forward = {name.lower() for name in settings.forward_headers}
+        self._forward = forwarded_names(settings.forward_headers, traced=trace_headers is not None)
         self._trace_headers = trace_headers
-        if trace_headers is not None:
-            self._forward -= {TRACEPARENT, TRACESTATE}
         self._session: ClientSession | None = None
         self.slots: Slots | None = None
 
@@ -90,12 +84,13 @@ class HttpHandler:
         Raises:
             TransientError: no connection, or a status to try again.
             PermanentError: any other status, a redirect among them.
+            MalformedError: the URL takes a header that the record lacks.
         """
         if self._session is None:
             raise ConfigurationError("the HTTP handler was called before it was opened")
         try:
             async with self._session.post(
-                self.url, data=record.value or b"", headers=self._headers(record), allow_redirects=False
+                self.url_of(record), data=record.value or b"", headers=self._headers(record), allow_redirects=False
             ) as response:
                 await _drain(response)
                 return self._judge(response)
@@ -120,11 +115,7 @@ class HttpHandler:
         if self._trace_headers is not None:
             headers += self._trace_headers()
         if self._forward:
-            headers += [
-                (name, value.decode("ascii"))
-                for name, value in record.headers
-                if name.lower() in self._forward and value is not None and _SAFE_VALUE.fullmatch(value)
-            ]
+            headers += forwarded(record.headers, self._forward)
         return headers
 
     def _judge(self, response: ClientResponse) -> HandlerResult:
@@ -165,51 +156,3 @@ async def _drain(response: ClientResponse) -> None:
     # A connection is reused only after its answer has been read.
     async for _ in response.content.iter_chunked(65_536):
         pass
-
-
-def require_callable(text: str) -> URL:
-    """Read a URL as the client will.
-
-    Args:
-        text: begins with ``http://`` or ``https://``; may hold a password, so no error repeats it.
-
-    Returns:
-        The URL; it isn't called, so a service may be missing there.
-
-    Raises:
-        ConfigurationError: no record could ever be sent to it; the message says why.
-    """
-    try:
-        url = URL(text)
-    except ValueError:
-        raise _not_callable("host and port can't be read") from None
-    host = url.raw_host
-    if not host:
-        raise _not_callable("it names no host")
-    if not _can_be_looked_up(host):
-        raise _not_callable(f"{host!r} is no host name and no address")
-    try:
-        credentials = BasicAuth.from_url(url)
-        if credentials is not None:
-            credentials.encode()
-    except ValueError:
-        raise _not_callable("its user or password can't be sent: no colon in the user, and Latin-1 only") from None
-    return url
-
-
-def _can_be_looked_up(host: str) -> bool:
-    try:
-        if host.replace(".", "").isdigit():
-            IPv4Address(host)
-        elif ":" not in host:
-            host.encode("idna")
-    except (AddressValueError, UnicodeError):
-        return False
-    return True
-
-
-def _not_callable(seen: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"processor.handler is a URL that can't be called: {seen}. Expected http(s)://host:port/path: check for an "
-        "empty variable in it. (It isn't shown here, since it may hold a password.)"
-    )

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from processor.handlers.decoding import Decoder
 from processor.handlers.open_handler import OpenHandler
-from processor.handlers.python import ContextualHandler, handler_of
-from processor.handlers.user_code import place_of, require_one_parameter
+from processor.handlers.payload import payload_of
+from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
+from processor.handlers.typed import TypedAsynchronousHandler, decoding
+from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
 URL_SCHEMES = ("http://", "https://")
+GRPC_SCHEMES = ("grpc://", "grpcs://")
 # Packages of this project, which would be imported instead of a user's module.
 OWN_PACKAGES = ("processor", "sink", "sweeper", "sql")
 
@@ -22,9 +29,9 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections, and with
+        settings: ``handler`` names what is called; ``max_in_flight`` bounds threads and connections, and with
             ``ordering`` a call in a thread is waited for.
-        trace_headers: for the HTTP handler.
+        trace_headers: for the HTTP and the gRPC handler.
 
     Returns:
         The handler, not opened yet.
@@ -38,21 +45,65 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         from processor.handlers.http import HttpHandler
 
         return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
-    found = _find(name)
+    if name.startswith(GRPC_SCHEMES):
+        return _grpc(settings, trace_headers)
+    return handler_from(name, _find(name), settings)
+
+
+def handler_from(name: str, found: Any, settings: ProcessorSettings) -> OpenHandler:
+    """Check what the settings name, and make a handler of it.
+
+    Args:
+        name: how the settings name it.
+        found: a function, or a class whose objects are entered before the first record.
+        settings: ``max_in_flight`` bounds threads, ``schema_registry`` has the schemas of decoded values.
+
+    Raises:
+        ConfigurationError: it can't be a handler; the message says what was seen.
+    """
     if inspect.isclass(found):
         return _contextual(name, found, settings)
     if not callable(found):
         raise ConfigurationError(
             f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
         )
-    return handler_of(name, found, settings.max_in_flight, settings.ordered)
+    return _handler_of(settings, name, found)
+
+
+def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., Any]) -> OpenHandler:
+    payload = payload_of(name, function)
+    if payload is None:
+        require_one_parameter(name, function)
+        if is_asynchronous(function):
+            return AsynchronousHandler(function)
+        return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
+    decoder = Decoder(name, payload, settings.schema_registry)
+    if is_asynchronous(function):
+        return TypedAsynchronousHandler(function, decoder, payload.with_record)
+    function = decoding(function, decoder, payload.with_record)
+    return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
+
+
+def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:
+    # Its own log lines aren't JSON, and each call that fails reports the same.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        from processor.handlers.grpc import GrpcHandler
+    except ImportError as error:
+        raise ConfigurationError(
+            "processor.handler is a gRPC address, but grpcio isn't installed: run pip install 'wait-registry[grpc]' "
+            f"({error})"
+        ) from error
+    limits = (settings.handler_timeout_s, settings.max_in_flight)
+    return GrpcHandler(settings.handler, settings.grpc, *limits, trace_headers)
 
 
 def _find(name: str) -> Any:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise ConfigurationError(
-            f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle') or an http(s) URL"
+            f"processor.handler is {name!r}; expected 'module:name' (as in 'shop.orders:handle'), an http(s) URL or "
+            "grpc(s)://host:port"
         )
     package = module_name.partition(".")[0]
     if package in OWN_PACKAGES:
@@ -93,5 +144,6 @@ def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> Ope
             f"handler {name!r}: the class can't be made without arguments: {type(error).__name__}: {error}"
             f"{place_of(error)}"
         ) from error
-    require_one_parameter(f"{name}.handle", instance.handle)
-    return ContextualHandler(name, instance, settings.max_in_flight, settings.ordered)
+    if payload_of(f"{name}.handle", instance.handle) is None:
+        require_one_parameter(f"{name}.handle", instance.handle)
+    return ContextualHandler(name, instance, partial(_handler_of, settings))

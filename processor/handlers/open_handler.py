@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 from wait_registry.handler import HandlerResult, Record
+
+# Which attempt of this delivery is running, from 1; handlers that send it to a service read it in `call`.
+CURRENT_ATTEMPT: Final[ContextVar[int]] = ContextVar("CURRENT_ATTEMPT", default=1)
 
 
 class Slots:

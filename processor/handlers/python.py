@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from processor.handlers.open_handler import OpenHandler, Slots
 from processor.handlers.threads import NoThreadError, Threads
-from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
+from processor.handlers.user_code import place_of
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import AsyncHandler, HandlerResult, PlainHandler, Record
 
@@ -99,31 +99,24 @@ async def _to_the_end(ended: asyncio.Future[_Result]) -> _Result:
     return ended.result()
 
 
-def handler_of(name: str, function: Callable[..., Any], max_in_flight: int, ordered: bool = False) -> OpenHandler:
-    """Return the handler for a function; ConfigurationError if it can't be called with the record alone."""
-    require_one_parameter(name, function)
-    if is_asynchronous(function):
-        return AsynchronousHandler(function)
-    return PlainFunctionHandler(function, max_in_flight, ordered)
-
-
 class ContextualHandler:
     """Enters the user's object before the first record and leaves it at the end of the drain.
 
     Args:
         name: how the settings name the class.
         instance: the user's object, an async context manager; what entering it returns has the method ``handle``.
-        max_in_flight: threads at most, when ``handle`` is a plain function.
-        ordered: whether records have an order.
+        handler_of: returns the handler for ``handle``, given the settings' name of it.
     """
 
     def __init__(
-        self, name: str, instance: AbstractAsyncContextManager[Any], max_in_flight: int, ordered: bool = False
+        self,
+        name: str,
+        instance: AbstractAsyncContextManager[Any],
+        handler_of: Callable[[str, Callable[..., Any]], OpenHandler],
     ) -> None:
         self._name = name
         self.instance = instance
-        self._max_in_flight = max_in_flight
-        self._ordered = ordered
+        self._handler_of = handler_of
         self._inner: OpenHandler | None = None
 
     @property
@@ -142,7 +135,7 @@ class ContextualHandler:
         """Enter the object.
 
         Raises:
-            ConfigurationError: entering it failed, or what it gives has no method ``handle`` with one parameter.
+            ConfigurationError: entering it failed, or what it gives has no method ``handle`` that can be a handler.
         """
         try:
             entered = await self.instance.__aenter__()
@@ -156,7 +149,7 @@ class ContextualHandler:
             raise ConfigurationError(
                 f"handler {self._name!r}: entering it gave a {type(entered).__name__}, without a method handle(record)"
             )
-        self._inner = handler_of(f"{self._name}.handle", handle, self._max_in_flight, self._ordered)
+        self._inner = self._handler_of(f"{self._name}.handle", handle)
 
     async def close(self) -> None:
         """Leave the object."""

@@ -51,7 +51,6 @@ class Taken(Record):
 
     __slots__ = (
         "_cluster_id",
-        "_timestamp_type",
         "acknowledged_ms",
         "expires_at_ms",
         "max_deliveries",

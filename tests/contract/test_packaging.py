@@ -23,7 +23,7 @@ SOURCES = {
     "connect-configs": "wait_registry_connect",
     "jvm": "wait_registry_jvm",
 }
-KINDS = {".py", ".sql", ".json", ".xml", ".sha256", ".properties", ".typed"}
+KINDS = {".py", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
 
 
 def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:

@@ -275,9 +275,9 @@ def ends_once_without_partitions(patch: Patch) -> None:
 @mutant("P8.8")
 def takes_a_url_without_a_host(patch: Patch) -> None:
     """A handler's URL that can't be called dead-letters every record."""
-    from processor.handlers import http
+    from processor.handlers import url_template
 
-    patch.setattr(http, "require_callable", lambda url: url)
+    patch.setattr(url_template, "require_callable", lambda url: url)
 
 
 @mutant("P4.18")
@@ -341,6 +341,32 @@ def keeps_what_is_committed(patch: Patch) -> None:
     from processor.settlement.emptied_topics import EmptiedTopics
 
     patch.setattr(EmptiedTopics, "_delete", lambda self, until: None)
+
+
+@mutant("P1.28")
+def decodes_to_anything(patch: Patch) -> None:
+    """A value that can't be decoded reaches the handler as it is."""
+    from processor.handlers.decoding import Decoder
+    from wait_registry.errors import MalformedError
+
+    original = Decoder.decode
+
+    def decode(self: Decoder, record: Any) -> Any:
+        try:
+            return original(self, record)
+        except MalformedError:
+            return record.value
+
+    patch.setattr(Decoder, "decode", decode)
+
+
+@mutant("P1.29")
+def blames_the_record_for_the_registry(patch: Patch) -> None:
+    """A record is malformed while the schema registry can't be asked."""
+    from processor.handlers import schema_registry
+    from wait_registry.errors import MalformedError
+
+    patch.setattr(schema_registry, "TransientError", MalformedError)
 
 
 @mutant("O1.1")

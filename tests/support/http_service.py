@@ -74,14 +74,14 @@ class HttpService:
 
     @property
     def address(self) -> str:
-        """Where to POST to, without a path."""
+        """Where it is, without a path."""
         assert self._runner is not None
         host, port = self._runner.addresses[0][:2]
         return f"{'https' if self._tls else 'http'}://{host}:{port}"
 
     async def _start(self) -> None:
         application = web.Application()
-        application.router.add_post("/{path:.*}", self._serve)
+        application.router.add_route("*", "/{path:.*}", self._serve)
         # A caller that gives up doesn't end what it asked for: the work is done, only the answer is lost.
         self._runner = web.AppRunner(application, handler_cancellation=False)
         await self._runner.setup()
@@ -96,8 +96,9 @@ class HttpService:
         body = await request.read()
         headers = dict(request.headers)
         key = headers.get("Idempotency-Key", "")
-        before = sum(call.path == request.path and call.idempotency_key == key for call in self.calls)
-        call = Call(request.path, headers, body, before + 1)
+        path = request.rel_url.raw_path
+        before = sum(call.path == path and call.idempotency_key == key for call in self.calls)
+        call = Call(path, headers, body, before + 1)
         self.calls.append(call)
         answer = self._answer(call)
         if answer.held_back:

@@ -28,7 +28,7 @@ def command(invocation: Invocation, once: bool) -> int:
     Consumes processor.topics as processor.group. Registers each record in the wait topic, commits its offset, calls
     the handler with at most processor.max_in_flight records at once, and writes the tombstone. If the handler gives
     up, the record is written to the dead letter topic first. The handler is a Python `module:name`, imported from the
-    current directory or PYTHONPATH, or an http(s) URL to POST to.
+    current directory or PYTHONPATH, an http(s) URL to POST to, or grpc(s)://host:port.
 
     Needs Kafka and never Postgres. Start as many processors of a group as the input has partitions. On SIGTERM or
     Ctrl-C, running handlers finish (processor.drain_timeout_s). A second signal ends the process at once; the records

@@ -23,7 +23,7 @@ _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 class Lineage(NamedTuple):
     """The first delivery of a record and its registration.
 
-    ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
+    ``wait_partition`` and ``wait_offset`` are None without a registration (such as `unregistrable`), and so are
     fields that the legacy format lacks. ``max_deliveries`` belongs to records that are delivered again: how many
     deliveries there may be until an expired record is dead-lettered, those from retry topics not counted.
     If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery. ``source`` is where a later delivery was

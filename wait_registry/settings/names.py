@@ -26,6 +26,10 @@ FROM_FILE = frozenset(
         "kafka.security.ca",
         "kafka.security.certificate",
         "kafka.security.key",
+        "processor.grpc.ca",
+        "processor.grpc.certificate",
+        "processor.grpc.key",
+        "processor.schema_registry.password",
         "connect.password",
         "connect.ca",
     }

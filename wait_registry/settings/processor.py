@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from wait_registry.backoff import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.settings import Section
+from wait_registry.settings.grpc import GrpcHandlerSettings
 
 # As good as never, and the expiry is still a date that every client can write.
 TEN_YEARS_S = 315_360_000
@@ -90,12 +91,20 @@ class HttpHandlerSettings(Section):
     content_type: str = Field("application/octet-stream", description="Content-Type of the request")
 
 
+class SchemaRegistrySettings(Section):
+    """The schema registry of a typed handler: Avro always needs it, Protobuf if values begin with a schema's ID."""
+
+    url: str = Field("", description="http(s)://host:port; several with commas are tried in turn")
+    username: str | None = Field(None, description="user of the schema registry (basic authentication)")
+    password: SecretStr | None = Field(None, description="password of that user")
+
+
 class ProcessorSettings(Section):
     """One processor process; start as many of a group as the input has partitions."""
 
     group: str = Field("", description="consumer group; needed by the processor")
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
-    handler: str = Field("", description="'module:name' of a handler, or an http(s) URL to POST to")
+    handler: str = Field("", description="'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port")
     instance: str = Field("", description="name of this process in wait records; by default host name and start time")
     max_in_flight: int = Field(50, ge=1, le=100_000, description="handler calls that run at once (N)")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
@@ -143,6 +152,10 @@ class ProcessorSettings(Section):
         AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"
     )
     http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")
+    grpc: GrpcHandlerSettings = Field(GrpcHandlerSettings(), description="the gRPC handler")
+    schema_registry: SchemaRegistrySettings = Field(
+        SchemaRegistrySettings(), description="the schema registry of a typed handler"
+    )
 
     @property
     def ordered(self) -> bool:

@@ -7,17 +7,19 @@ import logging
 import re
 from collections.abc import Iterator
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
-from wait_registry.settings.kafka_relations import kafka_problems, more_than
+from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
     AssignmentStrategy,
     ExpiryPolicy,
     GroupProtocol,
     ProcessorSettings,
     RegistrationMode,
+    SchemaRegistrySettings,
 )
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.runtime import TelemetrySettings
@@ -36,6 +38,8 @@ MISSING_EXTRA: Final = (
 # Of librdkafka, and of the broker for the group protocol 'consumer'.
 DEFAULT_SESSION_S: Final = 45.0
 SESSION_SHARE: Final = 4
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
+_METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
@@ -95,11 +99,51 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"processor.assignment_strategy is {processor.assignment_strategy.value}, but with "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
+    yield from _schema_registry_problems(processor.schema_registry)
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
         yield error(
             f"HTTP statuses {both} are in processor.http.retry_statuses and in discard_statuses: remove one of them"
         )
+    yield from _grpc_problems(processor)
+
+
+def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
+    settings = processor.grpc
+    both = sorted(set(settings.retry_statuses) & set(settings.discard_statuses))
+    if both:
+        yield error(
+            f"gRPC statuses {', '.join(both)} are in processor.grpc.retry_statuses and in discard_statuses: remove one "
+            "of them"
+        )
+    for name in settings.forward_headers:
+        if _METADATA_NAME.fullmatch(name.lower()) is None:
+            yield error(
+                f"processor.grpc.forward_headers has {name!r}, which gRPC doesn't take as metadata: letters, digits "
+                "and _.- are allowed, and neither grpc- in front nor -bin at the end. Remove it; each call has the "
+                "record's headers anyway"
+            )
+    key = None if settings.key is None else settings.key.get_secret_value()
+    pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
+    for name, text in pem.items():
+        yield from pem_problems(f"processor.grpc.{name}", text)
+        if text is not None and processor.handler.startswith("grpc://"):
+            yield error(
+                f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
+                "grpcs://, or remove it"
+            )
+    yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)
+
+
+def _schema_registry_problems(settings: SchemaRegistrySettings) -> Iterator[Diagnosis]:
+    section = "processor.schema_registry"
+    addresses = [urlsplit(url.strip()) for url in settings.url.split(",")] if settings.url else []
+    if any("@" in one.netloc for one in addresses):
+        yield error(f"{section}.url names a user: give {section}.username and {section}.password instead")
+    elif not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
+        yield error(f"{section}.url is {settings.url!r}: expected http(s)://host:port, or several with commas")
+    pair = {"username": settings.username, "password": settings.password}
+    yield from pair_problems(section, "basic authentication", **pair)
 
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:

@@ -52,7 +52,7 @@ def needs(extras: tuple[str, ...]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("extras", [(), ("query",), ("otel",), ("sink", "sweeper", "otel"), ("all",)])
+@pytest.mark.parametrize("extras", [(), ("query",), ("otel", "grpc"), ("sink", "sweeper", "otel"), ("all",)])
 def test_it_holds_everything_that_is_needed_and_nothing_else(extras: tuple[str, ...]) -> None:
     assert set(locked(*extras)) == needs(extras)
 

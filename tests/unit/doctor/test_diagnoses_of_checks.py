@@ -126,6 +126,19 @@ def test_the_url_of_a_handler_is_shown_without_its_password(answers: bool) -> No
     assert "hunter2" not in str(line)
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_schema_registry_that_can_not_be_connected_to_is_a_warning(answers: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if not answers:
+            server.close()
+        access = {"processor.schema_registry.url": f"http://127.0.0.1:{port}, http://127.0.0.1:{port}"}
+        lines = list(handler(load_settings({"processor.handler": "json:loads", **access}, env={})))
+    warnings = [line for line in lines if line.severity is Severity.WARNING]
+    assert len(warnings) == (0 if answers else 2)
+    assert all(f"the schema registry http://127.0.0.1:{port} can't be connected to" in str(line) for line in warnings)
+
+
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
 def test_doctor_asks_for_exactly_the_granted_permissions(service: Service) -> None:
     overrides = {"processor.expiry_policy": "redeliver", "processor.retry.delays": ("10s", "1m")}

@@ -14,6 +14,7 @@ import pytest
 
 from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
 from processor.events import Discarded, Done, Failed, Result
+from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
 from processor.service.stats import Stats
 from tests.unit.processor.parts import (
@@ -82,6 +83,20 @@ async def test_retriable_errors_are_tried_again(
     found, stats = await run(handler)
     assert (found, stats.attempts) == (result, attempts)
     assert calls == [RECORD] * len(answers)
+
+
+async def test_each_attempt_is_numbered_and_its_own_timeout_counts_as_one() -> None:
+    numbers: list[int] = []
+
+    async def handler(record: Record) -> None:
+        numbers.append(CURRENT_ATTEMPT.get())
+        if len(numbers) < 3:
+            raise TimeoutError("the service's own deadline")
+
+    result, stats = await run(handler)
+    assert result == Done()
+    assert numbers == [1, 2, 3]
+    assert stats.attempts == {"timeout": 2, "ok": 1}
 
 
 @pytest.mark.parametrize(

@@ -369,7 +369,8 @@ def test_records_start_in_their_order_and_those_that_waited_before_first() -> No
     poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | after 29 | after 1 > dead letter 0 |
     letter_refused 0 | after 30 > dead letter 0 | published 0 | after 1 > commit 2
     it is the next owner's when its partition has gone
-    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | revoke > release 0 | after 31 | open? > 0
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | revoke > release 0 |
+    after 31 | open? > 0
     it is the next owner's too when the refusal comes later
     poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | lost | letter_refused 0 | after 31 | open? > 0
 """)

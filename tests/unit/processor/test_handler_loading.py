@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler
@@ -105,6 +106,10 @@ def load(name: str) -> OpenHandler:
                 "http://bücher.example/orders",
             )
         ),
+        ("grpc://shop:50051", GrpcHandler),
+        ("grpcs://10.0.0.1:443", GrpcHandler),
+        ("grpc://[::1]:50051", GrpcHandler),
+        ("grpc://bücher.example:50051", GrpcHandler),
     ],
 )
 def test_the_kind_of_handler_follows_from_what_is_found(name: str, kind: type[Any]) -> None:
@@ -176,3 +181,36 @@ def test_a_url_that_can_not_be_called_is_refused_and_not_repeated(url: str, said
     assert url not in str(caught.value)
     assert "cr" not in str(caught.value), "no part of a password is shown"
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.guarantee("P8.8")
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("grpc://", "it names no host"),
+        ("grpc://:50051", "it names no host"),
+        ("grpc://shop", "it names no port"),
+        ("grpcs://shop:0", "it names no port"),
+        ("grpc://shop:port", "host and port can't be read"),
+        ("grpc://[::1:50051", "host and port can't be read"),
+        ("grpc://shop..example:50051", "'shop..example' is no host name and no address"),
+        ("grpc://10.1:50051", "'10.1' is no host name"),
+        ("grpc://shop:50051/orders", "more than host and port"),
+        ("grpc://user:sécret@shop:50051", "more than host and port"),
+        ("grpc://shop:50051?dry=1", "more than host and port"),
+    ],
+)
+def test_a_grpc_address_that_can_not_be_called_is_refused(address: str, said: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"processor\.handler is a gRPC address that can't be called"
+    ) as caught:
+        load(address)
+    assert said in str(caught.value)
+    assert "cr" not in str(caught.value).removeprefix("processor.handler"), "no part of a password is shown"
+
+
+def test_a_missing_grpcio_is_refused_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "processor.handlers.grpc")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'wait-registry\[grpc\]'"):
+        load("grpc://shop:50051")

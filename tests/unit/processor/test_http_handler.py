@@ -51,7 +51,10 @@ class FixedClock:
 
 
 def exchange(
-    answer: Callable[[web.Request], Awaitable[web.StreamResponse]], record: Record = RECORD, calls: int = 1
+    answer: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    record: Record = RECORD,
+    calls: int = 1,
+    path: str = "/orders",
 ) -> list[HandlerResult | BaseException]:
     """Serve ``answer``, call the handler some times at once, and return what came of it."""
 
@@ -63,7 +66,7 @@ def exchange(
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         host, port = runner.addresses[0][:2]
-        handler = HttpHandler(f"http://{host}:{port}/orders", SETTINGS, 4, FixedClock())
+        handler = HttpHandler(f"http://{host}:{port}{path}", SETTINGS, 4, FixedClock())
         await handler.open()
         try:
             return await asyncio.gather(*(handler.call(record) for _ in range(calls)), return_exceptions=True)
@@ -117,6 +120,17 @@ def test_a_forged_lineage_adds_no_http_header(topic: str) -> None:
     [outcome] = exchange(answer, record_of(topic))
     assert outcome is None or isinstance(outcome, ValueError | PermanentError), "each ends as done or dead-lettered"
     assert all("X-Evil" not in headers for headers in seen)
+
+
+def test_a_header_is_filled_into_the_url_byte_for_byte() -> None:
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.raw_path)
+        return web.Response()
+
+    assert exchange(answer, path="/orders/{header:X-Binary}/{header:X-Tenant}?a=b") == [None]
+    assert seen == ["/orders/%FF%00/green?a=b"]
 
 
 def test_a_null_value_is_an_empty_body() -> None:
@@ -188,7 +202,7 @@ async def test_no_connection_is_transient_and_says_no_payload() -> None:
 
 async def test_an_address_that_only_the_client_refuses_is_permanent() -> None:
     handler = HttpHandler("https://pay.example/charge", SETTINGS, 1)
-    handler.url = "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment]
+    handler.url_of = lambda record: "https://shop:hunter2@[pay.example/charge"  # type: ignore[assignment,return-value]
     with pytest.raises(PermanentError, match=r"processor\.handler") as caught:
         await call(handler)
     failure = Failure.from_exception(Reason.FAILED, caught.value, 0)

@@ -19,6 +19,7 @@ import pytest
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.events import Failed
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
+from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
@@ -26,6 +27,7 @@ from tests.support.command import run_waitreg
 from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.handler import Record
+from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.processor import HttpHandlerSettings
 
 
@@ -113,6 +115,29 @@ def child(limits: tuple[int, int], what: Callable[[], None]) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def calling_by_grpc_with_none_left() -> None:
+    async def call() -> object:
+        handler = GrpcHandler("grpc://127.0.0.1:1", GrpcHandlerSettings(), 30.0, 1)
+        await handler.open()
+        taken: list[int] = []
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(os.open(os.devnull, os.O_RDONLY))
+            return await attempt(handler)
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+            await handler.close()
+
+    print(type(asyncio.run(call())).__name__)
+
+
+@pytest.mark.guarantee("P8.9")
+def test_a_grpc_call_without_a_descriptor_gives_the_record_no_outcome() -> None:
+    assert child((200, 200), calling_by_grpc_with_none_left).split() == ["NoDescriptorError"]
 
 
 def opening_for_a_hundred() -> None:

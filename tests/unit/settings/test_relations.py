@@ -137,6 +137,14 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
             "with processor.group_protocol=consumer the broker assigns",
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
+        ({"processor__grpc__discard_statuses": "ABORTED,NOT_FOUND"}, "gRPC statuses ABORTED are in"),
+        *(
+            ({"processor__grpc__forward_headers": f"tenant,{name}"}, f"forward_headers has '{name}'")
+            for name in ("a b", "Grpc-Timeout", "trace-bin", "é")
+        ),
+        ({"processor__grpc__ca": "ca.pem"}, "processor.grpc.ca isn't PEM text"),
+        ({"processor__grpc__certificate": PEM}, "processor.grpc.certificate is set without processor.grpc.key"),
+        ({"processor__grpc__ca": PEM, "processor__handler": "grpc://a:1"}, "processor.handler is grpc://, which"),
         (
             {
                 "processor__registration": "deferred",
@@ -305,3 +313,24 @@ def test_a_sink_with_sink_kind_connect_is_refused() -> None:
     (message,) = fatal("sink", sink__kind="connect")
     assert "waitreg rebuild" in message
     assert fatal("sweeper", sink__kind="connect") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"url": "schemas:8081"}, "processor.schema_registry.url is 'schemas:8081': expected http(s)://host:port"),
+        ({"url": "http://a:8081,https://"}, "expected http(s)://host:port, or several with commas"),
+        ({"url": "http://shop:secret@a:8081"}, "processor.schema_registry.url names a user"),
+        ({"url": "http://a", "username": "shop"}, "username is set without processor.schema_registry.password"),
+        ({"url": "http://a", "password": "secret"}, "password is set without processor.schema_registry.username"),
+    ],
+)
+def test_a_schema_registry_that_can_not_be_asked_is_refused(changes: dict[str, Any], said: str) -> None:
+    (message,) = fatal(**{f"processor__schema_registry__{name}": value for name, value in changes.items()})
+    assert said in message
+    assert "secret" not in message
+
+
+def test_a_schema_registry_may_have_several_addresses_and_a_user() -> None:
+    access: dict[str, Any] = {"url": "http://a:8081, https://b", "username": "shop", "password": "secret"}
+    assert not fatal(**{f"processor__schema_registry__{name}": value for name, value in access.items()})

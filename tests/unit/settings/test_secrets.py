@@ -72,6 +72,8 @@ def test_a_refusal_shows_no_secret(given: dict[str, str], said: str) -> None:
         ("kafka.security.password", SECRET),
         ("kafka.security.key", SECRET),
         ("connect.password", SECRET),
+        ("processor.schema_registry.password", SECRET),
+        ("processor.schema_registry.url", f"https://shop:{SECRET}@schemas.example"),
         ("postgres.url", f"postgresql://registry:{SECRET}@db/registry"),
         ("postgres.url", f"postgresql://db/registry?user=registry&password={SECRET}"),
         ("postgres.url", f"host=db user=registry password = '{SECRET}'"),

@@ -14,6 +14,7 @@ from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import without_credentials
 
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
+_ADDRESSES: Final = ("http://", "https://", "grpc://", "grpcs://")
 _CONNECT_S: Final = 3.0
 _SET: Final = "change one of them in waitreg.toml, or by its variable, which `waitreg config --all` lists"
 
@@ -27,7 +28,7 @@ def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
 
 
 def handler(settings: Settings) -> Iterator[Diagnosis]:
-    """Load the handler as a processor does, without opening it; connect to the host of an HTTP handler.
+    """Load the handler as a processor does, without opening it; connect to its address and to a schema registry.
 
     Raises:
         ConfigurationError: the handler can't be imported or can't be a handler.
@@ -41,10 +42,18 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
         return
     make_handlers_importable()
     load_handler(settings.processor)
+    yield from _schema_registry(settings.processor.schema_registry.url)
     shown = without_credentials(name)
-    unreachable = _unreachable(name) if name.startswith(("http://", "https://")) else None
+    unreachable = _unreachable(name) if name.startswith(_ADDRESSES) else None
     fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
     yield warning(f"{shown} can't be connected to: {unreachable}", fix) if unreachable else ok(shown)
+
+
+def _schema_registry(urls: str) -> Iterator[Diagnosis]:
+    fix = "start it or correct processor.schema_registry.url; until it answers, records with a new schema fail"
+    for url in filter(None, (url.strip() for url in urls.split(","))):
+        if unreachable := _unreachable(url):
+            yield warning(f"the schema registry {without_credentials(url)} can't be connected to: {unreachable}", fix)
 
 
 def _unreachable(url: str) -> str | None:

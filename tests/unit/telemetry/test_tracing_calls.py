@@ -1,15 +1,18 @@
-"""The HTTP handler carries the trace on to the service that it calls."""
+"""The HTTP and the gRPC handler carry the trace on to the service that they call."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
 
+from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
+from tests.support.grpc_service import serving
 from tests.support.http_service import Answer, HttpService
 from tests.support.traces import Traced, id_of, traceparent
 from wait_registry.handler import Record
 from wait_registry.records.original import Original
+from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry.tracing import RecordTaken
 
@@ -21,7 +24,7 @@ TAKEN = RecordTaken(
 )
 
 
-def test_the_request_is_a_child_of_the_attempt(traced: Traced) -> None:
+def test_the_http_request_is_a_child_of_the_attempt(traced: Traced) -> None:
     async def call(url: str) -> None:
         settings = HttpHandlerSettings(forward_headers=("traceparent", "tracestate", "tenant"))
         handler = HttpHandler(url, settings, 1, trace_headers=traced.tracer.http_headers)
@@ -42,6 +45,25 @@ def test_the_request_is_a_child_of_the_attempt(traced: Traced) -> None:
     sent = {name.lower(): value for name, value in received.headers.items()}
     assert {name: sent[name] for name in ("tenant", "traceparent", "tracestate")} == {
         "tenant": "acme",
+        "traceparent": f"00-{TRACE:032x}-{id_of(attempt):016x}-01",
+        "tracestate": "vendor=1",
+    }
+
+
+async def test_the_grpc_call_is_a_child_of_the_attempt(traced: Traced) -> None:
+    async with serving() as service:
+        handler = GrpcHandler(service.address, GrpcHandlerSettings(), 60.0, 1, traced.tracer.http_headers)
+        await handler.open()
+        try:
+            record = traced.tracer.record_taken(TAKEN)
+            record.attempt_started(1)
+            await handler.call(RECORD)
+            record.attempt_ended(None)
+            record.leave()
+        finally:
+            await handler.close()
+    [attempt], [metadata] = traced.spans("attempt"), service.metadata
+    assert {name: metadata[name] for name in ("traceparent", "tracestate")} == {
         "traceparent": f"00-{TRACE:032x}-{id_of(attempt):016x}-01",
         "tracestate": "vendor=1",
     }

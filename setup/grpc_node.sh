@@ -1,0 +1,20 @@
+#!/bin/sh
+# Makes gRPC for Node available to the tests: what tests/support/grpc_node/package-lock.json locks, in .waitreg/tools.
+# When that is there already, no network is used.
+set -eu
+
+cd "$(dirname "$0")/.."
+source=tests/support/grpc_node
+place=.waitreg/tools/grpc_node
+
+if cmp -s "$source/package-lock.json" "$place/installed"; then
+    exit 0
+fi
+if ! command -v npm >/dev/null 2>&1; then
+    echo "wait-registry: no npm here. Fix: install Node 18 or newer with npm" >&2
+    exit 2
+fi
+mkdir -p "$place"
+cp "$source/package.json" "$source/package-lock.json" "$place"
+npm ci --prefix "$place" --ignore-scripts --no-audit --no-fund >&2
+cp "$source/package-lock.json" "$place/installed"

@@ -1,0 +1,110 @@
+"""A real schema registry for a test: Apicurio Registry in memory, by the API that Confluent's clients speak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from tests.support.chosen_stack import skips_are_failures
+from tests.support.prometheus import TOOLS
+from tests.support.waiting import wait_until
+from wait_registry.jvm import java_command
+from wait_registry.local.child import log_tail
+from wait_registry.local.ports import LOOPBACK, free_ports
+
+ROOT = Path(__file__).parents[2]
+# A subject is the topic's name, as with Confluent's serializers before they asked the registry for one.
+_SUBJECTS = {"subject.name.strategy.type": "TOPIC"}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistryServer:
+    """One running server."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where clients ask."""
+        return registry_url(self.port)
+
+    def avro(self, schema: str, value: dict[str, Any]) -> bytes:
+        """Return an Avro value, whose schema the registry has then."""
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+
+        return bytes(AvroSerializer(self._client(), schema, conf=_SUBJECTS)(value, _context("avro")))
+
+    def protobuf(self, message: Any) -> bytes:
+        """Return a Protobuf value, whose schema the registry has then."""
+        from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+
+        return bytes(ProtobufSerializer(type(message), self._client(), _SUBJECTS)(message, _context("protobuf")))
+
+    def _client(self) -> Any:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
+        return SchemaRegistryClient({"url": self.url})
+
+    def is_up(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def _context(topic: str) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE)
+
+
+def registry_url(port: int) -> str:
+    """Return the address of a registry behind this port of this host."""
+    return f"http://{LOOPBACK}:{port}/apis/ccompat/v7"
+
+
+@contextmanager
+def running_schema_registry(folder: Path) -> Iterator[SchemaRegistryServer]:
+    """Start an empty registry; without its jar the test is skipped, on a CI machine it fails."""
+    jar = _jar()
+    (port,) = free_ports(1)
+    log = folder / "schema_registry.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [java_command(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)],
+            cwd=folder,
+            env={**os.environ, "QUARKUS_HTTP_PORT": str(port), "QUARKUS_HTTP_HOST": LOOPBACK},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        server = SchemaRegistryServer(port)
+
+        def ready() -> bool:
+            assert process.poll() is None, f"the schema registry ended:\n{log_tail(log, 30)}"
+            return server.is_up()
+
+        wait_until(ready, 120, "readiness of the schema registry")
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _jar() -> Path:
+    found = next((TOOLS / "apicurio-registry").glob("apicurio-registry-app-*-runner.jar"), None)
+    if found is None:
+        missing = "NOT TESTED: no schema registry is here; `make schema-registry` gets it"
+        if skips_are_failures():
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return found

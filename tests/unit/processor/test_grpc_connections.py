@@ -1,0 +1,166 @@
+"""How the gRPC handler keeps, spreads and renews its connections; all servers are real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from processor.handlers.grpc import GrpcHandler
+from tests.support.grpc_service import serving
+from tests.support.name_server import name_server
+from tests.support.waiting import POLL_S
+from tests.unit.processor.parts import RECORD
+from wait_registry.errors import TransientError
+from wait_registry.handler import Record
+from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.settings.grpc import GrpcHandlerSettings
+
+LIMIT_S = 60.0
+ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+
+
+def handler_for(address: str, max_in_flight: int = 4) -> GrpcHandler:
+    return GrpcHandler(address, GrpcHandlerSettings(), LIMIT_S, max_in_flight)
+
+
+@asynccontextmanager
+async def opened(handler: GrpcHandler) -> AsyncIterator[GrpcHandler]:
+    await handler.open()
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            yield handler
+    finally:
+        await handler.close()
+
+
+async def call_until(handler: GrpcHandler, condition: Callable[[], object]) -> None:
+    """Call until the condition holds; failures that are retried count as calls."""
+    while not condition():
+        try:
+            await handler.call(RECORD)
+        except TransientError:
+            await asyncio.sleep(POLL_S)
+
+
+async def test_calls_take_turns_among_the_servers_of_one_name() -> None:
+    [port] = free_ports(1)
+    async with AsyncExitStack() as running:
+        names = await running.enter_async_context(name_server(ADDRESSES))
+        servers = [await running.enter_async_context(serving(host=host, port=port)) for host in ADDRESSES]
+        handler = handler_for(f"grpc://orders.test:{port}")
+        handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
+        async with opened(handler):
+            await call_until(handler, lambda: all(server.requests for server in servers))
+            before = [len(server.requests) for server in servers]
+            for _ in range(30):
+                await handler.call(RECORD)
+    assert [len(server.requests) - number for server, number in zip(servers, before, strict=True)] == [10, 10, 10]
+
+
+async def test_the_servers_that_remain_get_all_calls() -> None:
+    [port] = free_ports(1)
+    async with AsyncExitStack() as running:
+        names = await running.enter_async_context(name_server(ADDRESSES))
+        servers = [await running.enter_async_context(serving(host=host, port=port)) for host in ADDRESSES[1:]]
+        handler = handler_for(f"grpc://orders.test:{port}")
+        handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
+        async with opened(handler):
+            async with serving(host=ADDRESSES[0], port=port) as leaving:
+                await call_until(handler, lambda: leaving.requests)
+            await call_until(handler, lambda: all(server.requests for server in servers))
+            before = sum(len(server.requests) for server in servers)
+            await call_until(handler, lambda: sum(len(server.requests) for server in servers) == before + 30)
+
+
+async def test_every_record_is_done_although_the_server_restarts_under_load() -> None:
+    waiting = [Record("orders", 0, offset, 0, None, b"", (), 1, str(offset), "shop", None) for offset in range(500)]
+    ended: list[int] = []
+    failures: list[str] = []
+
+    async def work(handler: GrpcHandler) -> None:
+        while waiting:
+            record = waiting.pop()
+            try:
+                await handler.call(record)
+                ended.append(record.offset)
+            except TransientError as error:
+                failures.append(str(error))
+                waiting.append(record)
+                await asyncio.sleep(POLL_S)
+
+    held, all_held = [], asyncio.Event()
+
+    async def held_in_the_end(record: Any, context: aio.ServicerContext) -> bytes:
+        if len(ended) < 100:
+            return b""
+        held.append(record)
+        if len(held) == 20:
+            all_held.set()
+        return await asyncio.get_running_loop().create_future()
+
+    [port] = free_ports(1)
+    async with serving(held_in_the_end, port=port) as first, opened(handler_for(first.address)) as handler:
+        load = asyncio.gather(*(work(handler) for _ in range(20)))
+        await all_held.wait()
+        await first.stop()
+        async with serving(port=port):
+            await load
+    assert sorted(ended) == list(range(500))
+    assert len(failures) >= 20, "calls ran when the server stopped"
+
+
+async def test_a_server_that_is_away_is_tried_about_once_a_second() -> None:
+    """By default the eighth connection begins after more than half a minute, and later ones after two more."""
+    connections, eight = 0, asyncio.Event()
+
+    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+        if connections == 8:
+            eight.set()
+
+    away = await asyncio.start_server(refuse, LOOPBACK, 0)
+    async with away, opened(handler_for(f"grpc://{LOOPBACK}:{away.sockets[0].getsockname()[1]}")) as handler:
+        calls = asyncio.create_task(call_until(handler, eight.is_set))
+        await asyncio.wait_for(eight.wait(), 30)
+        await calls
+
+
+async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://{LOOPBACK}:{free_ports(1)[0]}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    async with serving() as service, opened(handler_for(service.address)) as handler:
+        await handler.call(RECORD)
+    assert len(service.requests) == 1
+
+
+async def test_a_server_that_vanishes_is_noticed_by_its_missing_acknowledgments() -> None:
+    """TCP_USER_TIMEOUT is set; the kernel would try for a quarter of an hour without."""
+    async with serving() as service, opened(handler_for(service.address)) as handler:
+        await handler.call(RECORD)
+        limits_ms = [
+            one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) for one in connections_to(service.port)
+        ]
+    assert limits_ms == [20_000]
+
+
+def connections_to(port: int) -> list[socket.socket]:
+    """Return this process's own connections to a port."""
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # no socket, not connected, or closed by now
+            one = socket.socket(fileno=os.dup(int(descriptor.name)))
+            if one.getpeername()[1:2] == (port,):
+                found.append(one)
+    return found

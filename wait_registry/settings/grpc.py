@@ -1,0 +1,59 @@
+"""The gRPC handler: which statuses are retried, and how the connection is protected."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, SecretStr
+
+from wait_registry.settings import Section
+
+
+class GrpcStatus(StrEnum):
+    """The statuses of a failed call (https://grpc.io/docs/guides/status-codes)."""
+
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+    ABORTED = "ABORTED"
+    OUT_OF_RANGE = "OUT_OF_RANGE"
+    UNIMPLEMENTED = "UNIMPLEMENTED"
+    INTERNAL = "INTERNAL"
+    UNAVAILABLE = "UNAVAILABLE"
+    DATA_LOSS = "DATA_LOSS"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+
+
+# Each of these may come from a proxy, a framework or the deployment, from code that hasn't looked at the record. The
+# others say that the service has looked at the record and refuses it.
+RETRY_STATUSES = (
+    GrpcStatus.CANCELLED,  # the server stops; a call that the processor cancels has no status
+    GrpcStatus.UNKNOWN,  # the service's method raised an exception
+    GrpcStatus.DEADLINE_EXCEEDED,  # a timeout, here or behind the service
+    GrpcStatus.PERMISSION_DENIED,  # a mesh's policy refuses this client
+    GrpcStatus.RESOURCE_EXHAUSTED,  # a rate limit or a full queue
+    GrpcStatus.ABORTED,  # a conflict of transactions: by definition the caller repeats the whole operation
+    GrpcStatus.UNIMPLEMENTED,  # another service is at the address, or an older release of this one
+    GrpcStatus.INTERNAL,  # a broken stream, or a proxy's error
+    GrpcStatus.UNAVAILABLE,  # no connection, or the service is overloaded
+    GrpcStatus.UNAUTHENTICATED,  # the client certificate has expired or isn't known yet
+)
+
+
+class GrpcHandlerSettings(Section):
+    """The gRPC handler (``processor.handler = "grpc://..."``): one call of waitreg.v1.Handler/Handle per attempt."""
+
+    forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as metadata")
+    retry_statuses: tuple[GrpcStatus, ...] = Field(RETRY_STATUSES, description="statuses that are retried")
+    discard_statuses: tuple[GrpcStatus, ...] = Field((), description="statuses that discard the record")
+    ca: str | None = Field(
+        None, repr=False, description="trusted certificates for grpcs, PEM text; by default the system's store"
+    )
+    certificate: str | None = Field(None, repr=False, description="client certificate chain, PEM text, for mutual TLS")
+    key: SecretStr | None = Field(None, description="client key, PEM text (unencrypted), for mutual TLS")
