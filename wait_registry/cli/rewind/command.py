@@ -56,7 +56,7 @@ def command(
 
     Stop every processor of the group first. The command ends with 3 if the group has a member. After a move back, the
     processors register the records at once that may be registered already, so that none of them has an outcome and
-    expires. After a move forward, the printed ranges are what the group skips. Retry and redelivery topics
+    expires. After a move forward, the printed `waitreg replay` handles the skipped records. Retry and redelivery topics
     stay as they are.
     """
     from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time

@@ -8,6 +8,7 @@ from typing import Final
 from wait_registry.cli.result_rows import render_rows
 from wait_registry.cli.rewind.plan import Move
 from wait_registry.cli.rewind.registered import Registered
+from wait_registry.kafka.offset_ranges import ranges_text
 
 _COLUMNS: Final = ("topic", "partition", "committed", "target", "handled_again", "skipped", "registered")
 
@@ -48,11 +49,9 @@ def _deleted(moves: Sequence[Move]) -> Iterator[str]:
 
 
 def _skipped(moves: Sequence[Move]) -> Iterator[str]:
-    ranges = [
-        f"{move.place[0]}:{move.place[1]}:{move.skipped.start}-{move.skipped.stop}" for move in moves if move.skipped
-    ]
+    ranges = {move.place: move.skipped for move in moves if move.skipped}
     if not ranges:
         return
     yield "The group skips records that it hasn't settled. Those that are registered expire; the others are lost to it"
-    yield "unless you handle these ranges in another way:"
-    yield f"  {' '.join(ranges)}"
+    yield "unless you replay them:"
+    yield f"  waitreg replay {ranges_text(ranges)}"
