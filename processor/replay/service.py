@@ -13,7 +13,6 @@ from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, RegistrationMode
 from wait_registry.settings.root import Settings
 
-
 log = logging.getLogger(__name__)
 
 

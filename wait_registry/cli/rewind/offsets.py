@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Answer
@@ -123,30 +122,21 @@ def commit(kafka: KafkaSettings, group: str, moves: Iterable[Move]) -> None:
     offsets = [Answer(*move.place, move.target, move.metadata.encode()) for move in moves if move.changes]
     if not offsets:
         return
-    refused = _answered(kafka, group, partial(_commit, offsets))
-    if refused is not None:
-        raise _refusal(refused, group)
-
-
-def _commit(offsets: list[Answer], consumer: Consumer) -> KafkaError | None:
-    answers = consumer.commit(offsets=offsets, asynchronous=False)
-    return next((answer.error for answer in answers if answer.error is not None), None)
-
-
-def _answered(kafka: KafkaSettings, group: str, request: Callable[[Consumer], KafkaError | None]) -> KafkaError | None:
     # A consumer that never subscribes, for the reason in `committed_offsets`.
     with usable_settings():
         consumer = Consumer(consumer_config(kafka, **{"group.id": group}))
     try:
-        return request(consumer)
+        answers = consumer.commit(offsets=offsets, asynchronous=False)
+        refused = next((answer.error for answer in answers if answer.error is not None), None)
     except KafkaException as error:
-        refused: KafkaError = error.args[0]
-        return refused
+        refused = error.args[0]
     finally:
         consumer.close()
+    if refused is not None:
+        raise _refusal(refused, group, sorted({place.topic for place in offsets}))
 
 
-def _refusal(error: KafkaError, group: str) -> WaitRegistryError:
+def _refusal(error: KafkaError, group: str, topics: list[str]) -> WaitRegistryError:
     if error.code() in _HAS_MEMBERS:
         return FencedError(f"the broker refused the offsets, since group {group} has a member by now. {_STOP}")
-    return kafka_failure(error, f"committing offsets of group {group}")
+    return kafka_failure(error, f"committing offsets of {', '.join(topics)} as group {group}")
