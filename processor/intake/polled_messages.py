@@ -75,6 +75,5 @@ class PolledMessages:
         return (
             f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
             f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
-            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
-            "--execute, and start again"
+            "`waitreg rewind --to-earliest`, with --topic and --partition, and start again"
         )

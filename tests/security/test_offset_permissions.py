@@ -26,7 +26,6 @@ def prepared(own: SecuredSettings, processors: Processors, *, granted: bool) -> 
     settings = own.of("processor", PASSWORD, handler, granted=granted)
     topic = settings.processor.topics[0]
     own.topics.produce(topic, [Outgoing(b"value", partition=0)] * 5)
-    position(own, settings)  # waits for the coordinator, which may be new
     commit_as_operator(own.topics.bootstrap, settings.processor.group, [TopicPartition(topic, 0, 3)])
     return settings
 

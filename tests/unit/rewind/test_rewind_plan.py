@@ -37,6 +37,11 @@ def test_a_move_back_counts_what_is_handled_again() -> None:
     assert (move.again, move.skipped, move.deleted, move.registered) == (200, range(300, 300), 0, 2)
 
 
+def test_an_offset_behind_the_end_of_the_log_adds_no_records() -> None:
+    move = plan(PLACE, position(committed=5000), 900)
+    assert (move.again, move.metadata.uncommitted_max) == (100, 100 + 4100)
+
+
 def test_a_move_forward_names_the_range_that_is_skipped() -> None:
     move = plan(PLACE, position(registered=[499, 500, 899, 900]), 900)
     assert (move.again, move.skipped, move.deleted, move.registered) == (0, range(500, 900), 0, 2)

@@ -95,7 +95,7 @@ def plan(place: TopicPartition, position: Position, target: int) -> Move:
         place,
         position.committed,
         target,
-        max(0, start - target),
+        max(0, min(start, position.end) - target),
         skipped,
         max(0, target - start) - len(skipped),
         _count(position.registered, min(start, target), max(start, target)),
