@@ -80,7 +80,7 @@ def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
         [at.topic, "1", "3", "7", "0", "4", "unknown"],
     ]
     assert "How many of them are registered now is unknown: Postgres can't be reached" in shown.output
-    assert f"  {at.topic}:1:3-7\n" in shown.output
+    assert f"  waitreg replay {at.topic}:1:3-7\n" in shown.output
     assert at.committed() == [3, 3]
 
     assert rewind(at, "--to-latest").code == 0
