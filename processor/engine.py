@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +53,7 @@ from processor.events import (
     Resume,
     Retry,
     RetryRefused,
+    Revoked,
     Revoking,
     Rewind,
     SlotsBlocked,
@@ -101,7 +102,7 @@ class Engine:
 
     Args:
         rules: the numbers.
-        scheduler: makes a scheduler, which says which record starts next.
+        scheduler: says which record starts next.
         limit: how many calls may run.
         prefetch: how many records may be open.
         retries: where a failed record goes.
@@ -110,7 +111,7 @@ class Engine:
     def __init__(
         self,
         rules: Rules,
-        scheduler: Callable[[], Scheduler],
+        scheduler: Scheduler,
         limit: ConcurrencyLimit,
         prefetch: Prefetch,
         retries: RetryPolicy,
@@ -141,6 +142,7 @@ class Engine:
             RetryRefused: self._retry_refused,
             Assigned: self._assigned,
             Revoking: self._revoking,
+            Revoked: self._revoked,
             Lost: self._lost,
             SlotsBlocked: self._slots_blocked,
             Tick: self._tick,
@@ -211,7 +213,7 @@ class Engine:
         return max(0.0, min(due_s, self._fetching.next_due_s) - now_s)
 
     def _capacity(self) -> int:
-        return self._prefetch.capacity(len(self.records), self.records.size, self._calls_wait())
+        return self._prefetch.capacity(len(self.records), self.records.size, self._calls_wait(), self._slots.behind)
 
     def _calls_wait(self) -> bool:
         return self._policy.before_call or bool(self._held)
@@ -234,6 +236,7 @@ class Engine:
             entries = self._pass_over(entries, event)
         if partition.retries:
             self.records.retries += len(entries)
+        self._slots.enter(entries)
         if event.malformed:
             entries = self._pass_malformed_on(entries, event)
         self._admit(partition, entries, now)
@@ -242,6 +245,11 @@ class Engine:
         self._effects += self._fetching.polled(partition, len(event.offsets), self.partitions)
         if partition.retries and not self._fetching.retries_paused and self._retries_are_many(2):
             self._effects += self._fetching.pause_retries(self.partitions.values())
+        if self._slots.behind_of(event.place) > self._share():
+            self._effects += self._fetching.crowds(event.place)
+
+    def _share(self) -> int:
+        return self._prefetch.share(len(self.partitions))
 
     def _due(self, event: Polled, due_times: DueTimes, now: Instant) -> Polled:
         """Return the part of a poll that may be handled; wait for the rest, of which nothing is kept."""
@@ -417,13 +425,17 @@ class Engine:
         settled: list[Entry] = []
         tombstones: list[Entry] = []
         failed: list[Entry] = []
+        given_up: list[Entry] = []
         abandoned = retriable = 0
         for entry, result in event.calls:
-            registered = entry.state is State.RUNNING_REGISTERED
+            state = entry.state
+            registered = state is State.RUNNING_REGISTERED
+            if state is State.DROPPED:
+                given_up.append(entry)
             if result is None:
                 abandoned += 1
                 if entry.take(Step.ABANDON):
-                    self.records.close([entry])
+                    self._close([entry])
             elif isinstance(result, Failed):
                 retriable += result.retriable
                 due_times = entry.partition.due_times
@@ -437,6 +449,7 @@ class Engine:
                     if registered:
                         tombstones.append(entry)
         self._slots.ended(event.calls, len(event.calls) - abandoned, retriable, now.s)
+        self._slots.leave(given_up)
         self._settle(settled)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
@@ -446,8 +459,13 @@ class Engine:
     def _settle(self, entries: list[Entry]) -> None:
         for entry in entries:
             entry.partition.make_safe(entry.number)
-        self.records.close(entries)
+        self._close(entries)
         self._settled += len(entries)
+
+    def _close(self, entries: Sequence[Entry]) -> None:
+        """Forget records that are settled, or that are given up and have no call."""
+        self.records.close(entries)
+        self._slots.leave(entries)
 
     def _fail(self, entry: Entry, outcome: DeadLetter | Retry) -> bool:
         if not entry.take(Step.FAIL):
@@ -502,7 +520,7 @@ class Engine:
         """
         if self._is_assigned(partition) or self._commits.may_cover_more(partition):
             return
-        self.records.close(self._held.abandon(partition))
+        self._close(self._held.abandon(partition))
         self._release_held(partition)
 
     def _confirm(self, partition: Partition, offset: int) -> None:
@@ -528,7 +546,13 @@ class Engine:
         self._effects.append(fetch([event.place]))
 
     def _revoking(self, event: Revoking, now: Instant) -> None:
-        partitions = [self.partitions[place] for place in event.places if place in self.partitions]
+        self._slots.hold(self._of(event.places))
+
+    def _of(self, places: Sequence[TopicPartition]) -> list[Partition]:
+        return [self.partitions[place] for place in places if place in self.partitions]
+
+    def _revoked(self, event: Revoked, now: Instant) -> None:
+        partitions = self._of(event.places)
         first: dict[Partition, int] = {}
         for entry in self.records:
             partition = entry.partition
@@ -540,7 +564,7 @@ class Engine:
         self._effects.append(release)
 
     def _lost(self, event: Lost, now: Instant) -> None:
-        self._give_up([self.partitions[place] for place in event.places if place in self.partitions], {})
+        self._give_up(self._of(event.places), {})
 
     def _give_up(self, partitions: list[Partition], targets: dict[Partition, int]) -> None:
         """Divide the records of partitions between this process and the next owner.
@@ -551,24 +575,29 @@ class Engine:
         Args:
             targets: the offsets of the last commits; else what was requested, which may be committed, divides.
         """
-        cancelled: list[Entry] = []
+        dropped: list[Entry] = []
+        cancelled: dict[Entry, None] = {}
         for entry in [entry for entry in self.records if entry.partition in partitions]:
             if entry.offset < targets.get(entry.partition, entry.partition.requested):
                 continue
             running = entry.state in RUNNING
             if entry.take(Step.DROP):
-                self.records.close([entry])
+                dropped.append(entry)
                 if running:
-                    cancelled.append(entry)
+                    cancelled[entry] = None
+        self.records.close(dropped)
         self._slots.drop()
+        # Those whose calls run leave when these end.
+        self._slots.leave([entry for entry in dropped if entry not in cancelled])
         for partition in partitions:
             del self.partitions[partition.place]
             self._commits.forget(partition)
             self._fetching.forget(partition.place)
             self._release_held(partition)
             self._leave_held(partition)
+        self._slots.let_go()
         if cancelled:
-            self._effects.append(Cancel(cancelled))
+            self._effects.append(Cancel(list(cancelled)))
 
     # ---- time
 
@@ -594,6 +623,9 @@ class Engine:
             self._effects += fetching.due(now.s, partitions)
         if fetching.retries_paused and not self._retries_are_many(4):
             self._effects += fetching.resume_retries(partitions)
+        for place in list(fetching.crowded):
+            if 2 * self._slots.behind_of(place) <= self._share():
+                self._effects += fetching.has_thinned(self.partitions[place])
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.

@@ -17,7 +17,7 @@ from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_decision import TimeLimits
 from processor.dispatch.retry_policy import Ladder
-from processor.dispatch.scheduler import Unordered
+from processor.dispatch.scheduler import Ordered, Scheduler, Unordered, key_lane, partition_lane
 from processor.dispatch.worker_pool import WorkerPool
 from processor.engine import Engine, Rules
 from processor.intake.broker_connection import BrokerConnection
@@ -46,6 +46,7 @@ from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.processor import Ordering
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -200,7 +201,7 @@ class Pipeline:
             lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self._left_s())
         )
         # A flush that ran out of time isn't repeated.
-        self.shell.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        self.shell.limit_finish(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
@@ -279,4 +280,11 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
     )
     prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
     ladder = Ladder(processor.retry.delays_s)
-    return Engine(rules, Unordered, FixedLimit(processor.max_in_flight), prefetch, ladder)
+    return Engine(rules, scheduler_of(processor.ordering), FixedLimit(processor.max_in_flight), prefetch, ladder)
+
+
+def scheduler_of(ordering: Ordering) -> Scheduler:
+    """Return what decides which record may start (``processor.ordering``)."""
+    if ordering is Ordering.UNORDERED:
+        return Unordered()
+    return Ordered(key_lane if ordering is Ordering.KEY else partition_lane)

@@ -58,18 +58,28 @@ class Prefetch:
         least, while_s = (n + ANSWERED_SLACK, ANSWERED_S) if calls_wait else (POLLED_SLACK, POLLED_S)
         return min(self._max_records, n + max(least, math.ceil(while_s * self._rate)))
 
-    def capacity(self, outstanding: int, outstanding_bytes: int, calls_wait: bool) -> int:
+    def capacity(self, outstanding: int, outstanding_bytes: int, calls_wait: bool, behind: int = 0) -> int:
         """Return how many records may be polled now, given those registered and not finished.
 
         By bytes this is an estimate from the mean size: one poll may pass the limit, and the next one waits then.
+
+        Args:
+            outstanding: records polled and not finished.
+            outstanding_bytes: their size, bytes.
+            calls_wait: whether calls wait for acknowledgments.
+            behind: how many of them wait for an earlier record of their key: only the caps count these.
         """
-        capacity = self.bound(calls_wait) - outstanding
+        capacity = min(self.bound(calls_wait) + behind, self._max_records) - outstanding
         bytes_left = self._max_bytes - outstanding_bytes
         if capacity <= 0 or bytes_left <= 0:
             return 0
         if self._mean_size > 0:
             capacity = min(capacity, max(1, int(bytes_left / self._mean_size)))
         return capacity
+
+    def share(self, partitions: int) -> int:
+        """Return how many records of one partition may wait for earlier ones, so that one can't fill the prefetch."""
+        return max(1, self._max_records // (partitions + 1))
 
     def below_caps(self, outstanding: int, outstanding_bytes: int) -> bool:
         """Return whether records and bytes are below their caps, whatever the limit is."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.pace import Pace
-from processor.dispatch.scheduler import Scheduler
+from processor.dispatch.scheduler import Scheduler, Unordered
 from processor.events import Result
 from processor.lifecycle import Entry, State, Step, take_all
+from processor.partition import Partition
+from wait_registry.records.topics import TopicPartition
 
 # Of the slots, this part is for records of retry topics while others wait.
 RETRIES_SHARE: Final = 4
@@ -20,21 +22,23 @@ _MAY_RENEW: Final = frozenset({State.HELD, State.READY_REGISTERED})
 class Slots:
     """Starts records while slots are free, unless too little of their time to live is left.
 
-    Records of retry topics get a quarter of the slots, and what the others leave free.
+    Records of retry topics get a quarter of the slots, and what the others leave free. They have no order (O1).
 
     Args:
-        scheduler: makes a scheduler, which says which record is next.
+        scheduler: says which record of the other topics is next.
         limit: how many calls may run.
 
     Attributes:
+        ordered: whether records wait for earlier ones.
         waiting: how many records wait.
         running: how many calls run.
         blocked: how many calls have an outcome and keep their slot.
     """
 
-    def __init__(self, scheduler: Callable[[], Scheduler], limit: ConcurrencyLimit) -> None:
-        self._inputs = scheduler()
-        self._retries = scheduler()
+    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit) -> None:
+        self._inputs = scheduler
+        self._retries: Scheduler = Unordered()
+        self.ordered = scheduler.ordered
         self._limit = limit
         self._pace = Pace()
         self.waiting = 0
@@ -46,11 +50,33 @@ class Slots:
         # Too little time was left when a slot was free, and their first registration isn't acknowledged.
         self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
+        # The partitions that the group takes away, and their records that would have started since.
+        self._leaving: frozenset[Partition] = frozenset()
+        self._held: list[Entry] = []
 
     @property
     def free(self) -> int:
         """How many slots are free."""
         return self._limit.current - self.running - self.blocked
+
+    @property
+    def behind(self) -> int:
+        """How many of the records that wait can't start, because of an earlier one."""
+        return len(self._inputs) - self._inputs.startable if self.ordered else 0
+
+    def behind_of(self, place: TopicPartition) -> int:
+        """Return how many of these are of one partition."""
+        return self._inputs.behind_of(place)
+
+    def enter(self, entries: Sequence[Entry]) -> None:
+        """Note records of one partition just polled, in their order."""
+        if entries and self.ordered:
+            self._queue_of(entries[0]).enter(entries)
+
+    def leave(self, entries: Iterable[Entry]) -> None:
+        """Note records that are settled or given up, and whose calls have ended."""
+        if self.ordered:
+            self._inputs.leave(entry for entry in entries if not entry.partition.retries)
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Take records of one partition that may start."""
@@ -103,7 +129,12 @@ class Slots:
         while self.waiting and (free := min(self.free, pace.allowed(now_s)) if pace.pause_s else self.free) > 0:
             with_retries = len(self._retries) > 0
             taken = self._take(free) if with_retries else self._inputs.take(free)
+            if not taken:
+                break  # all that wait are held up by earlier ones
             self.waiting -= len(taken)
+            if self._leaving:
+                self._held += [entry for entry in taken if entry.partition in self._leaving]
+                taken = [entry for entry in taken if entry.partition not in self._leaving]
             ready = [
                 entry
                 for entry in taken
@@ -150,7 +181,8 @@ class Slots:
     @property
     def next_start_s(self) -> float:
         """When the next record may start although slots are free, on the clock that never steps."""
-        return self._pace.next_s if self._pace.pause_s else math.inf
+        startable = self._inputs.startable or len(self._retries)
+        return self._pace.next_s if self._pace.pause_s and startable else math.inf
 
     def _lacks_time(self, entry: Entry) -> bool:
         """Return whether a record of which little time to live is left can't start."""
@@ -174,6 +206,18 @@ class Slots:
         self.waiting -= len(overdue)
         self._renewing.update(overdue)
         return overdue
+
+    def hold(self, partitions: Iterable[Partition]) -> None:
+        """Start no record of these partitions until `let_go`."""
+        self._leaving = frozenset(partitions)
+
+    def let_go(self) -> None:
+        """Let the records start that were held and aren't the next owner's."""
+        held, self._held, self._leaving = self._held, [], frozenset()
+        for entry in held:
+            if entry.state is not State.DROPPED:
+                self._queue_of(entry).add_first([entry])
+                self.waiting += 1
 
     def drop(self) -> None:
         """Forget the waiting records that are the next owner's now."""

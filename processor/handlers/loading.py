@@ -22,7 +22,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections.
+        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections, and with
+            ``ordering`` a call in a thread is waited for.
         trace_headers: for the HTTP handler.
 
     Returns:
@@ -39,12 +40,12 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
     found = _find(name)
     if inspect.isclass(found):
-        return _contextual(name, found, settings.max_in_flight)
+        return _contextual(name, found, settings)
     if not callable(found):
         raise ConfigurationError(
             f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
         )
-    return handler_of(name, found, settings.max_in_flight)
+    return handler_of(name, found, settings.max_in_flight, settings.ordered)
 
 
 def _find(name: str) -> Any:
@@ -78,7 +79,7 @@ def _hint(place: Any) -> str:
     return f"; it has: {', '.join(sorted(candidates)[:10])}" if candidates else ""
 
 
-def _contextual(name: str, found: type[Any], max_in_flight: int) -> OpenHandler:
+def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> OpenHandler:
     missing = [method for method in ("__aenter__", "__aexit__", "handle") if not hasattr(found, method)]
     if missing:
         raise ConfigurationError(
@@ -93,4 +94,4 @@ def _contextual(name: str, found: type[Any], max_in_flight: int) -> OpenHandler:
             f"{place_of(error)}"
         ) from error
     require_one_parameter(f"{name}.handle", instance.handle)
-    return ContextualHandler(name, instance, max_in_flight)
+    return ContextualHandler(name, instance, settings.max_in_flight, settings.ordered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NamedTuple
 
 from processor.handlers.open_handler import OpenHandler, Slots
@@ -39,15 +39,20 @@ class PlainFunctionHandler:
     A thread can't be cancelled: a call over its limit keeps its slot until it returns, and what it returns then is
     ignored. The next attempt of that record takes another slot, so it waits while all are blocked.
 
+    With ordering, such a call isn't over before the function has returned: until then neither the next attempt nor a
+    later record of the same key may start (O1). What the function returns counts, as it does for coroutines.
+
     Args:
         function: the user's handler.
         max_in_flight: threads at most.
+        ordered: whether records have an order.
     """
 
-    def __init__(self, function: PlainHandler, max_in_flight: int) -> None:
+    def __init__(self, function: PlainHandler, max_in_flight: int, ordered: bool = False) -> None:
         self._function = function
         self._threads = Threads(max_in_flight)
-        self.slots = Slots(max_in_flight)
+        self._slots = Slots(max_in_flight)
+        self.slots = None if ordered else self._slots
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""
@@ -57,23 +62,25 @@ class PlainFunctionHandler:
         self._threads.close()
 
     async def call(self, record: Record) -> HandlerResult:
-        """Run one attempt; the caller has taken a slot, which is given back when the function returns.
+        """Run one attempt; the caller has taken a slot if it can, which is given back when the function returns.
 
         Raises:
             NoThreadError: it hasn't begun; the slot is given back.
         """
+        if self.slots is None:
+            await self._slots.take()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Result] = loop.create_future()
-        call = _Call(ended, self.slots)
+        call = _Call(ended, self._slots)
         try:
             # What the user's own tracing calls the current span is the attempt's in the thread too.
             context = contextvars.copy_context()
             self._threads.submit(lambda: call.report(loop, context.run(_run, self._function, record)))
         except NoThreadError:
-            self.slots.give()
+            self._slots.give()
             raise
         try:
-            result = await asyncio.shield(ended)
+            result = await (_to_the_end(ended) if self.slots is None else asyncio.shield(ended))
         except asyncio.CancelledError:
             call.abandon()
             raise
@@ -85,10 +92,19 @@ class PlainFunctionHandler:
         return result.answer
 
 
-def handler_of(name: str, function: Callable[..., Any], max_in_flight: int) -> OpenHandler:
+async def _to_the_end(ended: asyncio.Future[_Result]) -> _Result:
+    while not ended.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(ended)
+    return ended.result()
+
+
+def handler_of(name: str, function: Callable[..., Any], max_in_flight: int, ordered: bool = False) -> OpenHandler:
     """Return the handler for a function; ConfigurationError if it can't be called with the record alone."""
     require_one_parameter(name, function)
-    return AsynchronousHandler(function) if is_asynchronous(function) else PlainFunctionHandler(function, max_in_flight)
+    if is_asynchronous(function):
+        return AsynchronousHandler(function)
+    return PlainFunctionHandler(function, max_in_flight, ordered)
 
 
 class ContextualHandler:
@@ -98,12 +114,16 @@ class ContextualHandler:
         name: how the settings name the class.
         instance: the user's object, an async context manager; what entering it returns has the method ``handle``.
         max_in_flight: threads at most, when ``handle`` is a plain function.
+        ordered: whether records have an order.
     """
 
-    def __init__(self, name: str, instance: AbstractAsyncContextManager[Any], max_in_flight: int) -> None:
+    def __init__(
+        self, name: str, instance: AbstractAsyncContextManager[Any], max_in_flight: int, ordered: bool = False
+    ) -> None:
         self._name = name
         self.instance = instance
         self._max_in_flight = max_in_flight
+        self._ordered = ordered
         self._inner: OpenHandler | None = None
 
     @property
@@ -136,7 +156,7 @@ class ContextualHandler:
             raise ConfigurationError(
                 f"handler {self._name!r}: entering it gave a {type(entered).__name__}, without a method handle(record)"
             )
-        self._inner = handler_of(f"{self._name}.handle", handle, self._max_in_flight)
+        self._inner = handler_of(f"{self._name}.handle", handle, self._max_in_flight, self._ordered)
 
     async def close(self) -> None:
         """Leave the object."""

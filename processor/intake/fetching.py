@@ -26,6 +26,7 @@ class Fetching:
     Attributes:
         paused: whether all are paused, because there is no room.
         retries_paused: whether retry topics are paused, because their records leave too little room for others.
+        crowded: partitions that are paused because too many of their records wait for earlier ones.
         next_due_s: when the first partition that waits for its time is due, on the clock that never steps.
     """
 
@@ -33,6 +34,7 @@ class Fetching:
         self._uncommitted_max = uncommitted_max
         self._full: set[TopicPartition] = set()
         self._early: dict[TopicPartition, float] = {}
+        self.crowded: set[TopicPartition] = set()
         self._has_room = True
         self._taken_without_room = 0
         self.paused = False
@@ -97,6 +99,18 @@ class Fetching:
         self.retries_paused = False
         return self._resume(partition for partition in all_ if partition.retries)
 
+    def crowds(self, place: TopicPartition) -> list[Pause]:
+        """Pause a partition of which too many records wait for earlier ones."""
+        if place in self.crowded:
+            return []
+        self.crowded.add(place)
+        return [Pause([place])]
+
+    def has_thinned(self, partition: Partition) -> list[Resume]:
+        """End this pause of a partition."""
+        self.crowded.discard(partition.place)
+        return self._resume([partition])
+
     def committed(self, partition: Partition) -> list[Resume]:
         """Note a confirmed commit; return what to fetch again."""
         if partition.place not in self._full or 2 * partition.uncommitted > self._uncommitted_max:
@@ -126,8 +140,8 @@ class Fetching:
     def may_fetch(self, partition: Partition) -> bool:
         """Return whether there is no reason not to fetch a partition."""
         place = partition.place
-        held = place in self._full or place in self._early or (self.retries_paused and partition.retries)
-        return not (self.paused or held)
+        held = place in self._full or place in self._early or place in self.crowded
+        return not (self.paused or held or (self.retries_paused and partition.retries))
 
     def _resume(self, partitions: Iterable[Partition]) -> list[Resume]:
         places = [partition.place for partition in partitions if self.may_fetch(partition)]
@@ -136,6 +150,7 @@ class Fetching:
     def forget(self, place: TopicPartition) -> None:
         """Note a partition that is given up."""
         self._full.discard(place)
+        self.crowded.discard(place)
         self._forget_time(place)
 
     def _forget_time(self, place: TopicPartition) -> None:

@@ -22,7 +22,7 @@ from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages
+from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, Start, StartOffsets
 from processor.service.ending import Fault
@@ -42,8 +42,8 @@ LEAST_LEAVE_S = 1.0
 class GroupConsumer:
     """One member of the consumer group.
 
-    Rebalance and commit callbacks run in whatever thread polls the consumer; their work is always done in the event
-    loop's thread, so that all state has one owner.
+    The consumer is polled in a thread of its own, where the rebalance callbacks run. Their work is done in the event
+    loop's thread, so that all state has one owner, and the loop continues while a rebalance waits for calls to end.
 
     Args:
         listener: called at rebalances and with the answers of commits.
@@ -121,27 +121,26 @@ class GroupConsumer:
         if not self._closing:
             self._executor.submit(self._guarded, leave_and_join, None)
 
-    def take(self, count: int) -> dict[TopicPartition, list[Message]]:
-        """Return at most ``count`` records that are there now, by partition; never waits."""
-        if self.pending_starts.answers and (starts := self.pending_starts.take()):
-            self._assign(self.consumer, starts)
-            self._take_over(starts)
-        return self._by_partition.sort(self.consumer.consume(count, 0))
-
-    async def wait(self, timeout_s: float) -> dict[TopicPartition, list[Message]]:
-        """Wait for one record, in a thread; the event loop continues.
+    async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
+        """Return at most ``count`` records that are there, by partition, in the consumer's thread.
 
         While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
         returns, and a rebalance within the poll waits for the event loop.
-        """
-        self.polling = True
-        poll = self._executor.submit(self.consumer.poll, timeout_s)
-        poll.add_done_callback(self._polled)
-        message = await asyncio.wrap_future(poll)
-        return self._by_partition.sort([] if message is None else [message])
 
-    def _polled(self, _: Future[Message | None]) -> None:
-        # Not at the end of `wait`: its caller may be cancelled while the poll continues.
+        Args:
+            count: how many records at most.
+            timeout_s: how long to wait for the first one, s.
+        """
+        if self.pending_starts.answers and (starts := self.pending_starts.take()):
+            self._assign(self.consumer, starts)
+            self._take_over(starts)
+        self.polling = True
+        polled = self._executor.submit(poll, self.consumer, count, timeout_s)
+        polled.add_done_callback(self._polled)
+        return self._by_partition.sort(await asyncio.wrap_future(polled))
+
+    def _polled(self, _: Future[list[Message]]) -> None:
+        # Not at the end of `poll`: its caller may be cancelled while the client continues.
         self.polling = False
 
     def offsets(self, commit: Commit | Release) -> list[Answer]:
@@ -273,15 +272,15 @@ class GroupConsumer:
 
     def on_revoke(self, consumer: Consumer, partitions: list[Answer]) -> None:
         """Give partitions up (the client's callback)."""
-        releases: list[Release] = []
 
-        def give_up() -> None:
+        async def give_up() -> Release:
             if not self._incremental:
                 self._membership.lost()
-            releases.append(self._listener.revoked(self._given_up(partitions)))
+            return await self._listener.revoked(self._given_up(partitions))
 
-        self._on_loop(give_up)
-        if offsets := [offset for release in releases for offset in self.offsets(release)]:
+        nothing: Release | None = None
+        release = self._guarded(lambda: asyncio.run_coroutine_threadsafe(give_up(), self._loop).result(), nothing)
+        if release is not None and (offsets := self.offsets(release)):
             # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
             error = self._commit_last(offsets)
             self._on_loop(lambda: self._listener.commit_answered(error, offsets))
@@ -324,9 +323,6 @@ class GroupConsumer:
 
     def _on_loop(self, work: Callable[[], None]) -> None:
         """Do a callback's work in the event loop's thread, now, and report what it raises."""
-        if threading.get_ident() == self._loop_thread:
-            self._guarded(work, None)
-            return
         done: Future[None] = Future()
 
         def run() -> None:

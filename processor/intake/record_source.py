@@ -20,7 +20,7 @@ class Listener(Protocol):
     def assigned(self, starts: list[Start]) -> None:
         """Take partitions over; nothing of them has been polled yet."""
 
-    def revoked(self, places: list[TopicPartition]) -> Release:
+    async def revoked(self, places: list[TopicPartition]) -> Release:
         """Release partitions and return what to commit while they are still assigned here."""
 
     def lost(self, places: list[TopicPartition]) -> None:
@@ -49,11 +49,8 @@ class RecordSource(Protocol):
     def subscribe(self, topics: Iterable[str]) -> None:
         """Begin to get records."""
 
-    def take(self, count: int) -> Mapping[TopicPartition, list[Message]]:
-        """Return at most ``count`` records that are there now, by partition; never waits."""
-
-    async def wait(self, timeout_s: float) -> Mapping[TopicPartition, list[Message]]:
-        """Wait for one record, in a thread; the event loop continues."""
+    async def poll(self, count: int, timeout_s: float) -> Mapping[TopicPartition, list[Message]]:
+        """Return at most ``count`` records that are there, by partition; wait for the first one up to a limit, s."""
 
     def commit(self, commit: Commit) -> None:
         """Start a commit, whose answer goes to the listener; KafkaException when it can't even be started."""

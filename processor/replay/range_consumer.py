@@ -18,7 +18,7 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.group_config import TUNING
 from processor.intake.membership import Membership
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages
+from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import Start
 from processor.replay.progress import Progress
@@ -92,20 +92,20 @@ class RangeConsumer:
         self._listener.assigned(starts)
         self._membership.assigned("")
 
-    def take(self, count: int) -> dict[TopicPartition, list[Message]]:
-        """Return at most ``count`` records of the ranges that are there now; never waits."""
-        return self._within(self._consumer.consume(count, 0))
+    async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
+        """Return at most ``count`` records of the ranges that are there, by partition, in the consumer's thread.
 
-    async def wait(self, timeout_s: float) -> dict[TopicPartition, list[Message]]:
-        """Wait for one record, in a thread; the event loop continues."""
+        Args:
+            count: how many records at most.
+            timeout_s: how long to wait for the first one, s.
+        """
         self.polling = True
-        poll = self._executor.submit(self._consumer.poll, timeout_s)
-        poll.add_done_callback(self._polled)
-        message = await asyncio.wrap_future(poll)
-        return self._within([] if message is None else [message])
+        polled = self._executor.submit(poll, self._consumer, count, timeout_s)
+        polled.add_done_callback(self._polled)
+        return self._within(await asyncio.wrap_future(polled))
 
-    def _polled(self, _: Future[Message | None]) -> None:
-        # Not at the end of `wait`: its caller may be cancelled while the poll continues.
+    def _polled(self, _: Future[list[Message]]) -> None:
+        # Not at the end of `poll`: its caller may be cancelled while the client continues.
         self.polling = False
 
     def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
@@ -161,7 +161,7 @@ class RangeConsumer:
     async def close(self, limit_s: float) -> None:
         """Give the partitions up and close the client, which has no group to leave."""
         places = list(self.assigned)
-        self._settle(self._listener.revoked(places))
+        self._settle(await self._listener.revoked(places))
         self.assigned.clear()
         closed = self._loop.run_in_executor(self._executor, self._consumer.close)
         try:

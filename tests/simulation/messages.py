@@ -23,6 +23,11 @@ class Taken(NamedTuple):
     wait_id: str
     generation: int  # of the group when it was polled
 
+    @property
+    def key(self) -> bytes | None:
+        """The key of the record."""
+        return key_of(self.id)
+
 
 class News(NamedTuple):
     """What the next poll after a moment tells."""
@@ -63,6 +68,11 @@ class Dead(NamedTuple):
             world.may_be_left.add(written.record)
         if written.outcome is not None or world.nature(written.record) is not Nature.TOO_LARGE:
             world.append(written)
+
+
+def key_of(record: RecordId) -> bytes | None:
+    """Return the key of a record: one of two, or none."""
+    return (b"even", b"odd", None)[record[2] % 3]
 
 
 def taken(entry: Entry) -> Taken:

@@ -9,7 +9,6 @@ from random import Random
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import Ladder
-from processor.dispatch.scheduler import Unordered
 from processor.engine import Engine, Rules
 from processor.events import (
     Assigned,
@@ -31,6 +30,7 @@ from processor.events import (
     Release,
     Result,
     Resume,
+    Revoked,
     Revoking,
     Rewind,
     Start,
@@ -38,13 +38,14 @@ from processor.events import (
     WriteTombstones,
 )
 from processor.lifecycle import Entry, State
+from processor.pipeline import scheduler_of
 from processor.registration.policy import RegistrationPolicy
-from tests.simulation.messages import Dead, Killed, News, Taken, record_of
+from tests.simulation.messages import Dead, Killed, News, Taken, key_of, record_of
 from tests.simulation.requests import Requests
 from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Nature, RecordId, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.settings.processor import Ordering, RegistrationMode
 
 REGISTER_AFTER_S = 0.5
 TTL_S = 60.0
@@ -63,6 +64,7 @@ class Process:
         bound: its `uncommitted_max`.
         slots: how many calls may run.
         calm: whether the answers of its last commits arrive.
+        ordering: which records are handled in order.
         now: reads the clock.
     """
 
@@ -74,6 +76,7 @@ class Process:
         bound: int,
         slots: int,
         calm: bool,
+        ordering: Ordering,
         now: Callable[[], Instant],
         random: Random,
     ) -> None:
@@ -83,12 +86,13 @@ class Process:
         self._bound = bound
         self._slots = slots
         self._calm = calm
+        self._ordering = ordering
         self._now = now
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
         rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S)
         self.engine = Engine(
-            rules, Unordered, FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+            rules, scheduler_of(ordering), FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
         )
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
@@ -103,6 +107,8 @@ class Process:
         self._given_up: set[TopicPartition] = set()
         self._known: set[Entry] = set()
         self.running: list[Entry] = []
+        # Of these, the calls that haven't ended yet although they are cancelled.
+        self._cancelled: set[Entry] = set()
         self.alive = True
         self.stopping = False
         self._drains_s = 0.0
@@ -198,7 +204,11 @@ class Process:
             fast = self.running
         entry = self._random.choice(fast)
         self.running.remove(entry)
-        self._step(CallsEnded([(entry, self._called(entry))]))
+        if entry in self._cancelled:
+            self._cancelled.remove(entry)
+            self._step(CallsEnded([(entry, None)]))
+        else:
+            self._step(CallsEnded([(entry, self._called(entry))]))
 
     def _called(self, entry: Entry) -> Result:
         nature = self._world.nature(record_of(entry))
@@ -221,17 +231,21 @@ class Process:
         self._news.append(News(self._after_s(lost_s + unheard_s), place, lost_s, 0))
 
     def revoke(self, places: list[TopicPartition], flush: bool) -> None:
-        """The group takes partitions away in an orderly way: flush, commit, give up."""
+        """The group takes partitions away in an orderly way: flush, let calls end, commit, give up."""
         self.hear_all()
+        self._step(Revoking(places))
         while flush and self.engine.records.in_flight(places):
             if not self.requests.waits and not self.requests.reports:
                 raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
             self.requests.append() if self.requests.waits else self.report()
-        self._step(Revoking(places))
+        while flush and self.engine.records.unfinished(places) and self._random.random() < 0.7:
+            self._random.choice([step for step in self.steps() if step != self.poll_and_tick] or [self.tick])()
+        self._step(Revoked(places))
         self._given_up.update(places)
         for entry in self.running:
             place, offset = entry.partition.place, entry.offset
             goes_on = entry.state is not State.RUNNING_REGISTERED  # else its tombstone settles what it has registered
+            goes_on = goes_on and entry not in self._cancelled
             if self._calm and goes_on and place in places and offset >= self._world.start(place):
                 raise Breach(f"P1: a call of {record_of(entry)} continues, though the next owner handles it")
 
@@ -279,6 +293,7 @@ class Process:
         """Cancel the calls that exceed the limit of an orderly stop."""
         if self._is_late(DRAIN_S) and self.running:
             running, self.running = self.running, []
+            self._cancelled.clear()
             self._leave()
             self._step(CallsEnded([(entry, None) for entry in running]))
 
@@ -323,6 +338,9 @@ class Process:
             self._start(effect)
         elif isinstance(effect, Cancel):
             cancelled = [entry for entry in effect.entries if entry in self.running]
+            if self._ordering is not Ordering.UNORDERED and self._random.random() < 0.5:
+                self._cancelled.update(cancelled)
+                return
             self.running = [entry for entry in self.running if entry not in cancelled]
             self._step(CallsEnded([(entry, None) for entry in cancelled]))
         elif isinstance(effect, Pause):
@@ -358,6 +376,7 @@ class Process:
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")
+            self._judge_order(entry)
             self._world.begin_call(self.number, record, self._now().wall_ms)
             if self._is_current(place):  # else another owner may call it too
                 self._world.calls[record] = self._world.calls.get(record, 0) + 1
@@ -366,6 +385,23 @@ class Process:
             if self._world.nature(record) is Nature.DEADLY:
                 raise Killed
             self.running.append(entry)
+
+    def _judge_order(self, entry: Entry) -> None:
+        place, record = entry.partition.place, record_of(entry)
+        lane = self._lane(record)
+        if lane is None or place == RETRIES:
+            return
+        earlier = [(*place, at) for at in self._polled[place] if at < entry.offset]
+        if before := [each for each in earlier if self._lane(each) == lane and not self._world.settled(each)]:
+            raise Breach(f"O1: {record} is called before {before[0]} is settled")
+        if beside := [each for each in map(record_of, self.running) if self._lane(each) == lane]:
+            raise Breach(f"O1: {record} is called while the call of {beside[0]} runs")
+
+    def _lane(self, record: RecordId) -> object:
+        if self._ordering is Ordering.UNORDERED:
+            return None
+        key = key_of(record) if self._ordering is Ordering.KEY else b""
+        return None if key is None else (record[:2], key)
 
     def _leave(self) -> None:
         self._world.may_expire.update(self._ever)

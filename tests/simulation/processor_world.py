@@ -24,7 +24,7 @@ from tests.simulation.process import Process
 from tests.simulation.run import START_MS
 from tests.simulation.snapshot import digest, packed
 from tests.simulation.world import Breach, Nature, World
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.settings.processor import Ordering, RegistrationMode
 
 PLACE = ("t", 0)
 # Also more than the time in which a registered record must start.
@@ -102,6 +102,7 @@ class ProcessorWorld:
         natures: what each record may be; the first step decides.
         late: whether the records are produced after the first assignment, so that no warm-up has them.
         slots: how many calls may run in a process.
+        ordering: which records they handle in order.
         deaths: of processes, at most.
         moves: of the partition, in an orderly way, at most.
         losses: of the partition, of which its owner hears later, at most.
@@ -120,6 +121,7 @@ class ProcessorWorld:
     natures: tuple[tuple[Nature, ...], ...] = ((Nature.FAST,),)
     late: bool = False
     slots: int = 1
+    ordering: Ordering = Ordering.UNORDERED
     deaths: int = 0
     moves: int = 0
     losses: int = 0
@@ -304,7 +306,8 @@ class ProcessorWorld:
             mode = self.modes[min(scene.lives, len(self.modes) - 1)]
             bound = self.bounds[min(scene.lives, len(self.bounds) - 1)]
             scene.lives += 1
-            successor = Process(scene.lives, scene.world, mode, bound, self.slots, self.calm, scene.clock.now, CHOICES)
+            own = (mode, bound, self.slots, self.calm, self.ordering)
+            successor = Process(scene.lives, scene.world, *own, scene.clock.now, CHOICES)
             scene.processes.append(successor)
         scene.world.give(PLACE, successor.number)
         successor.assign(PLACE)

@@ -11,7 +11,7 @@ from tests.simulation.messages import Dead, Killed
 from tests.simulation.process import Process
 from tests.simulation.seen import SeenWorld
 from tests.simulation.world import RETRIES, Breach, Nature
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.settings.processor import Ordering, RegistrationMode
 
 MODES = tuple(RegistrationMode)
 START_MS = 1_700_000_000_000
@@ -54,6 +54,7 @@ class Run:
         self._bias(random)
         self.story = self.world.story
         self._steps = min(most_steps, random.randint(20, 400))
+        self._ordering = random.choice(list(Ordering)) if RegistrationMode.OFF in self._modes else Ordering.UNORDERED
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0
@@ -215,9 +216,12 @@ class Run:
         while sum(not process.stopping for process in self._processes) < 2:
             self._lives += 1
             mode, bound = self._random.choice(self._modes), self._random.choice(self._bounds)
+            ordering = self._ordering if mode is RegistrationMode.OFF else Ordering.UNORDERED
             self._tell(f"{self._lives} begins ({mode.value}, {bound})")
             self._processes.append(
-                Process(self._lives, self.world, mode, bound, self._slots, self._calm, self._now, self._random)
+                Process(
+                    self._lives, self.world, mode, bound, self._slots, self._calm, ordering, self._now, self._random
+                )
             )
         return self._processes
 

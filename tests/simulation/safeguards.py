@@ -75,6 +75,11 @@ PROCESSOR = (
     ),
     Safeguard(removals.delay_is_awaited, "D1.1", "D1"),
     Safeguard(removals.early_is_polled_again, "P1.24"),
+    Safeguard(removals.earlier_is_awaited, "O1.1", "O1"),
+    Safeguard(removals.malformed_is_awaited, "O1.1", "O1"),
+    Safeguard(removals.letter_is_awaited, "O1.1", "O1"),
+    Safeguard(removals.order_is_that_of_polling, "O1.1", "O1"),
+    Safeguard(removals.cancelled_call_is_awaited, "O1.2", "O1"),
     Safeguard(removals.overdue_is_renewed, "P3.16", "P3"),
     Safeguard(
         removals.time_left_is_awaited,

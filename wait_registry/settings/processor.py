@@ -44,10 +44,19 @@ class RegistrationMode(StrEnum):
     OFF = "off"
 
 
+class Ordering(StrEnum):
+    """Which records of a partition are handled one after the other."""
+
+    UNORDERED = "unordered"
+    KEY = "key"
+    PARTITION = "partition"
+
+
 class RetrySettings(Section):
     """Retry topics: where a record goes whose attempts in process have failed."""
 
     delays: tuple[str, ...] = Field((), description="delays of the retry topics, such as 10s, 1m and 10m")
+    allow_reordering: bool = Field(False, description="with 'ordering': records in retry topics lose their order")
 
     @field_validator("delays")
     @classmethod
@@ -96,6 +105,9 @@ class ProcessorSettings(Section):
     register_after_s: float = Field(
         0.5, gt=0, le=10, description="in 'deferred': from polling a record to its registration, s"
     )
+    ordering: Ordering = Field(
+        Ordering.UNORDERED, description="which records are handled in order: none, those of a key or of a partition"
+    )
     uncommitted_max: int = Field(
         20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"
     )
@@ -106,7 +118,9 @@ class ProcessorSettings(Section):
     linger_ms: float = Field(1.0, ge=0, le=1000, description="producer linger; 5 trades latency for throughput, ms")
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
-    flush_timeout_s: float = Field(10.0, gt=0, description="how long a rebalance or shutdown waits for writes, s")
+    flush_timeout_s: float = Field(
+        10.0, gt=0, description="how long a rebalance or a shutdown waits for calls and writes, s"
+    )
     delay_s: float = Field(0, ge=0, le=MAX_DELAY_S, description="a record is handled so long after it was published, s")
     retry: RetrySettings = Field(RetrySettings(), description="the retry topics")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
@@ -118,6 +132,11 @@ class ProcessorSettings(Section):
         AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"
     )
     http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether records wait for earlier ones."""
+        return self.ordering is not Ordering.UNORDERED
 
     @property
     def longest_backoffs_s(self) -> float:

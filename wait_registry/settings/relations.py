@@ -86,6 +86,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
             yield error(f"processor.{name} isn't set; the processor needs it")
     yield from _expiry_problems(settings)
     yield from _registration_problems(settings)
+    yield from _ordering_problems(processor)
     yield from _limit_problems(settings)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
@@ -137,6 +138,22 @@ def _registration_problems(settings: Settings) -> Iterator[Diagnosis]:
         yield error(
             f"processor.register_after_s is {after_s:g} s, not less than processor.ttl_s = {ttl_s:g} s, which counts "
             "from the registration. Lower the first or raise the second"
+        )
+
+
+def _ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
+    if not processor.ordered:
+        return
+    ordering, registration, retry = processor.ordering.value, processor.registration, processor.retry
+    if registration is not RegistrationMode.OFF:
+        yield error(
+            f"processor.ordering is {ordering}, but in processor.registration = {registration.value} a commit may "
+            "pass an unsettled record, so after a crash later records overtake it. Set processor.registration=off"
+        )
+    if retry.delays and not retry.allow_reordering:
+        yield error(
+            f"processor.ordering is {ordering}, but a record in a retry topic is overtaken by later ones. Remove "
+            "processor.retry.delays, or set processor.retry.allow_reordering=true if that is acceptable"
         )
 
 

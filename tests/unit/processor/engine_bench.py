@@ -88,7 +88,7 @@ class EngineBench:
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
         if isinstance(prefetch, int):
             prefetch = Prefetch(slots, prefetch, 1 << 30)
-        self.engine = Engine(rules, Unordered, FixedLimit(slots), prefetch, Ladder(delays))
+        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
@@ -107,7 +107,7 @@ class EngineBench:
             "assigned": lambda names: (
                 self._assigned._replace(place=B, delay_s=0, retries=False) if "b" in names else self._assigned
             ),
-            "revoke": lambda names: events.Revoking([A]),
+            "revoke": lambda names: events.Revoked([A]),
             "lost": lambda names: events.Lost([A]),
             "crowded": lambda names: events.PollingWithoutRoom(),
             "blocked": lambda names: events.SlotsBlocked(int(names[0])),
