@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from tests.integration.processor.calls import HANDLERS, Calls
-from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, numbers
+from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, numbers
 from tests.support.command import Ended, run_waitreg
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
@@ -102,8 +102,9 @@ def test_it_moves_to_a_time_and_the_group_handles_the_rest_again(
     assert [counts.calls[0, offset] for offset in range(10)] == [1] * 7 + [2] * 3
 
 
-def test_one_partition_moves_to_an_offset(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
-    at = processor_scenario(partitions=2)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_one_partition_moves_to_an_offset(protocol: str, processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
+    at = processor_scenario(partitions=2, **PROTOCOLS[protocol])
     at.produce_to_each(5)
     at.run_once()
     assert rewind(at, "--to-offset", "2", "--topic", at.topic, "--partition", "1").code == 0
@@ -112,6 +113,7 @@ def test_one_partition_moves_to_an_offset(processor_scenario: ScenarioFactory, r
     assert outside.code == 2
     assert f"offset 6 isn't in {at.topic}[0], whose log begins at 0 and ends at 5" in outside.errors
     assert at.committed() == [5, 2]
+    assert at.run_once().done == 3
 
 
 @pytest.mark.guarantee("P1.32")
