@@ -116,6 +116,18 @@ def test_one_partition_moves_to_an_offset(protocol: str, processor_scenario: Sce
     assert at.run_once().done == 3
 
 
+def test_a_new_group_begins_at_the_latest(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
+    counts = Counts()
+    at = processor_scenario(counts, 2)
+    at.produce_to_each(5)
+    moved = rewind(at, "--to-latest")
+    assert moved.code == 0, moved.errors
+    assert at.committed() == [5, 5]
+    at.produce_to_each(1)
+    at.run_once()
+    assert counts.calls == {(0, 5): 1, (1, 5): 1}
+
+
 @pytest.mark.guarantee("P1.32")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_with_a_member_is_refused(protocol: str, processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
