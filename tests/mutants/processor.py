@@ -242,7 +242,7 @@ def flushes_twice_in_vain(patch: Patch) -> None:
     """A stop waits a second time for what it has waited for in vain."""
     from processor.shell import Shell
 
-    patch.setattr(Shell, "limit_flush", lambda self, limit_s: None)
+    patch.setattr(Shell, "limit_finish", lambda self, limit_s: None)
 
 
 @mutant("P8.20")
@@ -360,3 +360,24 @@ def takes_what_was_read_for_settled(patch: Patch) -> None:
         return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}
 
     patch.setattr(Progress, "left", left)
+
+
+@mutant("O1.1")
+def starts_before_earlier_records(patch: Patch) -> None:
+    """A record starts whatever is before it in its lane."""
+    from tests.simulation.removals import earlier_is_awaited
+
+    earlier_is_awaited(patch)
+
+
+@mutant("O1.3")
+def gives_partitions_up_in_mid_call(patch: Patch) -> None:
+    """A revoked partition is given up while its calls run, and they aren't cancelled."""
+    from processor.dispatch.worker_pool import WorkerPool
+    from processor.shell import Shell
+
+    async def finish(self: Any, places: Any) -> None:
+        return None
+
+    patch.setattr(Shell, "_finish", finish)
+    patch.setattr(WorkerPool, "cancel", lambda self, entries: None)

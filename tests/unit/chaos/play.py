@@ -34,6 +34,7 @@ from wait_registry.demo.manifest import Coordinates, fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_id import wait_id as derive_wait_id
+from wait_registry.settings.processor import Ordering
 from wait_registry.settings.root import Settings
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
@@ -225,6 +226,14 @@ class Play:
         """Register the current record again."""
         self.place = self.entry.original
         self.register(instance)
+
+    def order(self, ordering: str) -> None:
+        own = {"processor": self.settings.processor.model_copy(update={"ordering": Ordering(ordering)})}
+        self.settings = self.settings.model_copy(update=own)
+
+    def key(self, key: str) -> None:
+        """Give what was published last this key."""
+        self._resize(content=replace(self._published(self.place).content, key=key))
 
     def back(self) -> None:
         """Go back to the registration before."""
