@@ -10,9 +10,19 @@ import pytest
 from confluent_kafka import Producer
 
 from processor.replay.service import ReplayService
-from tests.integration.processor.scenario import PROTOCOLS, Counts, Gate, ProcessorScenario, ScenarioFactory
+from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import (
+    PROTOCOLS,
+    Counts,
+    Gate,
+    ProcessorScenario,
+    ScenarioFactory,
+    scenarios_on,
+)
 from tests.support.kafka_io import Outgoing
+from tests.support.naming import Names
 from tests.support.running_thread import RunningThread
+from tests.support.stack import OwnStack
 from tests.support.waiting import holds, wait_until
 from wait_registry.errors import TransientError as Stopped
 from wait_registry.handler import Record, TransientError
@@ -181,3 +191,22 @@ def test_a_slow_last_record_is_awaited_and_nothing_behind_it_is_called(
     gate.opened.set()
     assert running.join() == {"done": 5}
     assert len(gate.calls) == 5
+
+
+@pytest.mark.guarantee("P8.24")
+@pytest.mark.fault("F49")
+def test_a_replay_waits_for_a_broker_that_stops(
+    own_stack: OwnStack, names: Names, processors: Processors, replay: Replay
+) -> None:
+    gate = Gate(free=50)
+    at = scenarios_on(own_stack, names, processors)(gate, 1, max_in_flight=5, prefetch_max=50)
+    at.produce([b"value"] * 1500)
+    running = replay(at, {0: (0, 1400)})
+    wait_until(lambda: len(gate.calls) > 50, what="the first calls")
+    own_stack.broker.stop()
+    gate.opened.set()
+    service = running.service.processor
+    wait_until(lambda: "the broker can't be reached" in service.ready().reasons, what="not being ready")
+    own_stack.broker.start()
+    assert running.join() == {"done": 1400}
+    assert at.committed() == [-1]
