@@ -318,6 +318,15 @@ def settles_before_the_retry_record(patch: Patch) -> None:
     patch.setattr(RetryRecords, "send", send)
 
 
+@mutant("P1.27")
+def writes_no_idempotency_key(patch: Patch) -> None:
+    """The wait ID of each delivery counts as the key of what is written of it."""
+    from wait_registry.records.lineage import Lineage
+
+    original = Lineage.of
+    patch.setattr(Lineage, "of", lambda *given, **named: original(*given, **{**named, "idempotency_key": None}))
+
+
 @mutant("P1.24")
 def consumes_no_retry_topic(patch: Patch) -> None:
     """Retry topics are written and not consumed."""

@@ -74,7 +74,7 @@ class SeenWorld(World):
         if entry.outcome is not None:
             self._entries.append(Tombstone(*place, outcome=entry.outcome))
             return
-        first, timestamp_ms, _ = self._origin(entry.record)
+        first, timestamp_ms, _, key = self._origin(entry.record)
         self._entries.append(
             Registration(
                 *place,
@@ -88,6 +88,7 @@ class SeenWorld(World):
                 dead_letter_topic=_LETTERS[0],
                 expiry_policy="dead_letter",
                 max_deliveries=1,
+                idempotency_key=key,
                 source=None if first == entry.record else entry.record,
             )
         )
@@ -96,18 +97,20 @@ class SeenWorld(World):
         super().dead_letter(record)
         reason, number = _REASONS.get(self.nature(record), Reason.FAILED), len(self._letters)
         place = (*_LETTERS, number, self.now_ms(), True, _CONTENT)
-        self._letters.append(Republished(*place, *self._origin(record), None, GROUP, "", 1, reason=reason))
+        *_, key = origin = self._origin(record)
+        self._letters.append(Republished(*place, *origin[:3], None, GROUP, "", 1, key, reason=reason))
 
     def retry(self, record: RecordId, now_ms: int) -> RecordId:
         topic, partition, offset = retry = super().retry(record, now_ms)
         place = (topic, partition, offset, now_ms, True, _CONTENT)
-        self._retries.append(Republished(*place, *self._origin(record), None, GROUP, "", 2))
+        *_, key = origin = self._origin(record)
+        self._retries.append(Republished(*place, *origin[:3], None, GROUP, "", 2, key))
         return retry
 
-    def _origin(self, record: RecordId) -> tuple[RecordId, int, str]:
-        """Return the record of the first delivery, its timestamp, and the wait ID of this delivery."""
+    def _origin(self, record: RecordId) -> tuple[RecordId, int, str, str]:
+        """Return the record of the first delivery, its timestamp, and the wait IDs of this delivery and of that."""
         first, timestamp_ms = self.retried.get(record, (record, 0))
-        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms)
+        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms), wait_id(CLUSTER, *first, GROUP, 0)
 
     def begin_call(self, process: int, record: RecordId, now_ms: int) -> None:
         super().begin_call(process, record, now_ms)
@@ -120,8 +123,7 @@ class SeenWorld(World):
     def _end(self, call: tuple[int, RecordId], status: int) -> None:
         began_ms, ended_ms, record = self._began[call].pop(0), self.now_ms(), call[1]
         times = (began_ms, ended_ms, began_ms / 1000, ended_ms / 1000)
-        first, _, own = self._origin(record)
-        key = wait_id(CLUSTER, *first, GROUP, 0)
+        first, _, own, key = self._origin(record)
         self._calls.append(Call(len(self._calls) + 1, *times, own, *first, 1, status, "", key))
 
     def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:

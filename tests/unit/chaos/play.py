@@ -191,6 +191,7 @@ class Play:
             dead_letter_topic=DLQ,
             expiry_policy=policy,
             max_deliveries=3 if again is None or again.max_deliveries is None else again.max_deliveries,
+            idempotency_key=derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms),
             source=None if again is None else self.place,
         )
         self.wait_log.append(registration)
@@ -557,7 +558,8 @@ class Play:
     ) -> Republished:
         record = self._published(original)
         where = (*partition, self._append(partition), self.now_ms, committed, record.content)
-        return Republished(*where, original, record.timestamp_ms, *lineage, **why)
+        key = derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms)
+        return Republished(*where, original, record.timestamp_ms, *lineage, idempotency_key=key, **why)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1
