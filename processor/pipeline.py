@@ -23,12 +23,15 @@ from processor.engine import Engine, Rules
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
+from processor.intake.record_source import RecordSource
 from processor.intake.start_offsets import StartOffsets
 from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Consumer
 from processor.registration.clock_watch import ClockWatch
 from processor.registration.policy import RegistrationPolicy
 from processor.registration.wait_records import WaitRecords
+from processor.replay.progress import Progress
+from processor.replay.range_consumer import RangeConsumer
 from processor.service.ending import Fault
 from processor.service.metrics import partition_readings
 from processor.service.once import Once
@@ -59,8 +62,8 @@ class Context:
     """Everything that the pipeline is built from; made once, on the event loop's thread, after the start checks.
 
     ``stop`` is set when the process must end: stop polling, drain, return. ``once`` is None except with ``--once``; it
-    says when the records that were in the topics at the start are processed. ``commit_metadata`` goes into every
-    commit, by topic. ``tracer`` is None unless tracing is on.
+    says when the records that were in the topics at the start are processed. ``replay`` is None except in a replay,
+    and has its ranges. ``commit_metadata`` goes into every commit, by topic. ``tracer`` is None unless tracing is on.
     """
 
     settings: Settings
@@ -81,6 +84,7 @@ class Context:
     stats: Stats
     stop: Event
     once: Once | None
+    replay: Progress | None = None
     tracer: Tracer | None = None
 
     def blocked(self) -> int:
@@ -124,15 +128,7 @@ class Pipeline:
         )
         return Shell(
             self.engine,
-            lambda shell: GroupConsumer(
-                settings,
-                shell,
-                context.start_offsets,
-                context.commit_metadata,
-                context.connection,
-                context.membership,
-                fault,
-            ),
+            self._make_source,
             context.producer,
             Consumer(context.cluster_id, processor.group),
             context.topics,
@@ -146,6 +142,13 @@ class Pipeline:
             stats,
             processor.flush_timeout_s,
         )
+
+    def _make_source(self, shell: Shell) -> RecordSource:
+        context = self._context
+        parts = (context.connection, context.membership, context.fault)
+        if context.replay is not None:
+            return RangeConsumer(context.settings, context.replay, shell, *parts)
+        return GroupConsumer(context.settings, shell, context.start_offsets, context.commit_metadata, *parts)
 
     async def run(self) -> None:
         """Run until stopped; then release the partitions, let running handlers finish, and write their tombstones."""
@@ -176,7 +179,7 @@ class Pipeline:
         return self.leaving
 
     def _worked_off(self) -> bool:
-        once = self._context.once
+        once = self._context.replay or self._context.once
         return (
             once is not None
             and self._context.membership.joined

@@ -39,7 +39,7 @@ from processor.events import (
     Tick,
     WriteTombstones,
 )
-from processor.intake.group_consumer import GroupConsumer
+from processor.intake.record_source import RecordSource
 from processor.intake.start_offsets import Start as StartOffset
 from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Consumer, polled
@@ -88,7 +88,7 @@ class Shell:
 
     Args:
         engine: decides.
-        consumer: makes the group's member, which calls this shell.
+        consumer: makes the source of records, which calls this shell.
         producer: polled here and nowhere else while the loop runs.
         by: who consumes.
         topics: the consumed topics, by name.
@@ -101,7 +101,7 @@ class Shell:
     def __init__(
         self,
         engine: Engine,
-        consumer: Callable[[Shell], GroupConsumer],
+        consumer: Callable[[Shell], RecordSource],
         producer: Producer,
         by: Consumer,
         topics: Mapping[str, SubscribedTopic],

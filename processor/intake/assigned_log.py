@@ -41,6 +41,11 @@ class AssignedLog:
             return None
         return max(0, self.high_watermark - max(position, self.end_seen))
 
+    def rewind(self, offset: int) -> None:
+        """Continue at an earlier offset."""
+        self.position = offset
+        self.end_seen = min(self.end_seen, offset)
+
     def update_watermarks(self, low: int, high: int) -> None:
         """Note the ends of the log; negative if the client doesn't know them. They never move back."""
         self.low_watermark = max(self.low_watermark, low)

@@ -60,6 +60,5 @@ class ConsumedTopics:
         raise ConfigurationError(
             f"topic {topic} was recreated: its ID was {then} and is now {now}. The offsets of group {self._group} "
             "belong to the deleted topic and would skip records of the new one. Stop every processor of the group, "
-            f"reset its offsets with kafka-consumer-groups --reset-offsets --group {self._group} --topic {topic} "
-            "--to-earliest --execute, and start again"
+            f"run `waitreg rewind --to-earliest --topic {topic}`, and start again"
         )

@@ -7,10 +7,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Answer
@@ -21,7 +21,9 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
-from processor.intake.polled_messages import PolledMessages
+from processor.intake.pauses import Pauses
+from processor.intake.polled_messages import PolledMessages, poll
+from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, Start, StartOffsets
 from processor.service.ending import Fault
 from wait_registry.kafka.clients import usable_settings
@@ -35,22 +37,6 @@ T = TypeVar("T")
 
 ASK_ENDS_EVERY_S = 5.0
 LEAST_LEAVE_S = 1.0
-
-
-class Listener(Protocol):
-    """What a rebalance or a commit calls, in the event loop's thread, one call at a time."""
-
-    def assigned(self, starts: list[Start]) -> None:
-        """Take partitions over; nothing of them has been polled yet."""
-
-    async def revoked(self, places: list[TopicPartition]) -> Release:
-        """Release partitions and return what to commit while they are still assigned here."""
-
-    def lost(self, places: list[TopicPartition]) -> None:
-        """Release partitions that another member may have already; no commit is possible."""
-
-    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
-        """Take the answer of a commit."""
 
 
 class GroupConsumer:
@@ -94,7 +80,6 @@ class GroupConsumer:
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         self._closing = False
-        self._paused: set[TopicPartition] = set()
         self.polling = False
         self._topics: list[str] = []
         self._log_ends = LogEnds(time.monotonic)
@@ -102,6 +87,7 @@ class GroupConsumer:
         self._asked_s = -math.inf
         with usable_settings():
             self.consumer = Consumer(self._config(settings))
+        self._pauses = Pauses(self.consumer, self.assigned)
 
     def _config(self, settings: Settings) -> dict[str, Any]:
         return {
@@ -149,20 +135,9 @@ class GroupConsumer:
             self._assign(self.consumer, starts)
             self._take_over(starts)
         self.polling = True
-        poll = self._executor.submit(self._poll, count, timeout_s)
-        poll.add_done_callback(self._polled)
-        return self._by_partition.sort(await asyncio.wrap_future(poll))
-
-    def _poll(self, count: int, timeout_s: float) -> list[Message]:
-        if timeout_s <= 0:
-            there: list[Message] = self.consumer.consume(count, 0)
-            return there
-        # Asked for several, the client would wait until all of them are there.
-        first = self.consumer.poll(timeout_s)
-        if first is None or count == 1:
-            return [] if first is None else [first]
-        rest: list[Message] = self.consumer.consume(count - 1, 0)
-        return [first, *rest]
+        polled = self._executor.submit(poll, self.consumer, count, timeout_s)
+        polled.add_done_callback(self._polled)
+        return self._by_partition.sort(await asyncio.wrap_future(polled))
 
     def _polled(self, _: Future[list[Message]]) -> None:
         # Not at the end of `poll`: its caller may be cancelled while the client continues.
@@ -181,42 +156,18 @@ class GroupConsumer:
             raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
         self.consumer.commit(offsets=self.offsets(commit), asynchronous=True)
 
-    def pause(self, places: Iterable[TopicPartition]) -> None:
-        """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
-        self._paused.update(places)
-        self.consumer.pause(self._there(places))
+    def pause(self, places: Collection[TopicPartition]) -> None:
+        """Stop fetching partitions."""
+        self._pauses.pause(places)
 
-    def resume(self, places: Iterable[TopicPartition]) -> None:
-        """Fetch partitions again, at once.
-
-        librdkafka's thread of the broker notices a resumed partition at its next round, up to a second later, and one
-        that was sought at once (2.16: `rd_kafka_toppar_set_fetch_state` wakes that thread, resuming doesn't).
-        """
-        self._paused.difference_update(places)
-        there = self._there(places)
-        self.consumer.resume(there)
-        for partition in there:
-            owner = self.assigned.get((partition.topic, partition.partition))
-            if owner is not None and owner.position >= 0:
-                self._seek(partition, owner.position)
-
-    def _seek(self, partition: Answer, offset: int) -> None:
-        try:
-            self.consumer.seek(Answer(partition.topic, partition.partition, offset))
-        except KafkaException as error:
-            # It has just been assigned, and begins at its start.
-            if error.args[0].code() != KafkaError._STATE:
-                raise
+    def resume(self, places: Collection[TopicPartition]) -> None:
+        """Fetch partitions again, at once."""
+        self._pauses.resume(places)
 
     def rewind(self, place: TopicPartition, offset: int) -> None:
         """Have a paused partition continue at an offset after `resume`."""
         if (owner := self.assigned.get(place)) is not None:
-            owner.position = offset
-            owner.end_seen = min(owner.end_seen, offset)
-
-    def _there(self, places: Iterable[TopicPartition]) -> list[Answer]:
-        there = {(place.topic, place.partition) for place in self.consumer.assignment()}
-        return [Answer(*place) for place in places if place in there]
+            owner.rewind(offset)
 
     def read_ends(self) -> None:
         """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
@@ -233,7 +184,7 @@ class GroupConsumer:
         self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
 
     def _ask_ends(self, owners: list[AssignedLog]) -> None:
-        self._log_ends.ask(self.consumer, owners, lambda: bool(self._paused) and not self._closing)
+        self._log_ends.ask(self.consumer, owners, lambda: bool(self._pauses) and not self._closing)
 
     async def close(self, limit_s: float) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.
@@ -348,7 +299,7 @@ class GroupConsumer:
     def _given_up(self, partitions: list[Answer]) -> list[TopicPartition]:
         places = [(p.topic, p.partition) for p in partitions]
         self._given.difference_update(places)
-        self._paused.difference_update(places)
+        self._pauses.forget(places)
         self.pending_starts.forget(places)
         return [place for place in places if self.assigned.pop(place, None) is not None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, Message
 
 from processor.intake.assigned_log import AssignedLog
 from processor.service.ending import Fault
@@ -16,6 +16,19 @@ from wait_registry.records.topics import TopicPartition
 log = logging.getLogger(__name__)
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+def poll(consumer: Consumer, count: int, timeout_s: float) -> list[Message]:
+    """Return at most ``count`` messages that are there; wait for the first one up to a limit, s."""
+    if timeout_s <= 0:
+        there: list[Message] = consumer.consume(count, 0)
+        return there
+    # Asked for several, the client would wait until all of them are there.
+    first = consumer.poll(timeout_s)
+    if first is None or count == 1:
+        return [] if first is None else [first]
+    rest: list[Message] = consumer.consume(count - 1, 0)
+    return [first, *rest]
 
 
 class PolledMessages:
@@ -75,6 +88,5 @@ class PolledMessages:
         return (
             f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
             f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
-            "kafka-consumer-groups --reset-offsets --group <group> --topic <topic>:<partition> --to-earliest "
-            "--execute, and start again"
+            "`waitreg rewind --to-earliest`, with --topic and --partition, and start again"
         )

@@ -28,6 +28,7 @@ from processor.intake.membership import Membership
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
 from processor.pipeline import Context, Pipeline
+from processor.replay.progress import Progress
 from processor.service.ending import Fault, run_and_end
 from processor.service.metrics import settings_readings, stats_readings
 from processor.service.once import Once, ends_now
@@ -83,6 +84,7 @@ class ProcessorService:
         clock: wall clock and monotonic clock.
         random: returns a number in [0, 1), for jitter.
         tracer: makes traces instead of the settings' tracer; it is stopped at the end too.
+        replay: the ranges to handle, and nothing else; made by `processor.replay.service`.
     """
 
     def __init__(
@@ -92,9 +94,11 @@ class ProcessorService:
         clock: Clock | None = None,
         random: Callable[[], float] = random.random,
         tracer: Tracer | None = None,
+        replay: Progress | None = None,
     ) -> None:
         self._settings = settings
         self._once = once
+        self._replay = replay
         self._clock = clock or SystemClock()
         self._random = random
         self._tracer = tracer
@@ -283,6 +287,7 @@ class ProcessorService:
             stats=self.stats,
             stop=self._stop,
             once=facts.once,
+            replay=self._replay,
             tracer=self._tracer,
         )
 

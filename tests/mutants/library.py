@@ -107,3 +107,32 @@ def registers_what_only_compression_makes_small(patch: Patch) -> None:
         original(self, *common[:5], sys.maxsize)
 
     patch.setattr(WaitRecordEncoder, "__init__", begin)
+
+
+@mutant("P1.31")
+def gives_a_group_in_off_no_warm_up(patch: Patch) -> None:
+    """A record that was registered before a change to `off` is handled again, and expires all the same."""
+    from wait_registry.cli.rewind import plan
+
+    patch.setattr(plan, "_mode", lambda position, target: position.metadata.registration)
+
+
+@mutant("P1.31")
+def keeps_the_number_of_a_move_back(patch: Patch) -> None:
+    """The warm-up after a move back ends before the records that may be registered do."""
+    from wait_registry.cli.rewind import plan
+
+    original = plan._metadata
+
+    def metadata(position: Any, target: int) -> Any:
+        return replace(original(position, target), uncommitted_max=position.metadata.uncommitted_max)
+
+    patch.setattr(plan, "_metadata", metadata)
+
+
+@mutant("P1.32")
+def moves_offsets_without_a_look_at_members(patch: Patch) -> None:
+    """Only the broker refuses to move the offsets of a group with members, and names none of them."""
+    from wait_registry.cli.rewind import offsets
+
+    patch.setattr(offsets, "require_no_members", lambda kafka, group: None)

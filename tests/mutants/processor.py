@@ -369,6 +369,34 @@ def blames_the_record_for_the_registry(patch: Patch) -> None:
     patch.setattr(schema_registry, "TransientError", MalformedError)
 
 
+@mutant("P1.33")
+def commits_for_the_group_in_a_replay(patch: Patch) -> None:
+    """A replay moves the offsets of the running group."""
+    from confluent_kafka import TopicPartition
+
+    from processor.replay.range_consumer import RangeConsumer
+
+    original = RangeConsumer._settle
+
+    def settle(self: RangeConsumer, commit: Any) -> None:
+        original(self, commit)
+        if offsets := [TopicPartition(*place, offset) for place, offset in commit.offsets.items()]:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+
+    patch.setattr(RangeConsumer, "_settle", settle)
+
+
+@mutant("P1.34")
+def takes_what_was_read_for_settled(patch: Patch) -> None:
+    """A stopped replay doesn't name the records in flight, and no other process handles them."""
+    from processor.replay.progress import Progress
+
+    def left(self: Progress) -> dict[Any, range]:
+        return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}
+
+    patch.setattr(Progress, "left", left)
+
+
 @mutant("O1.1")
 def starts_before_earlier_records(patch: Patch) -> None:
     """A record starts whatever is before it in its lane."""

@@ -29,6 +29,7 @@ OF_A_SWEEPER = "test_a_sweeper_needs_every_permission_on_the_wait_topic"
 OF_A_TAIL = "test_reading_a_long_tail_needs_permission_on_the_group"
 TRANSACTIONS = "test_a_sweeper_without_transaction_permission_exports_nothing"
 BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
+OF_A_REWIND = "test_a_rewind_without_a_permission_names_it_and_moves_nothing"
 LIMITS = "every start compares the topic's limits with the settings"
 
 NAMES = {
@@ -80,6 +81,11 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         # WRITE and the DESCRIBE that it brings along are all that there is to a transactional id.
         "WRITE transactional_id waitreg.sweep.wait.*": ("to fence, and to export in a transaction", TRANSACTIONS),
         "DESCRIBE group group": ("to warn of groups with another allowance for clocks; works without", BARRED),
+    },
+    "rewind": {
+        "READ topic input": ("to commit offsets of it", OF_A_REWIND),
+        "READ group group": ("to commit for the group, and to see its members", OF_A_REWIND),
+        "DESCRIBE topic wait": ("its identity is in the metadata of the offsets", OF_A_REWIND),
     },
 }
 

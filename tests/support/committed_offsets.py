@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.support.waiting import wait_until
@@ -14,21 +16,10 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[i
     """
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-
-    def ask() -> list[TopicPartition] | None:
-        try:
-            return list(consumer.committed(asked, timeout=30))
-        except KafkaException as error:
-            # The first question of all to a broker that has just been started.
-            if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
-                raise
-            return None
-
     try:
-        answered = wait_until(ask, what=f"the coordinator of group {group}")
+        answered = _of_the_coordinator(lambda: list(consumer.committed(asked, timeout=30)))
     finally:
         consumer.close()
-    assert answered is not None
     offsets = {partition.partition: partition.offset for partition in answered}
     return [max(offsets.get(partition, -1), -1) for partition in range(partitions)]
 
@@ -36,5 +27,24 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[i
 def commit_as_operator(bootstrap: str, group: str, offsets: list[TopicPartition]) -> None:
     """Set a group's offsets as kafka-consumer-groups does, while no member is there."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=offsets, asynchronous=False)
-    consumer.close()
+    try:
+        _of_the_coordinator(lambda: consumer.commit(offsets=offsets, asynchronous=False))
+    finally:
+        consumer.close()
+
+
+def _of_the_coordinator(request: Callable[[], list[TopicPartition] | None]) -> list[TopicPartition]:
+    """Return the answer of a group's coordinator, asking again while it moves."""
+
+    def ask() -> list[TopicPartition] | None:
+        try:
+            return request()
+        except KafkaException as error:
+            # The first question of all to a broker that has just been started.
+            if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
+                raise
+            return None
+
+    answered = wait_until(ask, what="the group's coordinator")
+    assert answered is not None
+    return answered

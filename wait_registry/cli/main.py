@@ -47,6 +47,8 @@ COMMANDS: Final = (
     Entry("Setup", "config", "Print the settings in effect, or list all settings."),
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
+    Entry("Inspect and repair", "rewind", "Move the committed offsets of a group.", "rewind.command"),
+    Entry("Inspect and repair", "replay", "Handle a range of the input topics again."),
     Entry("Try it", "demo", "Compare throughput, kill a processor, and reconcile every record."),
     Entry("Try it", "stack", "Run a Kafka broker and Postgres on this machine without Docker."),
     Entry("Try it", "load", "Publish realistic or hostile records to a topic."),

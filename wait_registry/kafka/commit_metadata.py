@@ -14,6 +14,8 @@ from wait_registry.kafka.cluster import TopicIdentity
 PREFIX = "waitreg1"
 SEPARATOR = ";"
 IDENTITY_PARTS = 4
+# The largest number that a reader takes; it reads a larger one as unknown.
+MAX_RECORDED = 999_999_999
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NAMED = ("input_topic_id", "registration", "uncommitted_max")
 

@@ -54,6 +54,7 @@ _TOPIC_PERMISSIONS = {
     "reading": "READ",
     "writing": "WRITE",
     "exporting": "WRITE",
+    "committing offsets": "READ",
     # For the topic of the tombstones, the transaction fails at its end.
     "committing after exporting": "WRITE",
     "creating": "CREATE",

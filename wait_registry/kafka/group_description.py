@@ -29,12 +29,13 @@ class GroupDescription:
     """The members of a group.
 
     ``stable`` if no member is moving to another assignment. By member ID, ``held`` are a member's partitions,
-    and ``due`` those that it will have when all members have given up theirs.
+    ``due`` those that it will have when all members have given up theirs, and ``hosts`` where it runs.
     """
 
     stable: bool = False
     held: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
     due: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
     def differing(self, member: str, assigned: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         """Return the partitions that a member has and shouldn't, and those that it should have and no member has.
@@ -115,7 +116,7 @@ def _description(answer: dict[str, Any], doing: str) -> GroupDescription:
         if code == KafkaError.GROUP_ID_NOT_FOUND:
             return GroupDescription()
         raise kafka_failure(KafkaError(code, text), doing)
-    return GroupDescription(answer["stable"], _by_member(answer["held"]), _by_member(answer["due"]))
+    return GroupDescription(answer["stable"], _by_member(answer["held"]), _by_member(answer["due"]), answer["hosts"])
 
 
 def _by_member(found: dict[str, list[list[Any]]]) -> dict[str, frozenset[TopicPartition]]:

@@ -1,7 +1,8 @@
 """Describes a consumer group in a process of its own; see `wait_registry.kafka.group_description`.
 
 Standard input: a JSON object with the client's ``properties``, ``group`` and ``timeout_s``. Standard output: a JSON
-object with ``stable``, ``held`` and ``due`` (partitions by member id), or with ``error`` (librdkafka's code and text).
+object with ``stable``, ``held`` and ``due`` (partitions by member id) and ``hosts`` (by member id), or with ``error``
+(librdkafka's code and text).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def ask(question: dict[str, Any]) -> dict[str, Any]:
     held = {member.member_id: _places(member.assignment) for member in described.members}
     # Only groups of KIP-848 have a target.
     due = {member.member_id: _places(member.target_assignment or member.assignment) for member in described.members}
-    return {"stable": described.state is ConsumerGroupState.STABLE, "held": held, "due": due}
+    hosts = {member.member_id: member.host for member in described.members}
+    return {"stable": described.state is ConsumerGroupState.STABLE, "held": held, "due": due, "hosts": hosts}
 
 
 def _places(assignment: MemberAssignment) -> list[list[object]]:

@@ -50,6 +50,17 @@ def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) 
     return _offsets(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted")
 
 
+def offsets_from_time(admin: AdminClient, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+    """List the first offset whose record has this timestamp or a later one; -1 for a partition without such a record.
+
+    Args:
+        admin: the client to ask.
+        topic, partitions: what to ask for.
+        time_ms: since 1970 in UTC, ms.
+    """
+    return _offsets(admin, topic, partitions, OffsetSpec.for_timestamp(time_ms), "read_committed", least=-1)
+
+
 def ends_in_time(
     admin: AdminClient, places: Iterable[tuple[str, int]], limit_s: float = 1.0
 ) -> dict[tuple[str, int], int]:
@@ -86,18 +97,18 @@ def _in_time(
 
 
 def _offsets(
-    admin: AdminClient, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: Isolation
+    admin: AdminClient, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: Isolation, least: int = 0
 ) -> dict[int, int]:
     wanted = {TopicPartition(topic, partition): spec for partition in partitions}
 
     def ask() -> dict[int, int]:
         futures = admin.list_offsets(wanted, isolation_level=_LEVELS[isolation], request_timeout=timeout_of(admin))
-        return {asked.partition: _offset(admin, asked, future) for asked, future in futures.items()}
+        return {asked.partition: _offset(admin, asked, future, least) for asked, future in futures.items()}
 
     return persistently(admin, ask) if wanted else {}
 
 
-def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo]) -> int:
+def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo], least: int) -> int:
     doing = f"listing offsets of {asked.topic}-{asked.partition}"
     try:
         offset = int(answer(admin, future, doing).offset)
@@ -112,6 +123,6 @@ def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffset
             ) from error
         raise TransientError(str(error)) from error
     # A broker that has just started may answer without an error for a partition that it doesn't lead yet.
-    if offset < 0:
-        raise TransientError(f"{doing} failed: saw {offset}, expected 0 or more; ask again")
+    if offset < least:
+        raise TransientError(f"{doing} failed: saw {offset}, expected {least} or more; ask again")
     return offset

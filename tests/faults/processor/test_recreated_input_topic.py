@@ -72,7 +72,7 @@ def test_a_running_processor_ends_and_the_next_one_starts_over(
     finally:
         handler.release.set()
     # On a busy machine the client may look in between, when there is no topic of that name.
-    expected = r"was recreated.*--reset-offsets .* --to-earliest|Subscribed topic not available"
+    expected = r"was recreated.*waitreg rewind --to-earliest|Subscribed topic not available"
     with pytest.raises(ConfigurationError, match=expected):
         running.join()
     assert at.committed() == [-1], "nothing of the old log's offsets"
@@ -90,7 +90,7 @@ def test_offsets_of_the_deleted_topic_stop_the_next_start(faulty_scenario: Scena
     wait_until(lambda: handler.values[-1] == NEW[-1], what="the end of the new log")
     running.stop()
     assert not handler.has_seen_all_new(), "the client continues at its old position"
-    with pytest.raises(ConfigurationError, match=r"was recreated.*--reset-offsets .* --to-earliest"):
+    with pytest.raises(ConfigurationError, match=r"was recreated.*waitreg rewind --to-earliest"):
         at.start().join(60)
     commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 0)])
     at.run_once()

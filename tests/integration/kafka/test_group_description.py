@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -44,7 +45,10 @@ def test_members_and_their_partitions_are_returned(topics: Topics, names: Names,
         described: Callable[[], GroupDescription] = lambda: describe_group(  # noqa: E731
             KafkaSettings(bootstrap_servers=topics.bootstrap), group
         )
-        wait_until(lambda: described() == GroupDescription(True, {own: both}, {own: both}), 60, "a settled group")
+        expected = GroupDescription(True, {own: both}, {own: both})
+        wait_until(lambda: replace(described(), hosts={}) == expected, 60, "a settled group")
+        [(member_id, host)] = described().hosts.items()
+        assert (member_id, host[0]) == (own, "/"), "a member's host is known by its address"
 
 
 def test_a_group_that_is_not_there_has_no_members(topics: Topics, names: Names) -> None:

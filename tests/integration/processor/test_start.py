@@ -17,7 +17,7 @@ def test_a_position_outside_the_log_ends_the_process_with_the_fix(processor_scen
     at = processor_scenario(partitions=1)
     at.produce([b"value"] * 3)
     commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 100)])
-    with pytest.raises(PermanentError, match=rf"position 100 of {at.topic}\[0\] is not in the log.*--reset-offsets"):
+    with pytest.raises(PermanentError, match=rf"position 100 of {at.topic}\[0\] is not in the log.*waitreg rewind"):
         at.start().join()
     assert at.committed() == [100], "nothing is decided for the operator"
 

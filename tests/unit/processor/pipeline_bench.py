@@ -16,6 +16,7 @@ from processor.events import Polled
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
 from processor.intake.start_offsets import Start, StartOffsets
 from processor.intake.subscription import subscription
@@ -71,6 +72,7 @@ class PipelineBench:
         self.context = self._context(settings, handler)
         self.pipeline = Pipeline(self.context)
         self.engine, self.shell = self.pipeline.engine, self.pipeline.shell
+        assert isinstance(self.shell.consumer, GroupConsumer)
         self.group_consumer, self.pool = self.shell.consumer, self.shell.pool
         self.commits: list[int] = []
         self.group_consumer.commit = lambda commit: self.commits.extend(commit.offsets.values())  # type: ignore[method-assign]

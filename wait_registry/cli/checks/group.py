@@ -23,9 +23,7 @@ from wait_registry.settings.root import Settings
 if TYPE_CHECKING:
     from processor.intake.start_offsets import Start, StartOffsets
 
-OFFSETS_FIX: Final = (
-    "choose where the group continues (kafka-consumer-groups --reset-offsets), or another processor.group"
-)
+OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
 RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
@@ -130,7 +128,6 @@ def _outside(settings: Settings, topic: str, partition: int, offset: int, log: t
     group = settings.processor.group
     return ConfigurationError(
         f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
-        "records were deleted unread, or the topic was recreated. Choose where to continue: kafka-consumer-groups "
-        f"--bootstrap-server {settings.kafka.bootstrap_servers} --group {group} --topic {topic}:{partition} "
-        "--reset-offsets --to-earliest --execute"
+        "records were deleted unread, or the topic was recreated. Choose where to continue: "
+        f"`waitreg rewind --to-earliest --topic {topic} --partition {partition}`"
     )

@@ -1,0 +1,64 @@
+"""Pauses and resumes the partitions of one client."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Answer
+
+from processor.intake.assigned_log import AssignedLog
+from wait_registry.records.topics import TopicPartition
+
+
+class Pauses:
+    """Which partitions of a client are paused.
+
+    Args:
+        consumer: the client.
+        assigned: the logs of its partitions, at whose positions they are resumed.
+    """
+
+    def __init__(self, consumer: Consumer, assigned: Mapping[TopicPartition, AssignedLog]) -> None:
+        self._consumer = consumer
+        self._assigned = assigned
+        self._paused: set[TopicPartition] = set()
+
+    def __bool__(self) -> bool:
+        """Return whether any partition is paused; from any thread."""
+        return bool(self._paused)
+
+    def pause(self, places: Collection[TopicPartition]) -> None:
+        """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
+        self._paused.update(places)
+        self._consumer.pause(self._there(places))
+
+    def resume(self, places: Collection[TopicPartition]) -> None:
+        """Fetch partitions again, at once.
+
+        librdkafka's thread of the broker notices a resumed partition at its next round, up to a second later, and one
+        that was sought at once (2.16: `rd_kafka_toppar_set_fetch_state` wakes that thread, resuming doesn't).
+        """
+        self._paused.difference_update(places)
+        there = self._there(places)
+        self._consumer.resume(there)
+        for partition in there:
+            owner = self._assigned.get((partition.topic, partition.partition))
+            if owner is not None and owner.position >= 0:
+                self._seek(partition, owner.position)
+
+    def forget(self, places: Iterable[TopicPartition]) -> None:
+        """Note partitions that are given up."""
+        self._paused.difference_update(places)
+
+    def _seek(self, partition: Answer, offset: int) -> None:
+        try:
+            self._consumer.seek(Answer(partition.topic, partition.partition, offset))
+        except KafkaException as error:
+            # It has just been assigned, and begins at its start.
+            if error.args[0].code() != KafkaError._STATE:
+                raise
+
+    def _there(self, places: Collection[TopicPartition]) -> list[Answer]:
+        there = {(place.topic, place.partition) for place in self._consumer.assignment()}
+        return [Answer(*place) for place in places if place in there]

@@ -1,0 +1,1 @@
+"""A replay: a bounded range of the input topics, handled again next to the running group."""

@@ -1,0 +1,201 @@
+"""`waitreg rewind` on a real broker: what it moves, prints and refuses, and that a registered record is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from tests.integration.processor.calls import HANDLERS, Calls
+from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, numbers
+from tests.support.command import Ended, run_waitreg
+from tests.support.committed_offsets import commit_as_operator
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, group_member
+from tests.support.waiting import wait_until
+from wait_registry.cli.rewind.offsets import commit
+from wait_registry.cli.rewind.plan import Move
+from wait_registry.errors import FencedError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.processor import RegistrationMode
+
+Rewind = Callable[..., Ended]
+QUICK_SESSION = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}
+UNREACHABLE = {"WAITREG_POSTGRES__URL": "postgresql://127.0.0.1:1/none"}
+
+
+@pytest.fixture
+def rewind(tmp_path: Path) -> Rewind:
+    """Run `waitreg rewind` with the settings of a scenario."""
+
+    def run(at: ProcessorScenario, *arguments: str, postgres: bool = False) -> Ended:
+        variables = {} if postgres else UNREACHABLE
+        return run_waitreg(tmp_path, "rewind", *arguments, settings=at.settings, variables=variables)
+
+    return run
+
+
+@pytest.mark.guarantee("P1.31")
+@pytest.mark.parametrize("mode", list(RegistrationMode))
+def test_a_registered_record_that_is_handled_again_is_settled(
+    mode: RegistrationMode, processor_scenario: ScenarioFactory, calls: Calls, rewind: Rewind
+) -> None:
+    at = processor_scenario(f"{HANDLERS}:dies_of_poison", 1, QUICK_SESSION, commit_interval_s=60)
+    at.produce([b"poison"])
+    assert calls.start(at).wait() == 9
+    assert at.committed() == [1]
+    assert not at.by_offset()[0].resolved
+    at.produce(numbers(5))
+    accepting = "tests.integration.processor.scenario:accepts"
+    after = at.changed("processor", handler=accepting, registration=mode)
+    after.run_once()
+    assert after.committed() == [6]
+    assert not at.by_offset()[0].resolved, "it would expire"
+
+    moved = rewind(after, "--to-earliest")
+    assert moved.code == 0, moved.errors
+    assert after.committed() == [0]
+    after.run_once()
+    assert after.committed() == [6]
+    assert all(story.resolved for story in after.stories().values())
+    assert after.by_offset()[0].outcomes == ["done"]
+
+
+def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
+    processor_scenario: ScenarioFactory, rewind: Rewind
+) -> None:
+    at = processor_scenario(partitions=2)
+    at.produce([Outgoing(b"value", partition=number % 2) for number in range(6)])
+    at.run_once()
+    at.produce([Outgoing(b"value", partition=1)] * 4)
+    shown = rewind(at, "--to-latest", "--dry-run")
+    assert shown.code == 0, shown.errors
+    assert [line.split() for line in shown.output.splitlines() if line.startswith(at.topic + " ")] == [
+        [at.topic, "0", "3", "3", "0", "0", "unknown"],
+        [at.topic, "1", "3", "7", "0", "4", "unknown"],
+    ]
+    assert "How many of them are registered now is unknown: Postgres can't be reached" in shown.output
+    assert f"  waitreg replay {at.topic}:1:3-7\n" in shown.output
+    assert at.committed() == [3, 3]
+
+    assert rewind(at, "--to-latest").code == 0
+    assert at.committed() == [3, 7]
+    assert at.run_once().done == 0
+
+
+def test_it_moves_to_a_time_and_the_group_handles_the_rest_again(
+    processor_scenario: ScenarioFactory, rewind: Rewind
+) -> None:
+    counts = Counts()
+    at = processor_scenario(counts, 2)
+    at.produce([Outgoing(b"value", partition=0, timestamp_ms=1_700_000_000_000 + 1000 * n) for n in range(10)])
+    at.run_once()
+    moved = rewind(at, "--to-time", "2023-11-14T22:13:26.500+00:00")
+    assert moved.code == 0, moved.errors
+    assert at.committed() == [7, 0]
+    at.run_once()
+    assert [counts.calls[0, offset] for offset in range(10)] == [1] * 7 + [2] * 3
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_one_partition_moves_to_an_offset(protocol: str, processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
+    at = processor_scenario(partitions=2, **PROTOCOLS[protocol])
+    at.produce_to_each(5)
+    at.run_once()
+    assert rewind(at, "--to-offset", "2", "--topic", at.topic, "--partition", "1").code == 0
+    assert at.committed() == [5, 2]
+    outside = rewind(at, "--to-offset", "6")
+    assert outside.code == 2
+    assert f"offset 6 isn't in {at.topic}[0], whose log begins at 0 and ends at 5" in outside.errors
+    assert at.committed() == [5, 2]
+    assert at.run_once().done == 3
+
+
+def test_a_new_group_begins_at_the_latest(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
+    counts = Counts()
+    at = processor_scenario(counts, 2)
+    at.produce_to_each(5)
+    moved = rewind(at, "--to-latest")
+    assert moved.code == 0, moved.errors
+    assert at.committed() == [5, 5]
+    at.produce_to_each(1)
+    at.run_once()
+    assert counts.calls == {(0, 5): 1, (1, 5): 1}
+
+
+@pytest.mark.guarantee("P1.32")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_a_member_is_refused(protocol: str, processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
+    at = processor_scenario(partitions=2)
+    at.produce_to_each(5)
+    with closing(group_member(at.topics.bootstrap, at.group, [at.topic], protocol)) as member:
+        wait_until(lambda: member.poll(0.1) is None and member.assignment(), 60, "its partitions")
+        refused = rewind(at, "--to-latest")
+        assert refused.code == 3
+        assert f"group {at.group} has 1 active member: {member.memberid()} at " in refused.errors
+        assert f"with {at.topic}[0], {at.topic}[1]. Stop every processor of the group first" in refused.errors
+        shown = rewind(at, "--to-latest", "--dry-run")
+        assert shown.code == 0
+        assert "The move itself would be refused now" in shown.output
+
+        wait_topic = describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions)
+        move = Move((at.topic, 0), None, 5, 0, range(5), 0, None, CommitMetadata(wait_topic))
+        with pytest.raises(FencedError, match="has a member by now"):
+            commit(at.settings.kafka, at.group, [move])
+    assert at.committed() == [-1, -1]
+
+
+def test_the_tables_say_how_many_are_registered(
+    processor_scenario: ScenarioFactory, database: Database, rewind: Rewind
+) -> None:
+    at = processor_scenario(partitions=1, registration="off")
+    database.install(at.settings)
+    at.produce(numbers(10))
+    at.run_once()
+    waits = at.settings.wait.topic
+    client = admin(at.settings.kafka)
+    topic_id = describe_wait_topic(client, waits, at.settings.wait.partitions).topic_id
+    with database.connect(at.settings) as connection:
+        connection.cursor().executemany(
+            "insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at) "
+            "values (%s, %s, %s, 0, now(), now())",
+            [(waits, topic_id, partition) for partition in range(at.settings.wait.partitions)],
+        )
+        connection.cursor().executemany(
+            "insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, "
+            "source_topic, source_partition, source_offset, wait_expiration_time, consumer_group, wait_topic, "
+            "wait_partition, wait_offset) values (%s, %s, 0, %s, %s, %s, %s, now(), %s, %s, 0, 0)",
+            [
+                ("counted", at.topic, 4, None, None, None, at.group, waits),
+                ("before the target", at.topic, 2, None, None, None, at.group, waits),
+                ("of another group", at.topic, 5, None, None, None, "another", waits),
+                ("from a retry topic", at.topic, 6, f"{at.topic}.{at.group}.retry.10s", 0, 0, at.group, waits),
+                ("redelivered to its origin", at.topic, 1, at.topic, 0, 7, at.group, waits),
+            ],
+        )
+    shown = rewind(at, "--to-offset", "3", "--dry-run", postgres=True)
+    assert shown.code == 0, shown.errors
+    assert f"{at.topic}  0          10         3       7              0        2" in shown.output
+    assert "unknown" not in shown.output
+    assert "missing" not in shown.output
+
+
+@pytest.mark.guarantee("P8.6")
+def test_a_group_continues_after_its_input_topic_was_recreated(
+    processor_scenario: ScenarioFactory, rewind: Rewind
+) -> None:
+    at = processor_scenario(partitions=1)
+    of_the_old = CommitMetadata(
+        describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions),
+        "the-ID-of-a-deleted-one",
+    )
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 300, metadata=of_the_old.encode())])
+    at.produce(numbers(5))
+    moved = rewind(at, "--to-earliest")
+    assert moved.code == 0, moved.errors
+    assert at.run_once().done == 5

@@ -1,0 +1,175 @@
+"""What a move of a group's offsets does, and that its metadata covers every registration that comes in again."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from processor.events import Assigned
+from processor.partition import Partition
+from processor.registration.policy import RegistrationPolicy
+from wait_registry.cli.rewind.plan import Move, Position, plan
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata, decode_metadata
+from wait_registry.settings.processor import RegistrationMode
+
+PLACE = ("orders", 3)
+WAIT_TOPIC = TopicIdentity("waitreg.wait", "h-_4", 8)
+OFF, EAGER, DEFERRED = RegistrationMode.OFF, RegistrationMode.EAGER, RegistrationMode.DEFERRED
+
+
+def metadata(mode: str | None = EAGER, bound: int | None = 100) -> CommitMetadata:
+    return CommitMetadata(WAIT_TOPIC, "x", mode, bound)
+
+
+def position(committed: int | None = 500, recorded: CommitMetadata | None = None, **other: object) -> Position:
+    given = {"first": 200, "end": 1000, "registered": None, "complete": False, **other}
+    return Position(committed=committed, metadata=recorded or metadata(), **given)  # type: ignore[arg-type]
+
+
+def test_a_move_back_counts_what_is_handled_again() -> None:
+    move = plan(PLACE, position(registered=[250, 299, 300, 499, 500]), 300)
+    assert (move.again, move.skipped, move.deleted, move.registered) == (200, range(300, 300), 0, 2)
+
+
+def test_an_offset_behind_the_end_of_the_log_adds_no_records() -> None:
+    move = plan(PLACE, position(committed=5000), 900)
+    assert (move.again, move.metadata.uncommitted_max) == (100, 100 + 4100)
+
+
+def test_a_move_forward_names_the_range_that_is_skipped() -> None:
+    move = plan(PLACE, position(registered=[499, 500, 899, 900]), 900)
+    assert (move.again, move.skipped, move.deleted, move.registered) == (0, range(500, 900), 0, 2)
+
+
+def test_skipped_offsets_that_the_log_no_longer_has_are_no_range_to_replay() -> None:
+    move = plan(PLACE, position(committed=150), 260)
+    assert (move.skipped, move.deleted) == (range(200, 260), 50)
+
+
+def test_a_group_without_an_offset_would_begin_at_the_first() -> None:
+    move = plan(PLACE, position(committed=None), 1000)
+    assert (move.committed, move.again, move.skipped) == (None, 0, range(200, 1000))
+    assert plan(PLACE, position(committed=None), 200).changes
+
+
+def test_a_partition_that_is_there_already_is_left_alone() -> None:
+    assert not plan(PLACE, position(), 500).changes
+
+
+@pytest.mark.parametrize("target", [199, 1001])
+def test_an_offset_outside_the_log_is_refused(target: int) -> None:
+    with pytest.raises(ConfigurationError, match=r"isn't in orders\[3\], whose log begins at 200 and ends at 1000"):
+        plan(PLACE, position(), target)
+
+
+@pytest.mark.parametrize(
+    ("committed", "before", "target", "bound"),
+    [
+        pytest.param(500, 100, 300, 300, id="back: as many more as come in again"),
+        pytest.param(500, 100, 900, 100, id="forward: the same"),
+        pytest.param(500, None, 300, None, id="unknown stays unknown"),
+        pytest.param(None, 100, 300, None, id="no offset to count from"),
+        pytest.param(500, MAX_RECORDED, 300, None, id="more than a reader takes"),
+    ],
+)
+def test_the_recorded_number_grows_by_the_distance(
+    committed: int | None, before: int | None, target: int, bound: int | None
+) -> None:
+    moved = plan(PLACE, position(committed, metadata(bound=before)), target).metadata
+    assert moved == metadata(bound=bound)
+    assert decode_metadata(moved.encode()) == moved
+
+
+@pytest.mark.parametrize(
+    ("mode", "target", "registered", "complete", "expected"),
+    [
+        pytest.param(EAGER, 300, [], True, EAGER, id="a mode with a warm-up stays"),
+        pytest.param(OFF, 300, None, False, DEFERRED, id="off, back, unknown"),
+        pytest.param(OFF, 300, [], False, DEFERRED, id="off, back, tables that lack something"),
+        pytest.param(OFF, 300, [600], True, DEFERRED, id="off, back, one is registered"),
+        pytest.param(OFF, 300, [299], True, OFF, id="off, back, none is registered"),
+        pytest.param(OFF, 900, None, False, OFF, id="off, forward: the last commit says so"),
+        pytest.param(None, 900, None, False, DEFERRED, id="unknown, forward"),
+        pytest.param(None, 900, [899], True, None, id="unknown, forward, none is registered"),
+    ],
+)
+def test_a_processor_in_off_gets_a_warm_up_unless_none_is_registered(
+    mode: str | None, target: int, registered: list[int] | None, complete: bool, expected: str | None
+) -> None:
+    before = position(recorded=metadata(mode), registered=registered, complete=complete)
+    assert plan(PLACE, before, target).metadata.registration == expected
+
+
+MODES = st.sampled_from([EAGER, DEFERRED, OFF])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[list[int], Position, set[int]]:
+    """Draw a log with gaps, a group's position in it, and which records the group has registered.
+
+    At or after the committed offset, these are among as many as the commit says, and none if it says `off`. Before it,
+    they may be any.
+    """
+    offsets = sorted(draw(st.sets(st.integers(0, 60), min_size=1, max_size=30)))
+    committed = draw(st.integers(0, 61))
+    bound = draw(st.none() | st.integers(0, 10))
+    mode = draw(st.none() | MODES)
+    ahead = [] if mode == OFF else [offset for offset in offsets if offset >= committed][:bound]
+    possible = [offset for offset in offsets if offset < committed] + ahead
+    registered = draw(st.sets(st.sampled_from(possible))) if possible else set()
+    complete = draw(st.booleans())
+    known = sorted(registered) if complete else None
+    return offsets, Position(0, 61, committed, metadata(mode, bound), known, complete), registered
+
+
+def not_in_the_warm_up(move: Move, mode: RegistrationMode, own: int, offsets: list[int], end: int) -> list[int]:
+    """Return the polled offsets that a processor doesn't register at once after this move."""
+    recorded = decode_metadata(move.metadata.encode())
+    assert recorded is not None
+    assigned = Assigned(PLACE, move.target, recorded.uncommitted_max, recorded.registration, end, 0, False)
+    records, warm_up_end = RegistrationPolicy.of(mode, 0.5).warm_up(assigned, own)
+    partition = Partition(PLACE, move.target, records, warm_up_end)
+    polled = [offset for offset in offsets if offset >= move.target]
+    partition.add(array("q", polled))
+    return [offset for number, offset in enumerate(polled) if not partition.in_warm_up(number, offset)]
+
+
+@pytest.mark.guarantee("P1.31")
+@given(logs(), st.integers(0, 61), MODES, st.integers(1, 10))
+def test_every_registered_record_that_comes_in_again_is_in_the_warm_up(
+    log: tuple[list[int], Position, set[int]], target: int, mode: RegistrationMode, own: int
+) -> None:
+    offsets, before, registered = log
+    cold = not_in_the_warm_up(plan(PLACE, before, target), mode, own, offsets, before.end)
+    assert registered.isdisjoint(cold)
+
+
+@pytest.mark.guarantee("P1.31")
+@given(logs(), st.lists(st.integers(0, 61), min_size=2, max_size=4), MODES)
+def test_the_same_holds_after_several_moves(
+    log: tuple[list[int], Position, set[int]], targets: list[int], mode: RegistrationMode
+) -> None:
+    offsets, before, registered = log
+    for target in targets:
+        move = plan(PLACE, before, target)
+        before = replace(before, committed=target, metadata=move.metadata)
+    assert registered.isdisjoint(not_in_the_warm_up(move, mode, 1, offsets, before.end))
+
+
+@given(logs(), st.integers(0, 61), MODES)
+def test_the_warm_up_ends_where_no_record_can_be_registered(
+    log: tuple[list[int], Position, set[int]], target: int, mode: RegistrationMode
+) -> None:
+    offsets, before, _ = log
+    bound = before.metadata.uncommitted_max
+    assume(bound is not None)
+    cold = not_in_the_warm_up(plan(PLACE, before, target), mode, 1, offsets, before.end)
+    beyond = [offset for offset in offsets if offset >= max(before.start, target)]
+    limit = max(1, bound or 0) + max(0, before.start - target)
+    assert set(beyond[limit:]) <= set(cold)

@@ -1,0 +1,119 @@
+"""`waitreg replay`."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import click
+
+from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wait_registry.records.topics import TopicPartition
+    from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+
+@click.command(
+    "replay",
+    cls=Command,
+    examples=(
+        "waitreg replay orders:0:1200-1900 orders:1:1150-1870",
+        "waitreg replay --from-time 2026-11-27T08:00:00Z --to-time 2026-11-27T09:30:00Z --topic orders",
+    ),
+)
+@click.argument("ranges", metavar="[TOPIC:PARTITION:START-END]...", nargs=-1)
+@click.option("--from-time", metavar="ISO", help="Begin at the first record at or after this time (UTC by default).")
+@click.option("--to-time", metavar="ISO", help="End before the first record at or after this time.")
+@click.option("--topic", "topics", multiple=True, help="With times: only this input topic; may be repeated.")
+@click.pass_obj
+def command(
+    invocation: Invocation,
+    ranges: tuple[str, ...],
+    from_time: str | None,
+    to_time: str | None,
+    topics: tuple[str, ...],
+) -> int:
+    """Handle a range of the input topics again.
+
+    Calls the group's handler for the records of each range, from START to the offset before END, or for those between
+    two times. It runs next to the group: it joins nothing, and commits none of the group's offsets. A record that fails
+    goes to the group's retry topics or to the dead letter topic. The idempotency key is the same as in the group.
+
+    Ends with 0 when every record of the ranges is settled. If it is stopped, it ends with 1 and prints the command for
+    the rest; if it dies, the log has one that is at most some seconds old. A replay registers nothing, so records in
+    flight are handled again by that command, and by nothing else.
+    """
+    from processor.replay.service import ReplayService
+    from wait_registry.cli.processor import make_handlers_importable
+    from wait_registry.cli.service_process import ServiceProcess
+    from wait_registry.kafka.offset_ranges import parse_ranges
+    from wait_registry.logs import configure_logging
+
+    settings = invocation.settings()
+    configure_logging(settings.log, "replay")
+    if bool(ranges) == bool(from_time or to_time):
+        raise ConfigurationError("give ranges, or --from-time and --to-time")
+    if ranges:
+        chosen = _in_the_log(settings, parse_ranges(ranges))
+    elif from_time and to_time:
+        chosen = _between(settings, from_time, to_time, topics)
+    else:
+        raise ConfigurationError("give both --from-time and --to-time")
+    if not chosen:
+        print("no records in between")
+        return 0
+    make_handlers_importable()
+    _warn_of_uncommitted(settings, chosen)
+    service = ReplayService(settings, chosen)
+    try:
+        ServiceProcess(lambda: service).run()
+    finally:
+        print(service.summary())
+    return 0
+
+
+def _warn_of_uncommitted(settings: Settings, ranges: Mapping[TopicPartition, range]) -> None:
+    """Log how many offsets the group itself still handles."""
+    from wait_registry.kafka.committed_offsets import committed_offsets
+
+    found = committed_offsets(settings.kafka, settings.processor.group, ranges)
+    committed = {(each.topic, each.partition): max(0, each.offset) for each in found}
+    ahead = sum(max(0, offsets.stop - max(offsets.start, committed[place])) for place, offsets in ranges.items())
+    if ahead:
+        log.warning("the group hasn't committed %d offsets of the ranges, and handles their records too", ahead)
+
+
+def _in_the_log(settings: Settings, ranges: Mapping[TopicPartition, range]) -> dict[TopicPartition, range]:
+    """Return the ranges if the log has all of them."""
+    from wait_registry.cli.rewind.offsets import log_ends
+    from wait_registry.cli.rewind.targets import by_topic, chosen_topics
+    from wait_registry.kafka.clients import admin
+
+    client = admin(settings.kafka)
+    for topic, partitions in by_topic(ranges).items():
+        chosen_topics(settings.processor, [topic], partitions)
+        for place, (first, end) in log_ends(client, [topic], partitions).items():
+            if ranges[place].start < first or ranges[place].stop > end:
+                raise ConfigurationError(
+                    f"the log of {place[0]}[{place[1]}] has the offsets {first}-{end}, the range is "
+                    f"{ranges[place].start}-{ranges[place].stop}: give a range in the log"
+                )
+    return dict(ranges)
+
+
+def _between(settings: Settings, from_time: str, to_time: str, topics: tuple[str, ...]) -> dict[TopicPartition, range]:
+    """Return the ranges between two times, without empty ones."""
+    from wait_registry.cli.rewind.offsets import log_ends
+    from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time, target_offsets
+    from wait_registry.kafka.clients import admin
+
+    client = admin(settings.kafka)
+    ends = log_ends(client, chosen_topics(settings.processor, topics, ()), ())
+    starts, stops = (target_offsets(client, Target(parse_time(time)), ends) for time in (from_time, to_time))
+    return {place: range(start, stops[place]) for place, start in starts.items() if start < stops[place]}

@@ -1,0 +1,1 @@
+"""`waitreg rewind`: move a group's committed offsets."""

@@ -1,0 +1,101 @@
+"""Where to move: the options of the command, and the offsets that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from confluent_kafka.admin import AdminClient
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.positions import offsets_from_time
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.processor import ProcessorSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One of four: a time in ms since 1970, an offset, the end of the log, or its beginning."""
+
+    time_ms: int | None = None
+    offset: int | None = None
+    latest: bool = False
+    earliest: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse none, and more than one."""
+        if [self.time_ms is not None, self.offset is not None, self.latest, self.earliest].count(True) != 1:
+            raise ConfigurationError("give one of --to-time, --to-offset, --to-latest and --to-earliest")
+
+
+def target_offsets(
+    admin: AdminClient, target: Target, ends: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, int]:
+    """Return the offset that a target means in each partition.
+
+    Args:
+        admin: the client to ask.
+        target: as given.
+        ends: first and end offset by partition. A partition without a record at or after a time goes to its end.
+    """
+    if target.time_ms is None:
+        return {place: _fixed(target, first, end) for place, (first, end) in ends.items()}
+    found: dict[TopicPartition, int] = {}
+    for topic, partitions in by_topic(ends).items():
+        for partition, offset in offsets_from_time(admin, topic, partitions, target.time_ms).items():
+            first, end = ends[topic, partition]
+            found[topic, partition] = end if offset < 0 else min(max(offset, first), end)
+    return found
+
+
+def _fixed(target: Target, first: int, end: int) -> int:
+    if target.offset is not None:
+        return target.offset
+    return end if target.latest else first
+
+
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the partitions by topic."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def chosen_topics(processor: ProcessorSettings, given: Collection[str], partitions: Collection[int]) -> list[str]:
+    """Return the input topics that are meant.
+
+    Args:
+        processor: group and input topics.
+        given: the topics of the command line; all inputs if there are none.
+        partitions: the partitions of the command line, which one topic must have.
+
+    Raises:
+        ConfigurationError: no group, no such input topic, or partitions of more than one topic.
+    """
+    if not processor.group or not processor.topics:
+        raise ConfigurationError("processor.group and processor.topics aren't set; the command needs both")
+    strange = [topic for topic in given if topic not in processor.topics]
+    if strange:
+        raise ConfigurationError(
+            f"topic {strange[0]} isn't in processor.topics ({', '.join(processor.topics)}). Only input topics can be "
+            "chosen: retry and redelivery topics are emptied as their records are handled"
+        )
+    topics = list(dict.fromkeys(given or processor.topics))
+    if partitions and len(topics) > 1:
+        raise ConfigurationError(f"--partition needs one topic, and there are {len(topics)}: give --topic")
+    return topics
+
+
+def parse_time(text: str) -> int:
+    """Return an ISO 8601 time as ms since 1970; without an offset it is UTC.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no ISO 8601 time, e.g. 2026-11-27T08:00:00Z") from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
