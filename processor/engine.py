@@ -186,6 +186,11 @@ class Engine:
         return self._slots.start_pause_s
 
     @property
+    def in_flight_limit(self) -> int:
+        """How many calls may run now."""
+        return self._slots.limit
+
+    @property
     def prefetch_limit(self) -> int:
         """How many records may be open."""
         return self._prefetch.bound(self._calls_wait())

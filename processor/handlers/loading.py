@@ -22,7 +22,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` is ``module:name`` or a URL; ``max_in_flight`` bounds threads and connections, and with
+        settings: ``handler`` is ``module:name`` or a URL; ``most_in_flight`` bounds threads and connections, and with
             ``ordering`` a call in a thread is waited for.
         trace_headers: for the HTTP handler.
 
@@ -37,7 +37,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         # Not for others: the HTTP client takes 10 MB and a tenth of a second.
         from processor.handlers.http import HttpHandler
 
-        return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
+        return HttpHandler(name, settings.http, settings.most_in_flight, trace_headers=trace_headers)
     found = _find(name)
     if inspect.isclass(found):
         return _contextual(name, found, settings)
@@ -45,7 +45,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         raise ConfigurationError(
             f"handler {name!r} is a {type(found).__name__}; expected an async def, a function or a class"
         )
-    return handler_of(name, found, settings.max_in_flight, settings.ordered)
+    return handler_of(name, found, settings.most_in_flight, settings.ordered)
 
 
 def _find(name: str) -> Any:
@@ -94,4 +94,4 @@ def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> Ope
             f"{place_of(error)}"
         ) from error
     require_one_parameter(f"{name}.handle", instance.handle)
-    return ContextualHandler(name, instance, settings.max_in_flight, settings.ordered)
+    return ContextualHandler(name, instance, settings.most_in_flight, settings.ordered)

@@ -90,8 +90,9 @@ class Process:
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
         rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S)
+        limit = FixedLimit(slots)
         self.engine = Engine(
-            rules, scheduler_of(ordering), FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+            rules, scheduler_of(ordering), limit, Prefetch(limit, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
         )
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}

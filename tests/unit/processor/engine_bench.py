@@ -87,7 +87,7 @@ class EngineBench:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
         if isinstance(prefetch, int):
-            prefetch = Prefetch(slots, prefetch, 1 << 30)
+            prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
