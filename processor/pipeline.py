@@ -89,6 +89,12 @@ class Context:
         slots = self.attempts.slots
         return self.watchdog.blocked() if slots is None else slots.blocked
 
+    def long_calls(self) -> int:
+        """Return how many worker slots are held by calls older than `blocked_after_s`; from any thread."""
+        slots = self.attempts.slots
+        old = self.watchdog.older_than(self.settings.processor.blocked_after_s)
+        return old if slots is None else old + slots.blocked
+
 
 class Pipeline:
     """Puts the parts together, runs the loop, and drains it."""
@@ -262,6 +268,8 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
+        yield Reading(metrics.PROCESSOR_LONG_CALLS, self._context.long_calls())
+        yield Reading(metrics.PROCESSOR_BLOCKED_CANCELLED, self.engine.blocked_cancelled)
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
         yield Reading(metrics.PROCESSOR_START_PAUSE, self.engine.start_pause_s)
         yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
@@ -276,6 +284,7 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         commit_interval_s=processor.commit_interval_s,
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
+        cancel_after_s=processor.blocked_after_s if processor.cancel_blocked else None,
     )
     limit = limit_of(processor)
     prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)

@@ -48,6 +48,19 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     return handler_of(name, found, settings.most_in_flight, settings.ordered)
 
 
+def require_cancellable(handler: OpenHandler, settings: ProcessorSettings) -> None:
+    """Refuse to cancel blocked calls of an open handler whose calls continue in their threads.
+
+    Raises:
+        ConfigurationError: ``cancel_blocked`` is on.
+    """
+    if settings.cancel_blocked and handler.slots is not None:
+        raise ConfigurationError(
+            f"processor.cancel_blocked is on, but the calls of {settings.handler!r} run in threads, which can't be "
+            "cancelled. Make the handler an async def, or set processor.cancel_blocked=false"
+        )
+
+
 def _find(name: str) -> Any:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):

@@ -55,6 +55,8 @@ class Run:
         self.story = self.world.story
         self._steps = min(most_steps, random.randint(20, 400))
         self._ordering = random.choice(list(Ordering)) if RegistrationMode.OFF in self._modes else Ordering.UNORDERED
+        # Of its own, so that older seeds stay what they were.
+        self._cancel_after_s = Random(-1 - seed).choice([None, None, 1.0])
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0
@@ -220,7 +222,16 @@ class Run:
             self._tell(f"{self._lives} begins ({mode.value}, {bound})")
             self._processes.append(
                 Process(
-                    self._lives, self.world, mode, bound, self._slots, self._calm, ordering, self._now, self._random
+                    self._lives,
+                    self.world,
+                    mode,
+                    bound,
+                    self._slots,
+                    self._calm,
+                    ordering,
+                    self._now,
+                    self._random,
+                    self._cancel_after_s,
                 )
             )
         return self._processes

@@ -100,6 +100,11 @@ class ProcessorSettings(Section):
     max_in_flight_min: int = Field(5, ge=1, le=100_000, description="with 'auto': lower bound of N")
     max_in_flight_max: int = Field(200, ge=1, le=100_000, description="with 'auto': upper bound of N")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
+    blocked_after_s: float = Field(60.0, gt=0, description="a call that runs for longer blocks its worker slot, s")
+    cancel_blocked: bool = Field(
+        False,
+        description="cancel the oldest calls while nine worker slots in ten are blocked; they go to a retry topic",
+    )
     max_attempts: int = Field(
         3, ge=1, le=100, description="attempts in process before the record goes to a retry or dead letter topic"
     )
