@@ -54,6 +54,7 @@ from processor.events import (
     Resume,
     Retry,
     RetryRefused,
+    Revoked,
     Revoking,
     Rewind,
     SlotsBlocked,
@@ -145,6 +146,7 @@ class Engine:
             RetryRefused: self._retry_refused,
             Assigned: self._assigned,
             Revoking: self._revoking,
+            Revoked: self._revoked,
             Lost: self._lost,
             SlotsBlocked: self._slots_blocked,
             Tick: self._tick,
@@ -565,7 +567,13 @@ class Engine:
         self._effects.append(fetch([event.place]))
 
     def _revoking(self, event: Revoking, now: Instant) -> None:
-        partitions = [self.partitions[place] for place in event.places if place in self.partitions]
+        self._slots.hold(self._of(event.places))
+
+    def _of(self, places: Sequence[TopicPartition]) -> list[Partition]:
+        return [self.partitions[place] for place in places if place in self.partitions]
+
+    def _revoked(self, event: Revoked, now: Instant) -> None:
+        partitions = self._of(event.places)
         first: dict[Partition, int] = {}
         for entry in self.records:
             partition = entry.partition
@@ -577,7 +585,7 @@ class Engine:
         self._effects.append(release)
 
     def _lost(self, event: Lost, now: Instant) -> None:
-        self._give_up([self.partitions[place] for place in event.places if place in self.partitions], {})
+        self._give_up(self._of(event.places), {})
 
     def _give_up(self, partitions: list[Partition], targets: dict[Partition, int]) -> None:
         """Divide the records of partitions between this process and the next owner.
@@ -608,6 +616,7 @@ class Engine:
             self._fetching.forget(partition.place)
             self._release_held(partition)
             self._leave_held(partition)
+        self._slots.let_go()
         if cancelled:
             self._effects.append(Cancel(list(cancelled)))
 

@@ -117,7 +117,13 @@ class RetryRefused(NamedTuple):
 
 
 class Revoking(NamedTuple):
-    """The group takes partitions away, and what is in flight has been waited for."""
+    """The group takes partitions away: nothing more of them starts, and what is in flight is waited for."""
+
+    places: Sequence[TopicPartition]
+
+
+class Revoked(NamedTuple):
+    """That is over, and the partitions are given up."""
 
     places: Sequence[TopicPartition]
 
@@ -158,6 +164,7 @@ Event: TypeAlias = (
     | Published
     | RetryRefused
     | Revoking
+    | Revoked
     | Lost
     | PollingWithoutRoom
     | SlotsBlocked

@@ -164,6 +164,9 @@ IN_FLIGHT: Final = frozenset(
     }
 )
 
+# It is worked on, and nothing tells the next owner of its partition.
+UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBLISHING})
+
 _FAULT: Final = -1
 _SAME: Final = -2
 

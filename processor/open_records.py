@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from processor.lifecycle import IN_FLIGHT, Entry, State
+from processor.lifecycle import IN_FLIGHT, UNREGISTERED_WORK, Entry, State
 from wait_registry.records.topics import TopicPartition
 
 _MISSING: Final = object()
@@ -61,6 +61,12 @@ class OpenRecords:
             entry.state in IN_FLIGHT and (wanted is None or entry.partition.place in wanted)
             for entry in list(self._others)
         )
+
+    def unfinished(self, places: Iterable[TopicPartition]) -> int:
+        """Return how many records of partitions the next owner would handle again, or not know, if it began now."""
+        wanted = set(places)
+        of_them = (entry.state for entry in self if entry.partition.place in wanted)
+        return sum(state in IN_FLIGHT or state in UNREGISTERED_WORK for state in of_them)
 
     def registering_s(self, now_s: float) -> float:
         """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""

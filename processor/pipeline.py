@@ -205,7 +205,7 @@ class Pipeline:
             lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self._left_s())
         )
         # A flush that ran out of time isn't repeated.
-        self.shell.limit_flush(max(0.0, self._left_s()) if registered else 0.0)
+        self.shell.limit_finish(max(0.0, self._left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving

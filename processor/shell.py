@@ -31,6 +31,7 @@ from processor.events import (
     Release,
     Result,
     Resume,
+    Revoked,
     Revoking,
     Rewind,
     SlotsBlocked,
@@ -60,7 +61,7 @@ IDLE_S = 0.25
 # A member must poll to take part in rebalances, even without room.
 POLL_EVERY_S = 0.5
 HOUSEKEEPING_S = 0.25
-FLUSH_STEP_S = 0.01
+FINISH_STEP_S = 0.005
 NOTHING_TO_RELEASE = Release({}, {})
 
 # Part of a rebalance: the callback that follows says which partitions are revoked.
@@ -82,8 +83,8 @@ REBALANCING = frozenset(
 class Shell:
     """Runs the engine on real clients.
 
-    Every event goes through `step`, in the event loop's thread. A revocation is the one place where effects are
-    executed before a callback returns (`revoked`): the client gives the partitions up when it does.
+    Every event goes through `step`, in the event loop's thread. A revocation is the one place where a callback of the
+    client waits for effects (`revoked`): the client gives the partitions up when it returns.
 
     Args:
         engine: decides.
@@ -94,7 +95,7 @@ class Shell:
         pool: makes the workers, which report ended calls to the given function.
         clock: of this host.
         clock_watch: gets the append times of polled records.
-        flush_timeout_s: limit of the flush within a rebalance callback, s.
+        finish_s: how long a rebalance waits for calls and wait records of the revoked partitions, s.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Shell:
         clock_watch: ClockWatch,
         fault: Fault,
         stats: Stats,
-        flush_timeout_s: float,
+        finish_s: float,
     ) -> None:
         self.engine = engine
         self._producer = producer
@@ -125,7 +126,7 @@ class Shell:
         self._clock_watch = clock_watch
         self._fault = fault
         self._stats = stats
-        self._flush_timeout_s = flush_timeout_s
+        self._finish_s = finish_s
         self._loop = asyncio.get_running_loop()
         self._polled_s = 0.0
         self._housekeeping_s = 0.0
@@ -158,14 +159,10 @@ class Shell:
         """
         try:
             self.take_reports()
-            polled = self._poll()
+            came = await self._poll()
             self.step(SlotsBlocked(self.pool.blocked()))
             self.step(Tick())
-            if polled:
-                await asyncio.sleep(0)
-            elif self._quiet():
-                self._take(await self.consumer.wait(min(IDLE_S, self.engine.wake_s(self._clock.monotonic()))))
-            else:
+            if not came and not self._quiet():
                 await asyncio.sleep(NOTHING_CAME_S)
         except KafkaException as error:
             raise kafka_failure(error, "consuming") from error
@@ -193,15 +190,16 @@ class Shell:
         self.take_reports()
         self.step(Tick(polled=False))
 
-    def limit_flush(self, limit_s: float) -> None:
-        """Limit the flush of the last rebalance, s."""
-        self._flush_timeout_s = min(self._flush_timeout_s, limit_s)
+    def limit_finish(self, limit_s: float) -> None:
+        """Limit how long the last rebalance waits, s."""
+        self._finish_s = min(self._finish_s, limit_s)
 
     def _quiet(self) -> bool:
         """Return whether no answer of the broker is due, and there is room."""
         return not len(self._producer) and not self._outbox.full and not self.engine.paused and self.engine.room() > 0
 
-    def _poll(self) -> bool:
+    async def _poll(self) -> bool:
+        """Poll if it is due, and wait for a record if nothing else is to be done; return whether any came."""
         now_s = self._clock.monotonic()
         room = 0 if self._outbox.full else self.engine.room()
         due = room > 0 or now_s - self._polled_s >= self._pause_s()
@@ -221,7 +219,8 @@ class Shell:
         if not due:
             return False
         self._polled_s = now_s
-        return self._take(self.consumer.take(max(1, room)))
+        timeout_s = min(IDLE_S, self.engine.wake_s(now_s)) if self._quiet() else 0
+        return self._take(await self.consumer.poll(max(1, room), timeout_s))
 
     def _pause_s(self) -> float:
         """Return the time between two polls without room, s: they may return records, for which there is none.
@@ -323,9 +322,12 @@ class Shell:
                 )
             )
 
-    def revoked(self, places: list[TopicPartition]) -> Release:
-        """Wait for the wait records in flight, release the partitions, and return what to commit last."""
+    async def revoked(self, places: list[TopicPartition]) -> Release:
+        """Wait for calls and wait records in flight, release the partitions, and return what to commit last."""
         self._stats.rebalances["revoked"] += 1
+        if places:
+            self.step(Revoking(places))
+            await self._finish(places)
         self._drop_commit()
         if not places:
             return NOTHING_TO_RELEASE
@@ -333,8 +335,7 @@ class Shell:
             # The offsets may rely on what has failed: commit nothing more.
             self.step(Lost(places))
             return NOTHING_TO_RELEASE
-        self._flush(places)
-        self.step(Revoking(places))
+        self.step(Revoked(places))
         return self._release
 
     def _set_release(self, release: Release) -> None:
@@ -354,16 +355,17 @@ class Shell:
             self._commit = None
             self.step(CommitAnswered({}, places))
 
-    def _flush(self, places: list[TopicPartition]) -> None:
-        """Wait for the acknowledgments of wait records, up to the limit of a rebalance."""
-        # Blocking on purpose: the rebalance waits for this callback, and no handler may start meanwhile.
-        end_s = time.monotonic() + self._flush_timeout_s
-        while (in_flight := self.engine.records.in_flight(places)) and self._fault.error is None:
+    async def _finish(self, places: list[TopicPartition]) -> None:
+        """Wait until the next owner would handle nothing again, up to the limit of a rebalance."""
+        end_s = time.monotonic() + self._finish_s
+        while (unfinished := self.engine.records.unfinished(places)) and self._fault.error is None:
             if time.monotonic() >= end_s:
-                log.warning("%d wait records not acknowledged in time for the rebalance", in_flight)
+                log.warning("%d calls or wait records of revoked partitions didn't end in time", unfinished)
                 return
-            self._producer.poll(FLUSH_STEP_S)
+            await asyncio.sleep(FINISH_STEP_S)
             self.take_reports()
+            # In `deferred` slow calls are registered, and need not end.
+            self.step(Tick())
 
     def drain(self) -> None:
         """Poll nothing more."""

@@ -88,10 +88,15 @@ def _waiting(processes: int, in_flight: int = WAITING_IN_FLIGHT, window: Window 
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
-    window = QUICK_WINDOW if bench.quick else flows.REGISTRY.noop_window(SECONDS)
-    ours = contender(flows.REGISTRY, NOOP_TOPIC, IN_FLIGHT, "noop", window, **LINGER)
-    records = window.to_record + QUICK_RECORDS
-    return [Pair(CEILING, ours.measure, (RATE,), (CPU,), filled(NOOP_TOPIC, records))]
+    compared = (flows.REGISTRY,) if bench.quick else (flows.REGISTRY, flows.DEFERRED)
+    windows = [QUICK_WINDOW if bench.quick else flow.noop_window(SECONDS) for flow in compared]
+    fill = filled(NOOP_TOPIC, max(window.to_record for window in windows) + QUICK_RECORDS)
+    ours = [
+        contender(flow, NOOP_TOPIC, IN_FLIGHT, "noop", window, **LINGER)
+        for flow, window in zip(compared, windows, strict=True)
+    ]
+    names = (CEILING, f"{CEILING}, deferred")
+    return [Pair(name, each.measure, (RATE,), (CPU,), fill) for name, each in zip(names, ours, strict=False)]
 
 
 OURS: Final = flows.REGISTRY.name

@@ -12,6 +12,7 @@ from processor.dispatch.running_calls import RunningCalls
 from processor.dispatch.scheduler import Scheduler, Unordered
 from processor.events import Result
 from processor.lifecycle import Entry, State, Step, take_all
+from processor.partition import Partition
 from wait_registry.records.topics import TopicPartition
 
 # Of the slots, this part is for records of retry topics while others wait.
@@ -52,6 +53,9 @@ class Slots:
         # Too little time was left when a slot was free, and their first registration isn't acknowledged.
         self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
+        # The partitions that the group takes away, and their records that would have started since.
+        self._leaving: frozenset[Partition] = frozenset()
+        self._held: list[Entry] = []
 
     @property
     def limit(self) -> int:
@@ -136,6 +140,9 @@ class Slots:
             if not taken:
                 break  # all that wait are held up by earlier ones
             self.waiting -= len(taken)
+            if self._leaving:
+                self._held += [entry for entry in taken if entry.partition in self._leaving]
+                taken = [entry for entry in taken if entry.partition not in self._leaving]
             ready = [
                 entry
                 for entry in taken
@@ -211,6 +218,18 @@ class Slots:
         self.waiting -= len(overdue)
         self._renewing.update(overdue)
         return overdue
+
+    def hold(self, partitions: Iterable[Partition]) -> None:
+        """Start no record of these partitions until `let_go`."""
+        self._leaving = frozenset(partitions)
+
+    def let_go(self) -> None:
+        """Let the records start that were held and aren't the next owner's."""
+        held, self._held, self._leaving = self._held, [], frozenset()
+        for entry in held:
+            if entry.state is not State.DROPPED:
+                self._queue_of(entry).add_first([entry])
+                self.waiting += 1
 
     def drop(self) -> None:
         """Forget the waiting records that are the next owner's now."""

@@ -43,7 +43,7 @@ class Listener(Protocol):
     def assigned(self, starts: list[Start]) -> None:
         """Take partitions over; nothing of them has been polled yet."""
 
-    def revoked(self, places: list[TopicPartition]) -> Release:
+    async def revoked(self, places: list[TopicPartition]) -> Release:
         """Release partitions and return what to commit while they are still assigned here."""
 
     def lost(self, places: list[TopicPartition]) -> None:
@@ -56,8 +56,8 @@ class Listener(Protocol):
 class GroupConsumer:
     """One member of the consumer group.
 
-    Rebalance and commit callbacks run in whatever thread polls the consumer; their work is always done in the event
-    loop's thread, so that all state has one owner.
+    The consumer is polled in a thread of its own, where the rebalance callbacks run. Their work is done in the event
+    loop's thread, so that all state has one owner, and the loop continues while a rebalance waits for calls to end.
 
     Args:
         listener: called at rebalances and with the answers of commits.
@@ -135,27 +135,37 @@ class GroupConsumer:
         if not self._closing:
             self._executor.submit(self._guarded, leave_and_join, None)
 
-    def take(self, count: int) -> dict[TopicPartition, list[Message]]:
-        """Return at most ``count`` records that are there now, by partition; never waits."""
-        if self.pending_starts.answers and (starts := self.pending_starts.take()):
-            self._assign(self.consumer, starts)
-            self._take_over(starts)
-        return self._by_partition.sort(self.consumer.consume(count, 0))
-
-    async def wait(self, timeout_s: float) -> dict[TopicPartition, list[Message]]:
-        """Wait for one record, in a thread; the event loop continues.
+    async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
+        """Return at most ``count`` records that are there, by partition, in the consumer's thread.
 
         While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
         returns, and a rebalance within the poll waits for the event loop.
-        """
-        self.polling = True
-        poll = self._executor.submit(self.consumer.poll, timeout_s)
-        poll.add_done_callback(self._polled)
-        message = await asyncio.wrap_future(poll)
-        return self._by_partition.sort([] if message is None else [message])
 
-    def _polled(self, _: Future[Message | None]) -> None:
-        # Not at the end of `wait`: its caller may be cancelled while the poll continues.
+        Args:
+            count: how many records at most.
+            timeout_s: how long to wait for the first one, s.
+        """
+        if self.pending_starts.answers and (starts := self.pending_starts.take()):
+            self._assign(self.consumer, starts)
+            self._take_over(starts)
+        self.polling = True
+        poll = self._executor.submit(self._poll, count, timeout_s)
+        poll.add_done_callback(self._polled)
+        return self._by_partition.sort(await asyncio.wrap_future(poll))
+
+    def _poll(self, count: int, timeout_s: float) -> list[Message]:
+        if timeout_s <= 0:
+            there: list[Message] = self.consumer.consume(count, 0)
+            return there
+        # Asked for several, the client would wait until all of them are there.
+        first = self.consumer.poll(timeout_s)
+        if first is None or count == 1:
+            return [] if first is None else [first]
+        rest: list[Message] = self.consumer.consume(count - 1, 0)
+        return [first, *rest]
+
+    def _polled(self, _: Future[list[Message]]) -> None:
+        # Not at the end of `poll`: its caller may be cancelled while the client continues.
         self.polling = False
 
     def offsets(self, commit: Commit | Release) -> list[Answer]:
@@ -311,15 +321,15 @@ class GroupConsumer:
 
     def on_revoke(self, consumer: Consumer, partitions: list[Answer]) -> None:
         """Give partitions up (the client's callback)."""
-        releases: list[Release] = []
 
-        def give_up() -> None:
+        async def give_up() -> Release:
             if not self._incremental:
                 self._membership.lost()
-            releases.append(self._listener.revoked(self._given_up(partitions)))
+            return await self._listener.revoked(self._given_up(partitions))
 
-        self._on_loop(give_up)
-        if offsets := [offset for release in releases for offset in self.offsets(release)]:
+        nothing: Release | None = None
+        release = self._guarded(lambda: asyncio.run_coroutine_threadsafe(give_up(), self._loop).result(), nothing)
+        if release is not None and (offsets := self.offsets(release)):
             # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
             error = self._commit_last(offsets)
             self._on_loop(lambda: self._listener.commit_answered(error, offsets))
@@ -362,9 +372,6 @@ class GroupConsumer:
 
     def _on_loop(self, work: Callable[[], None]) -> None:
         """Do a callback's work in the event loop's thread, now, and report what it raises."""
-        if threading.get_ident() == self._loop_thread:
-            self._guarded(work, None)
-            return
         done: Future[None] = Future()
 
         def run() -> None:

@@ -19,10 +19,7 @@ CHECK_EVERY_S = 1.0
 ANSWER_LIMIT_S = 3.0
 FAILED = 1
 
-_PROCESSOR = Path(__file__).parents[1]
-_CALLS_THE_HANDLER = (_PROCESSOR / "dispatch" / "attempts.py", *(_PROCESSOR / "handlers").glob("*.py"))
 _BY_A_HANDLER = "An async handler must never block: await its calls, or make it a plain function (run in threads)"
-_BY_A_REBALANCE = "A rebalance waits for the broker's answer; it has a limit, and work continues then"
 
 
 class StallWatchdog:
@@ -65,7 +62,7 @@ class StallWatchdog:
             "the event loop has been blocked for %.0f s%s. No record starts or ends and no limit holds meanwhile. %s",
             late_s,
             _place(frame),
-            _BY_A_REBALANCE if _in_a_rebalance(frame) else _BY_A_HANDLER,
+            _BY_A_HANDLER,
         )
         return True
 
@@ -110,8 +107,7 @@ class StopGuard:
             if _answers(loop):
                 continue
             frame = sys._current_frames().get(loop_thread)
-            # A rebalance has a limit of its own.
-            if not (self._closed.is_set() or _in_a_rebalance(frame)):
+            if not self._closed.is_set():
                 self._end_blocked(frame)
                 return
 
@@ -140,13 +136,3 @@ def _place(frame: FrameType | None) -> str:
         return ""
     code = frame.f_code
     return f" in {code.co_name} ({Path(code.co_filename).name}, line {frame.f_lineno})"
-
-
-def _in_a_rebalance(frame: FrameType | None) -> bool:
-    """Return whether this package's own code blocks the loop: apart from handlers, only a rebalance ever waits."""
-    while frame is not None:
-        file = Path(frame.f_code.co_filename)
-        if file.is_relative_to(_PROCESSOR):
-            return file not in _CALLS_THE_HANDLER
-        frame = frame.f_back
-    return False

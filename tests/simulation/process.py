@@ -30,6 +30,7 @@ from processor.events import (
     Release,
     Result,
     Resume,
+    Revoked,
     Revoking,
     Rewind,
     Start,
@@ -235,13 +236,16 @@ class Process:
         self._news.append(News(self._after_s(lost_s + unheard_s), place, lost_s, 0))
 
     def revoke(self, places: list[TopicPartition], flush: bool) -> None:
-        """The group takes partitions away in an orderly way: flush, commit, give up."""
+        """The group takes partitions away in an orderly way: flush, let calls end, commit, give up."""
         self.hear_all()
+        self._step(Revoking(places))
         while flush and self.engine.records.in_flight(places):
             if not self.requests.waits and not self.requests.reports:
                 raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
             self.requests.append() if self.requests.waits else self.report()
-        self._step(Revoking(places))
+        while flush and self.engine.records.unfinished(places) and self._random.random() < 0.7:
+            self._random.choice([step for step in self.steps() if step != self.poll_and_tick] or [self.tick])()
+        self._step(Revoked(places))
         self._given_up.update(places)
         for entry in self.running:
             place, offset = entry.partition.place, entry.offset

@@ -109,7 +109,7 @@ class EngineBench:
             "assigned": lambda names: (
                 self._assigned._replace(place=B, delay_s=0, retries=False) if "b" in names else self._assigned
             ),
-            "revoke": lambda names: events.Revoking([A]),
+            "revoke": lambda names: events.Revoked([A]),
             "lost": lambda names: events.Lost([A]),
             "crowded": lambda names: events.PollingWithoutRoom(),
             "blocked": lambda names: events.SlotsBlocked(int(names[0])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
@@ -74,7 +76,7 @@ async def test_without_partitions_only_a_cooperative_member_is_ready(
     bench = PipelineBench(assignment_strategy=strategy)
     bench.context.membership.assigned("own")
     assert NO_PARTITIONS not in bench.pipeline.not_ready()
-    getattr(bench.group_consumer, callback)(bench.group_consumer.consumer, GONE)
+    await asyncio.to_thread(getattr(bench.group_consumer, callback), bench.group_consumer.consumer, GONE)
     assert bench.fault.error is None
     assert not bench.group_consumer.assigned
     assert (NO_PARTITIONS not in bench.pipeline.not_ready()) is ready
