@@ -331,6 +331,7 @@ def blocked_record_waits_for_its_call(patch: MonkeyPatch) -> None:
         before = len(self._effects)
         cancel(self, now)
         for effect in self._effects[before:]:
+            assert isinstance(effect, Cancel)
             (entry,) = effect.entries
             self._fail(entry, DeadLetter("blocked", ValueError("blocked")))
             self._effects.append(Publish([entry]))

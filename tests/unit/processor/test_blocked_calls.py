@@ -10,7 +10,6 @@ from processor.lifecycle import Entry, Step
 from tests.unit.processor.engine_bench import play, stories
 from tests.unit.processor.parts import entries
 
-pytestmark = pytest.mark.guarantee("P7.18")
 AFTER_S = 60.0
 REFUSED = Failed(ValueError("refused"))
 AWAY = Failed(TimeoutError("away"), retriable=True)
@@ -41,6 +40,7 @@ def test_it_needs_nine_slots_in_ten(slots: int) -> None:
         assert (blocked.choose(slots, 0, AFTER_S + 1) is not None) is (old >= fewest)
 
 
+@pytest.mark.guarantee("P7.18")
 def test_the_oldest_call_is_chosen_and_no_other_one_until_it_ends() -> None:
     blocked = BlockedCalls(AFTER_S)
     answered(blocked, 5, 0)
@@ -55,6 +55,7 @@ def test_the_oldest_call_is_chosen_and_no_other_one_until_it_ends() -> None:
     assert blocked.cancelled == 1
 
 
+@pytest.mark.guarantee("P7.18")
 def test_a_call_that_answers_in_spite_of_its_cancellation_keeps_its_answer() -> None:
     blocked = BlockedCalls(AFTER_S)
     answered(blocked, 1, 0)
@@ -72,6 +73,7 @@ def test_nothing_is_cancelled_while_a_call_keeps_its_slot_after_its_end() -> Non
     assert blocked.choose(10, 0, 100) is not None
 
 
+@pytest.mark.guarantee("P7.18")
 @pytest.mark.parametrize(("result", "counts"), [(Done(), True), (REFUSED, True), (AWAY, False)])
 def test_each_cancellation_takes_a_token_of_an_answered_call(result: Done | Failed, counts: bool) -> None:
     blocked = BlockedCalls(AFTER_S)
