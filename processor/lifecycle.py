@@ -164,7 +164,7 @@ IN_FLIGHT: Final = frozenset(
     }
 )
 
-# It is worked on, and nothing tells the next owner of its partition.
+# It is worked on, and the next owner of its partition would handle it again.
 UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBLISHING})
 
 _FAULT: Final = -1

@@ -28,6 +28,8 @@ create table wait (
     dead_letter_topic text,
     expiry_policy text,
     max_deliveries int,
+    -- The wait ID of the record's first delivery, which all its deliveries share, and so text as wait IDs are.
+    idempotency_key text,
     wait_topic text not null,
     wait_partition int not null,
     wait_offset bigint not null,
@@ -50,6 +52,8 @@ create index wait_due on wait (wait_topic, wait_partition, wait_expiration_time)
 -- For incident queries. Keys may be too long for a B-tree, so their beginning is indexed, and a query compares both.
 create index wait_place on wait (original_offset, original_partition);
 create index wait_key on wait (substring(original_key from 1 for 64));
+-- Later deliveries; the first one has the key as its wait ID.
+create index wait_idempotency_key on wait (idempotency_key) where idempotency_key <> wait_expiration_uuid;
 
 -- Position, idempotence guard and fence of the sink; advanced only by compare-and-set on next_offset.
 create table sink_progress (
@@ -75,6 +79,7 @@ create table dead_letter (
     error_message text,
     error_stacktrace text,
     wait_expiration_uuid text,
+    idempotency_key text,
     original_topic text,
     original_partition int,
     original_offset bigint,
@@ -86,6 +91,9 @@ create table dead_letter (
     delivery int,
     wait_partition int,
     wait_offset bigint,
+    source_topic text,
+    source_partition int,
+    source_offset bigint,
     key bytea,
     headers jsonb,
     body bytea,
@@ -102,6 +110,8 @@ create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
+create index dead_letter_idempotency_key on dead_letter (idempotency_key)
+where idempotency_key <> wait_expiration_uuid;
 
 -- Tombstones that came after their registration was settled or had expired: the work was done twice, or finished late.
 -- They mark the `expired` dead letter of the same wait ID, which may be read before or after.
@@ -224,6 +234,7 @@ select
     dead_letter_topic,
     expiry_policy,
     max_deliveries,
+    idempotency_key,
     wait_topic,
     wait_partition,
     wait_offset,
@@ -246,6 +257,7 @@ select
     error_message,
     error_stacktrace,
     wait_expiration_uuid,
+    idempotency_key,
     original_topic,
     original_partition,
     original_offset,
@@ -256,6 +268,9 @@ select
     delivery,
     wait_partition,
     wait_offset,
+    source_topic,
+    source_partition,
+    source_offset,
     wait_registry_text(key) as key,
     wait_registry_encoding(key) as key_encoding,
     wait_registry_headers(headers) as headers,
@@ -276,6 +291,9 @@ select
     original_topic,
     original_partition,
     original_offset,
+    source_topic,
+    source_partition,
+    source_offset,
     consumer_group,
     instance,
     delivery,
@@ -294,6 +312,9 @@ select
     original_topic,
     original_partition,
     original_offset,
+    source_topic,
+    source_partition,
+    source_offset,
     consumer_group,
     instance,
     delivery,
@@ -313,6 +334,9 @@ select
     null,
     null,
     null,
+    null,
+    null,
+    null,
     wait_topic,
     wait_partition,
     wait_offset,
@@ -323,6 +347,9 @@ select
     wait_registry_text(substring(key from 1 for 36)),
     record_time,
     'quarantined',
+    null,
+    null,
+    null,
     null,
     null,
     null,
@@ -356,9 +383,13 @@ create table expired_outbox (
     instance text,
     delivery int,
     dead_letter_topic text,
+    idempotency_key text,
     wait_topic text not null,
     wait_partition int not null,
     wait_offset bigint not null,
+    source_topic text,
+    source_partition int,
+    source_offset bigint,
     created_at timestamptz not null default now(),
     unique (wait_topic, wait_partition, wait_offset, wait_expiration_uuid)
 );
@@ -527,13 +558,15 @@ begin
     insert into expired_outbox (
         wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
         original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,
-        dead_letter_topic, wait_topic, wait_partition, wait_offset
+        dead_letter_topic, idempotency_key, wait_topic, wait_partition, wait_offset, source_topic, source_partition,
+        source_offset
     )
     select
         wait.wait_expiration_uuid, wait.original_topic, wait.original_partition, wait.original_offset,
         wait.original_key, wait.original_timestamp_ms, wait.original_timestamp_type, wait.original_headers,
         wait.wait_expiration_time, wait.body, wait.consumer_group, wait.instance, wait.delivery,
-        nullif(wait.dead_letter_topic, ''), wait.wait_topic, wait.wait_partition, wait.wait_offset
+        nullif(wait.dead_letter_topic, ''), wait.idempotency_key, wait.wait_topic, wait.wait_partition,
+        wait.wait_offset, wait.source_topic, wait.source_partition, wait.source_offset
     from chosen
     cross join lateral (
         select * from wait where wait.wait_expiration_uuid = chosen.wait_expiration_uuid offset 0

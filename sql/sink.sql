@@ -114,14 +114,14 @@ on conflict (wait_topic, wait_partition, wait_offset) do nothing;
 insert into wait as held (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset,
-    source_topic, source_partition, source_offset, traceparent, tracestate
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition,
+    wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
 )
 select
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset,
-    source_topic, source_partition, source_offset, traceparent, tracestate
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition,
+    wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
 from staged_wait
 on conflict (wait_expiration_uuid) do update set
     original_topic = excluded.original_topic,
@@ -140,6 +140,7 @@ on conflict (wait_expiration_uuid) do update set
     dead_letter_topic = excluded.dead_letter_topic,
     expiry_policy = excluded.expiry_policy,
     max_deliveries = excluded.max_deliveries,
+    idempotency_key = excluded.idempotency_key,
     wait_topic = excluded.wait_topic,
     wait_partition = excluded.wait_partition,
     wait_offset = excluded.wait_offset,
@@ -203,15 +204,15 @@ where letter.wait_expiration_uuid = finished.wait_expiration_uuid
 -- name: upsert_dead_letters
 insert into dead_letter (
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
-    wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
+    wait_expiration_uuid, idempotency_key, original_topic, original_partition, original_offset, original_timestamp,
     original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
-    key, headers, body
+    source_topic, source_partition, source_offset, key, headers, body
 )
 select
     topic, partition, "offset", dead_letter_time, reason, error_class, error_message, error_stacktrace,
-    wait_expiration_uuid, original_topic, original_partition, original_offset, original_timestamp,
+    wait_expiration_uuid, idempotency_key, original_topic, original_partition, original_offset, original_timestamp,
     original_timestamp_ms, original_timestamp_type, consumer_group, instance, delivery, wait_partition, wait_offset,
-    key, headers, body
+    source_topic, source_partition, source_offset, key, headers, body
 from staged_dead_letter
 on conflict (topic, partition, "offset") do update set
     dead_letter_time = excluded.dead_letter_time,
@@ -220,6 +221,7 @@ on conflict (topic, partition, "offset") do update set
     error_message = excluded.error_message,
     error_stacktrace = excluded.error_stacktrace,
     wait_expiration_uuid = excluded.wait_expiration_uuid,
+    idempotency_key = excluded.idempotency_key,
     original_topic = excluded.original_topic,
     original_partition = excluded.original_partition,
     original_offset = excluded.original_offset,
@@ -231,6 +233,9 @@ on conflict (topic, partition, "offset") do update set
     delivery = excluded.delivery,
     wait_partition = excluded.wait_partition,
     wait_offset = excluded.wait_offset,
+    source_topic = excluded.source_topic,
+    source_partition = excluded.source_partition,
+    source_offset = excluded.source_offset,
     key = excluded.key,
     headers = excluded.headers,
     body = excluded.body,

@@ -71,8 +71,12 @@ select
     dead_letter_topic,
     expiry_policy,
     max_deliveries,
+    idempotency_key,
     wait_partition,
-    wait_offset
+    wait_offset,
+    source_topic,
+    source_partition,
+    source_offset
 from wait
 where wait_expiration_uuid = any(%(ids)b)
 order by wait_expiration_time, wait_expiration_uuid;

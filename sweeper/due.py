@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.headers import MAX_JSON_BYTES, decode_headers_json
-from wait_registry.records.original import Original, PartialOriginal
+from wait_registry.records.original import Original, PartialOriginal, Source
 from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.root import Settings
 
@@ -75,7 +75,7 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
     Raises:
         DataError: its headers can't be read; the row is unsendable.
     """
-    policy = columns["expiry_policy"]
+    policy, source = columns["expiry_policy"], tuple(columns[f"source_{name}"] for name in Source._fields)
     record = WaitRecord(
         original=_original(columns),
         wait_id=columns["wait_expiration_uuid"],
@@ -86,6 +86,8 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
         dead_letter_topic=columns["dead_letter_topic"],
         expiry_policy=policy if policy in ("dlq", "redeliver") else None,
         max_deliveries=columns["max_deliveries"],
+        idempotency_key=columns["idempotency_key"],
+        source=None if None in source else Source(*source),
     )
     return DueRow(record, columns["wait_partition"], columns["wait_offset"])
 

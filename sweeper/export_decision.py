@@ -176,6 +176,8 @@ def _lineage(row: DueRow, delivery: int | None, max_deliveries: int | None = Non
         instance=record.instance,
         delivery=delivery,
         max_deliveries=max_deliveries,
+        idempotency_key=record.idempotency_key,
+        source=record.source,
     )
 
 

@@ -31,7 +31,8 @@ from wait_registry.settings.root import Settings
 # The tables hold the original headers; the block is made from the columns.
 LINEAGE = """
 original_topic, original_partition, original_offset, original_timestamp_ms, original_timestamp_type,
-wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, delivery + 1
+wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, delivery + 1,
+null, nullif(idempotency_key, wait_expiration_uuid)
 """
 DEAD_LETTERS = f"""
 select topic, partition, "offset", key, headers::text, body, {LINEAGE}

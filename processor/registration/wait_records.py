@@ -66,8 +66,10 @@ class WaitRecords:
             taken.expires_at_ms = expires_at_ms
             try:
                 encoder = topics[taken.place[0]].encoder
+                source, most = taken.source, taken.max_deliveries
+                key = None if source is None else taken.idempotency_key
                 headers = encoder.headers(
-                    taken.original, wait_id, expires_at_ms, taken.delivery, taken.source, taken.max_deliveries
+                    taken.original, wait_id, expires_at_ms, taken.delivery, source, most, idempotency_key=key
                 )
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")

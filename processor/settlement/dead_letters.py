@@ -100,6 +100,8 @@ class DeadLetters:
             group=self._group,
             instance=self._instance,
             delivery=taken.delivery,
+            idempotency_key=taken.idempotency_key,
+            source=taken.source,
         )
 
 

@@ -102,4 +102,6 @@ class RetryRecords:
             instance=self._instance,
             delivery=taken.delivery + 1,
             max_deliveries=(taken.max_deliveries or self._max_deliveries) + 1,
+            idempotency_key=taken.idempotency_key,
+            source=taken.source,
         )

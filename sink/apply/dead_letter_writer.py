@@ -29,6 +29,7 @@ COLUMNS: Final = {
     "error_message": "text",
     "error_stacktrace": "text",
     "wait_expiration_uuid": "text",
+    "idempotency_key": "text",
     "original_topic": "text",
     "original_partition": "int4",
     "original_offset": "int8",
@@ -40,6 +41,9 @@ COLUMNS: Final = {
     "delivery": "int4",
     "wait_partition": "int4",
     "wait_offset": "int8",
+    "source_topic": "text",
+    "source_partition": "int4",
+    "source_offset": "int8",
 }
 
 
@@ -88,6 +92,7 @@ def _values(record: dict[str, Any]) -> tuple[Any, ...]:
         failure.error_message,
         failure.error_stacktrace,
         lineage.wait_id,
+        lineage.idempotency_key or lineage.wait_id,
         lineage.original_topic,
         lineage.original_partition,
         lineage.original_offset,
@@ -99,4 +104,5 @@ def _values(record: dict[str, Any]) -> tuple[Any, ...]:
         lineage.delivery,
         lineage.wait_partition,
         lineage.wait_offset,
+        *(lineage.source or (None, None, None)),
     )

@@ -5,10 +5,14 @@
 
 create index wait_place on wait (original_offset, original_partition);
 create index wait_key on wait (substring(original_key from 1 for 64));
+-- Later deliveries; the first one has the key as its wait ID.
+create index wait_idempotency_key on wait (idempotency_key) where idempotency_key <> wait_expiration_uuid;
 
 create index dead_letter_time on dead_letter (dead_letter_time);
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
+create index dead_letter_idempotency_key on dead_letter (idempotency_key)
+where idempotency_key <> wait_expiration_uuid;
 
 create index quarantine_wait on quarantine (wait_registry_text(substring(key from 1 for 36)));
 create index quarantine_headers on quarantine using gin (headers jsonb_path_ops);
@@ -36,6 +40,9 @@ select
     original_topic,
     original_partition,
     original_offset,
+    source_topic,
+    source_partition,
+    source_offset,
     consumer_group,
     instance,
     delivery,
@@ -54,6 +61,9 @@ select
     original_topic,
     original_partition,
     original_offset,
+    source_topic,
+    source_partition,
+    source_offset,
     consumer_group,
     instance,
     delivery,
@@ -73,6 +83,9 @@ select
     null,
     null,
     null,
+    null,
+    null,
+    null,
     wait_topic,
     wait_partition,
     wait_offset,
@@ -83,6 +96,9 @@ select
     wait_registry_text(substring(key from 1 for 36)),
     record_time,
     'quarantined',
+    null,
+    null,
+    null,
     null,
     null,
     null,

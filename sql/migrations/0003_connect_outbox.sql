@@ -20,9 +20,13 @@ create table expired_outbox (
     instance text,
     delivery int,
     dead_letter_topic text,
+    idempotency_key text,
     wait_topic text not null,
     wait_partition int not null,
     wait_offset bigint not null,
+    source_topic text,
+    source_partition int,
+    source_offset bigint,
     created_at timestamptz not null default now(),
     unique (wait_topic, wait_partition, wait_offset, wait_expiration_uuid)
 );
@@ -189,13 +193,15 @@ begin
     insert into expired_outbox (
         wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
         original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,
-        dead_letter_topic, wait_topic, wait_partition, wait_offset
+        dead_letter_topic, idempotency_key, wait_topic, wait_partition, wait_offset, source_topic, source_partition,
+        source_offset
     )
     select
         wait.wait_expiration_uuid, wait.original_topic, wait.original_partition, wait.original_offset,
         wait.original_key, wait.original_timestamp_ms, wait.original_timestamp_type, wait.original_headers,
         wait.wait_expiration_time, wait.body, wait.consumer_group, wait.instance, wait.delivery,
-        nullif(wait.dead_letter_topic, ''), wait.wait_topic, wait.wait_partition, wait.wait_offset
+        nullif(wait.dead_letter_topic, ''), wait.idempotency_key, wait.wait_topic, wait.wait_partition,
+        wait.wait_offset, wait.source_topic, wait.source_partition, wait.source_offset
     from chosen
     cross join lateral (
         select * from wait where wait.wait_expiration_uuid = chosen.wait_expiration_uuid offset 0

@@ -143,6 +143,7 @@ def schedule_of(seed: int) -> Schedule:
     settings = _settings(random)
     retrying = {"processor.retry.delays": Random(f"chaos/{seed}/retries").choice(LADDERS)}
     modes, registering = _registering(Random(f"chaos/{seed}/modes"))
+    ordering = _ordering(Random(f"chaos/{seed}/ordering"), modes)
     counts = {service: settings.pop(service) for service in SERVICES}
     load = _load(random, settings, counts["processor"])
     latencies, failures = _downstream(random, load, settings, counts["processor"])
@@ -163,7 +164,9 @@ def schedule_of(seed: int) -> Schedule:
         idle = fault.name == "hold_produce" and load.input_partitions < counts["processor"]
         faults.append(replace(fault, target="group") if idle else fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
-    return Schedule(seed, counts, load, settings | registering | retrying, modes, latencies, failures, in_order)
+    return Schedule(
+        seed, counts, load, settings | registering | retrying | ordering, modes, latencies, failures, in_order
+    )
 
 
 def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -174,6 +177,15 @@ def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
         "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
         "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
     }
+
+
+def _ordering(random: Random, modes: tuple[str, ...]) -> dict[str, Any]:
+    """Draw which records have an order, where they may have one.
+
+    By partition, a partition's calls are one after the other: too slow for this load.
+    """
+    ordering = random.choice(("unordered", "key", "key")) if set(modes) == {"off"} else "unordered"
+    return {"processor.ordering": ordering, "processor.retry.allow_reordering": ordering != "unordered"}
 
 
 def _settings(random: Random) -> dict[str, Any]:

@@ -65,6 +65,14 @@ def failure_of(fields: dict[str, Any]) -> Failure:
     return Failure(**{**fields, "reason": Reason(fields["reason"])})
 
 
+def lineage_of(fields: dict[str, Any]) -> Lineage:
+    return Lineage(**{**fields, "source": source_of(fields["source"])})
+
+
+def source_of(fields: dict[str, Any] | None) -> Source | None:
+    return None if fields is None else Source(**fields)
+
+
 def record_of(fields: dict[str, Any]) -> WaitRecord:
     original = fields["original"]
     made = Original(
@@ -75,8 +83,7 @@ def record_of(fields: dict[str, Any]) -> WaitRecord:
             "headers": headers_of(original["headers"]),
         }
     )
-    source = None if fields["source"] is None else Source(**fields["source"])
-    return WaitRecord(**{**fields, "original": made, "source": source})
+    return WaitRecord(**{**fields, "original": made, "source": source_of(fields["source"])})
 
 
 def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
@@ -87,7 +94,14 @@ def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
     encoder = WaitRecordEncoder(
         record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
     )
-    return encoder.headers(record.original, record.wait_id, record.expires_at_ms, record.delivery, record.source)
+    return encoder.headers(
+        record.original,
+        record.wait_id,
+        record.expires_at_ms,
+        record.delivery,
+        record.source,
+        idempotency_key=record.idempotency_key,
+    )
 
 
 def run_encode_wait_record(given: Any) -> Any:
@@ -113,7 +127,7 @@ def run_split(given: Any) -> Any:
 
 def run_dead_letter(given: Any) -> Any:
     return plain(
-        dead_letter_headers(headers_of(given["headers"]), Lineage(**given["lineage"]), failure_of(given["failure"]))
+        dead_letter_headers(headers_of(given["headers"]), lineage_of(given["lineage"]), failure_of(given["failure"]))
     )
 
 
@@ -182,14 +196,14 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("tombstone", "encode"): lambda given: plain(tombstone_headers(Outcome(given))),
     ("tombstone", "decode"): lambda given: decode_outcome(headers_of(given)),
     ("lineage", "append"): lambda given: plain(
-        append_lineage(headers_of(given["headers"]), Lineage(**given["lineage"]))
+        append_lineage(headers_of(given["headers"]), lineage_of(given["lineage"]))
     ),
     ("lineage", "split"): run_split,
     ("dead_letter", "encode"): run_dead_letter,
     ("dead_letter", "decode"): lambda given: plain(decode_dead_letter(headers_of(given))),
     ("dead_letter", "topic"): lambda given: dead_letter_topic(**given),
     ("redelivery", "encode"): lambda given: plain(
-        redelivery_headers(headers_of(given["headers"]), Lineage(**given["lineage"]))
+        redelivery_headers(headers_of(given["headers"]), lineage_of(given["lineage"]))
     ),
     ("redelivery", "topic"): lambda given: redelivery_topic(**given),
     ("redelivery", "consumed"): run_consumed,

@@ -250,7 +250,7 @@ def flushes_twice_in_vain(patch: Patch) -> None:
     """A stop waits a second time for what it has waited for in vain."""
     from processor.shell import Shell
 
-    patch.setattr(Shell, "limit_flush", lambda self, limit_s: None)
+    patch.setattr(Shell, "limit_finish", lambda self, limit_s: None)
 
 
 @mutant("P8.20")
@@ -326,6 +326,15 @@ def settles_before_the_retry_record(patch: Patch) -> None:
     patch.setattr(RetryRecords, "send", send)
 
 
+@mutant("P1.27")
+def writes_no_idempotency_key(patch: Patch) -> None:
+    """The wait ID of each delivery counts as the key of what is written of it."""
+    from wait_registry.records.lineage import Lineage
+
+    original = Lineage.of
+    patch.setattr(Lineage, "of", lambda *given, **named: original(*given, **{**named, "idempotency_key": None}))
+
+
 @mutant("P1.24")
 def consumes_no_retry_topic(patch: Patch) -> None:
     """Retry topics are written and not consumed."""
@@ -340,3 +349,24 @@ def keeps_what_is_committed(patch: Patch) -> None:
     from processor.settlement.emptied_topics import EmptiedTopics
 
     patch.setattr(EmptiedTopics, "_delete", lambda self, until: None)
+
+
+@mutant("O1.1")
+def starts_before_earlier_records(patch: Patch) -> None:
+    """A record starts whatever is before it in its lane."""
+    from tests.simulation.removals import earlier_is_awaited
+
+    earlier_is_awaited(patch)
+
+
+@mutant("O1.3")
+def gives_partitions_up_in_mid_call(patch: Patch) -> None:
+    """A revoked partition is given up while its calls run, and they aren't cancelled."""
+    from processor.dispatch.worker_pool import WorkerPool
+    from processor.shell import Shell
+
+    async def finish(self: Any, places: Any) -> None:
+        return None
+
+    patch.setattr(Shell, "_finish", finish)
+    patch.setattr(WorkerPool, "cancel", lambda self, entries: None)

@@ -314,6 +314,8 @@ def _columns(wait_id: str, offset: int) -> dict[str, Any]:
         "dead_letter_topic": "orders.dlq",
         "expiry_policy": "dlq",
         "max_deliveries": 3,
+        "idempotency_key": wait_id,
+        **dict.fromkeys(("source_topic", "source_partition", "source_offset")),
         "wait_partition": NAME.partition,
         "wait_offset": offset,
     }

@@ -92,7 +92,7 @@ class Run:
         else:
             raise Breach("P1: the run doesn't come to rest")
         self.world.judge_end(self._calm)
-        if findings := self.world.findings([mode.value for mode in self._modes], self._calm):
+        if findings := self.world.findings([mode.value for mode in self._modes], self._ordering, self._calm):
             raise Breach(f"{findings[0]}, says the checker")
 
     def _now(self) -> Instant:

@@ -10,9 +10,11 @@ from typing import Final
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.loss import lost, unfinished
+from tests.chaos.checker.ordering import out_of_order
 from tests.chaos.checker.registering import committed_past, early_call, early_retry, handled_again, late_call, misnamed
 from tests.chaos.history.entries import Registration, Republished, Tombstone
 from tests.chaos.history.history import History, Input, Poll
+from tests.simulation.messages import key_of
 from tests.simulation.process import START_NEEDS_S, TTL_S
 from tests.simulation.world import RETRIES, Committed, Nature, RecordId, WaitEntry, World
 from wait_registry.demo.calls import ABORTED, Call
@@ -20,7 +22,7 @@ from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.processor import Ordering, ProcessorSettings
 from wait_registry.settings.root import Settings
 
 CLUSTER: Final = "c"
@@ -33,6 +35,7 @@ RULES: Final = {
     early_tombstone: "P1",
     early_call: "P1",
     early_retry: "D1",
+    out_of_order: "O1",
     handled_again: "P1",
 }
 # A fault may explain these.
@@ -71,7 +74,7 @@ class SeenWorld(World):
         if entry.outcome is not None:
             self._entries.append(Tombstone(*place, outcome=entry.outcome))
             return
-        first, timestamp_ms, _ = self._origin(entry.record)
+        first, timestamp_ms, _, key = self._origin(entry.record)
         self._entries.append(
             Registration(
                 *place,
@@ -85,6 +88,7 @@ class SeenWorld(World):
                 dead_letter_topic=_LETTERS[0],
                 expiry_policy="dead_letter",
                 max_deliveries=1,
+                idempotency_key=key,
                 source=None if first == entry.record else entry.record,
             )
         )
@@ -93,18 +97,20 @@ class SeenWorld(World):
         super().dead_letter(record)
         reason, number = _REASONS.get(self.nature(record), Reason.FAILED), len(self._letters)
         place = (*_LETTERS, number, self.now_ms(), True, _CONTENT)
-        self._letters.append(Republished(*place, *self._origin(record), None, GROUP, "", 1, reason=reason))
+        *_, key = origin = self._origin(record)
+        self._letters.append(Republished(*place, *origin[:3], None, GROUP, "", 1, key, reason=reason))
 
     def retry(self, record: RecordId, now_ms: int) -> RecordId:
         topic, partition, offset = retry = super().retry(record, now_ms)
         place = (topic, partition, offset, now_ms, True, _CONTENT)
-        self._retries.append(Republished(*place, *self._origin(record), None, GROUP, "", 2))
+        *_, key = origin = self._origin(record)
+        self._retries.append(Republished(*place, *origin[:3], None, GROUP, "", 2, key))
         return retry
 
-    def _origin(self, record: RecordId) -> tuple[RecordId, int, str]:
-        """Return the record of the first delivery, its timestamp, and the wait ID of this delivery."""
+    def _origin(self, record: RecordId) -> tuple[RecordId, int, str, str]:
+        """Return the record of the first delivery, its timestamp, and the wait IDs of this delivery and of that."""
         first, timestamp_ms = self.retried.get(record, (record, 0))
-        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms)
+        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms), wait_id(CLUSTER, *first, GROUP, 0)
 
     def begin_call(self, process: int, record: RecordId, now_ms: int) -> None:
         super().begin_call(process, record, now_ms)
@@ -117,8 +123,7 @@ class SeenWorld(World):
     def _end(self, call: tuple[int, RecordId], status: int) -> None:
         began_ms, ended_ms, record = self._began[call].pop(0), self.now_ms(), call[1]
         times = (began_ms, ended_ms, began_ms / 1000, ended_ms / 1000)
-        first, _, own = self._origin(record)
-        key = wait_id(CLUSTER, *first, GROUP, 0)
+        first, _, own, key = self._origin(record)
         self._calls.append(Call(len(self._calls) + 1, *times, own, *first, 1, status, "", key))
 
     def commit(self, generation: int, place: TopicPartition, committed: Committed) -> bool:
@@ -134,19 +139,23 @@ class SeenWorld(World):
     def _offsets(self) -> dict[TopicPartition, int]:
         return {place: committed.offset for place, committed in self.committed.items()}
 
-    def findings(self, modes: Sequence[str], calm: bool) -> list[str]:
+    def findings(self, modes: Sequence[str], ordering: Ordering, calm: bool) -> list[str]:
         """Return what the checker finds in all that was seen, each after its guarantee and its rule.
 
         Args:
             modes: when the processes register.
+            ordering: which records they handle in order.
             calm: whether nothing went wrong.
         """
         for call in [call for call, began in self._began.items() for _ in began]:
             self._end(call, ABORTED)
         records = [record for record in self.records() if record not in self.retried]
-        inputs = [Input(record, 0, _CONTENT, "create", 10, 10) for record in records]
+        inputs = [Input(record, 0, fingerprint(key_of(record), b"", ()), "create", 10, 10) for record in records]
         ends = {(SETTINGS.wait.topic, 0): len(self._entries), **self._letter_ends()}
         seen = (self._calls, self._polls, self._entries, self._letters, self._retries)
-        ledger = Ledger(History(SETTINGS, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
+        # While processes of other modes are replaced, records of theirs may be overtaken.
+        own = {"ordering": ordering if set(modes) == {"off"} else Ordering.UNORDERED}
+        settings = SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=own)})
+        ledger = Ledger(History(settings, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
         rules = CALM_RULES if calm else RULES
         return [f"{of}: {rule.__name__}: {about} {why}" for rule, of in rules.items() for about, why in rule(ledger)]

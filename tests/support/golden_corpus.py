@@ -180,6 +180,7 @@ class Corpus:
             "redelivered for the last time",
             source=Source(again, 0, 17),
             delivery=3,
+            idempotency_key=id_of("its first delivery"),
             expiry_policy="redeliver",
             headers=(("tenant", b"acme"),),
         )

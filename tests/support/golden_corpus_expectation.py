@@ -21,8 +21,8 @@ select
     (extract(epoch from original_timestamp) * 1000)::bigint as original_timestamp, original_timestamp_ms,
     original_timestamp_type, original_headers,
     (extract(epoch from wait_expiration_time) * 1000)::bigint as wait_expiration_time, body, consumer_group, instance,
-    delivery, dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset, source_topic,
-    source_partition, source_offset, traceparent, tracestate
+    delivery, dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition,
+    wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
 from wait
 """
 
@@ -58,6 +58,7 @@ def expected_row(registration: Registration, topic: str, partition: int, offset:
         **{f"source_{name}": getattr(source, name, None) for name in ("topic", "partition", "offset")},
         **{name: getattr(record, name) for name in same},
         "wait_expiration_uuid": record.wait_id,
+        "idempotency_key": record.idempotency_key or record.wait_id,
         "wait_expiration_time": record.expires_at_ms,
         "consumer_group": record.group,
         "wait_topic": topic,
@@ -87,6 +88,11 @@ def expected_letter(registration: Registration, partition: int, offset: int) -> 
         "WAIT_GROUP": record.group,
         "WAIT_INSTANCE": record.instance,
         "WAIT_DELIVERY": record.delivery,
+        "WAIT_IDEMPOTENCY_KEY": record.idempotency_key,
+        **{
+            f"SOURCE_{name.upper()}": value
+            for name, value in (record.source._asdict() if record.source else {}).items()
+        },
         "DLQ_REASON": "expired",
         "DLQ_ERROR_CLASS": "WaitExpired",
         "DLQ_ERROR_MESSAGE": message,

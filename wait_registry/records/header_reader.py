@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from wait_registry.errors import DataError
+from wait_registry.records import header_names
+from wait_registry.records.original import Source
 from wait_registry.records.times import parse_utc_ms
 from wait_registry.records.wait_id import is_wait_id
 
@@ -80,6 +82,17 @@ class SystemHeaders:
         if text is not None and not is_wait_id(text):
             raise unreadable(name, self._values[name], "a UUID in canonical lower-case form")
         return text
+
+    def source(self) -> Source | None:
+        """Return where a record that this system delivered again was consumed; all three headers or none."""
+        topic = self.text(header_names.SOURCE_TOPIC)
+        partition = self.integer(header_names.SOURCE_PARTITION, 0, MAX_INT32)
+        offset = self.integer(header_names.SOURCE_OFFSET, 0, MAX_INT64)
+        if topic is None and partition is None and offset is None:
+            return None
+        if topic is None or partition is None or offset is None:
+            raise missing("SOURCE_*", "all of topic, partition and offset, or none")
+        return Source(topic, partition, offset)
 
     def trace(self, name: str) -> str | None:
         """Return a trace context header; None if it isn't one, since it only copies an original header."""

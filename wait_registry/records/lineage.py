@@ -14,7 +14,7 @@ from wait_registry.errors import DataError
 from wait_registry.records import header_names
 from wait_registry.records.header_reader import MAX_INT32, MAX_INT64, SystemHeaders, missing
 from wait_registry.records.headers import Headers
-from wait_registry.records.original import Original, PartialOriginal, TimestampType
+from wait_registry.records.original import Original, PartialOriginal, Source, TimestampType
 
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 
@@ -25,8 +25,9 @@ class Lineage(NamedTuple):
 
     ``wait_partition`` and ``wait_offset`` are None without a registration (`unregistrable`, `malformed`), and so are
     fields that the legacy format lacks. ``max_deliveries`` belongs to records that are delivered again: how many
-    deliveries there may be until an expired record is dead-lettered, those from retry topics not counted. No header is
-    written for None.
+    deliveries there may be until an expired record is dead-lettered, those from retry topics not counted.
+    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery. ``source`` is where a later delivery was
+    consumed. No header is written for None.
     """
 
     original_topic: str
@@ -41,6 +42,8 @@ class Lineage(NamedTuple):
     instance: str | None
     delivery: int | None
     max_deliveries: int | None = None
+    idempotency_key: str | None = None
+    source: Source | None = None
 
     @classmethod
     def of(
@@ -54,10 +57,13 @@ class Lineage(NamedTuple):
         instance: str | None,
         delivery: int | None,
         max_deliveries: int | None = None,
+        idempotency_key: str | None = None,
+        source: Source | None = None,
     ) -> Lineage:
-        """Return the lineage of an original record and its registration."""
+        """Return the lineage of an original record and its registration; the key may be ``wait_id`` too."""
         where = (wait_partition, wait_offset)
-        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries)
+        key = None if idempotency_key == wait_id else idempotency_key
+        return cls(*original[:5], wait_id, *where, group, instance, delivery, max_deliveries, key, source)
 
 
 def append_lineage(
@@ -69,7 +75,8 @@ def append_lineage(
         original_headers: without an earlier block of this group, which `consumed` and `split_lineage` cut off.
     """
     topic, partition, offset, timestamp_ms, timestamp_type, wait_id, wait_partition, wait_offset, *by = lineage
-    group, instance, delivery, max_deliveries = by
+    group, instance, delivery, max_deliveries, *_ = by
+    key, source = lineage.idempotency_key, lineage.source
     block = (
         _shared(header_names.WAIT_LINEAGE, len(original_headers)),
         _shared(header_names.ORIGINAL_TOPIC, topic),
@@ -84,8 +91,9 @@ def append_lineage(
         _shared(header_names.WAIT_INSTANCE, instance),
         _shared(header_names.WAIT_DELIVERY, delivery),
         _shared(header_names.WAIT_MAX_DELIVERIES, max_deliveries),
+        None if key is None else (header_names.WAIT_IDEMPOTENCY_KEY, key.encode()),
     )
-    return [*original_headers, *filter(None, block)]
+    return [*original_headers, *filter(None, block), *(source.headers() if source else ())]
 
 
 # Headers that many records share are built once, since building them is most of their cost.
@@ -149,6 +157,8 @@ def _decode(block: SystemHeaders) -> Lineage:
         instance=block.text(header_names.WAIT_INSTANCE),
         delivery=block.integer(header_names.WAIT_DELIVERY, 1, MAX_INT32),
         max_deliveries=block.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
+        idempotency_key=block.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
+        source=block.source(),
     )
 
 

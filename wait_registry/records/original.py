@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from wait_registry.records import header_names
 from wait_registry.records.headers import Headers
 
 TimestampType: TypeAlias = Literal["create", "append", "none"]
@@ -32,6 +33,14 @@ class Source(NamedTuple):
     topic: str
     partition: int
     offset: int
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Return it as headers of a wait record or of a lineage block."""
+        return [
+            (header_names.SOURCE_TOPIC, self.topic.encode()),
+            (header_names.SOURCE_PARTITION, b"%d" % self.partition),
+            (header_names.SOURCE_OFFSET, b"%d" % self.offset),
+        ]
 
 
 class PartialOriginal(NamedTuple):

@@ -34,7 +34,10 @@ _NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"true")
 
 # A named tuple costs a third of a frozen dataclass; one is built per exported row.
 class WaitRecord(NamedTuple):
-    """One registration; fields that the legacy format lacks are None, and ``original`` is then partial."""
+    """One registration; fields that the legacy format lacks are None, and ``original`` is then partial.
+
+    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery.
+    """
 
     original: Original | PartialOriginal
     wait_id: str
@@ -45,6 +48,7 @@ class WaitRecord(NamedTuple):
     dead_letter_topic: str | None
     expiry_policy: ExpiryPolicy | None
     max_deliveries: int | None
+    idempotency_key: str | None = None
     source: Source | None = None
     traceparent: str | None = None
     tracestate: str | None = None
@@ -94,6 +98,7 @@ class WaitRecordEncoder:
         source: Source | None = None,
         max_deliveries: int | None = None,
         trace: Headers | None = None,
+        idempotency_key: str | None = None,
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
 
@@ -103,6 +108,7 @@ class WaitRecordEncoder:
             source: where the record was consumed now, if this system delivered it again.
             max_deliveries: instead of the group's own, if its lineage has another number.
             trace: headers that continue the trace; by default those of the original, if it has any.
+            idempotency_key: None stands for the wait ID, which gets no header of its own.
 
         Raises:
             DataError: the record is larger than its readers accept, compressed or not; dead-
@@ -129,8 +135,10 @@ class WaitRecordEncoder:
         ]
         if max_deliveries is not None:
             encoded[-1] = (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
+        if idempotency_key not in (None, wait_id):
+            encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
         if source is not None:
-            encoded += _source_headers(source)
+            encoded += source.headers()
         for header in originals if trace is None else trace:
             # What isn't trace context is not copied; it is in the original headers anyway.
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
@@ -182,7 +190,8 @@ def decode_wait_record(
         dead_letter_topic=system.text(header_names.WAIT_DEAD_LETTER_TOPIC),
         expiry_policy=cast("ExpiryPolicy | None", system.choice(header_names.WAIT_EXPIRY_POLICY, _POLICIES)),
         max_deliveries=system.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
-        source=_source(system),
+        idempotency_key=system.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
+        source=system.source(),
         traceparent=system.trace(header_names.TRACEPARENT),
         tracestate=system.trace(header_names.TRACESTATE),
     )
@@ -193,14 +202,6 @@ def _too_large(size: int, limit: int) -> DataError:
         f"value, key and headers in JSON: saw {size} bytes before any compression, expected at most "
         f"wait.max_message_bytes = {limit}"
     )
-
-
-def _source_headers(source: Source) -> list[tuple[str, bytes | None]]:
-    return [
-        (header_names.SOURCE_TOPIC, source.topic.encode()),
-        (header_names.SOURCE_PARTITION, b"%d" % source.partition),
-        (header_names.SOURCE_OFFSET, b"%d" % source.offset),
-    ]
 
 
 def _wait_id(system: SystemHeaders, key: bytes | str | None) -> str:
@@ -250,14 +251,3 @@ def _original_value(system: SystemHeaders, value: bytes) -> bytes | None:
     if value:
         raise DataError(f"header {header_names.ORIGINAL_VALUE_NULL}: saw 'true' with a value of {len(value)} bytes")
     return None
-
-
-def _source(system: SystemHeaders) -> Source | None:
-    topic = system.text(header_names.SOURCE_TOPIC)
-    partition = system.integer(header_names.SOURCE_PARTITION, 0, MAX_INT32)
-    offset = system.integer(header_names.SOURCE_OFFSET, 0, MAX_INT64)
-    if topic is None and partition is None and offset is None:
-        return None
-    if topic is None or partition is None or offset is None:
-        raise missing("SOURCE_*", "all of topic, partition and offset, or none")
-    return Source(topic, partition, offset)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overlaps
 from tests.chaos.checker.ledger import Finding, Ledger
-from tests.chaos.history.entries import Registration, at, clock
+from tests.chaos.history.entries import Registration, Republished, at, clock
 from tests.chaos.history.history import History, Poll
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates
@@ -19,7 +19,8 @@ ON_ITS_WAY_MS = 5_000
 
 
 def misnamed(ledger: Ledger) -> Iterator[Finding]:
-    """Find registrations, dead letters and calls under another ID than cluster, group and place derive."""
+    """Find registrations, dead letters and calls under another ID or key than cluster, group and place derive."""
+    yield from _miskeyed(ledger)
     for entry in ledger.registrations:
         wanted = ledger.id_of.get(entry.consumed)
         if wanted is not None and wanted != entry.wait_id:
@@ -41,6 +42,15 @@ def misnamed(ledger: Ledger) -> Iterator[Finding]:
                 yield place, f"{said} has the wait ID {call.wait_id}, another record's"
             if call.idempotency_key != ledger.id_of[place]:
                 yield place, f"{said} has the key {call.idempotency_key}, that of the first delivery is another"
+
+
+def _miskeyed(ledger: Ledger) -> Iterator[Finding]:
+    for one in (*ledger.registrations, *ledger.history.dead_letters, *ledger.history.redelivered):
+        if not isinstance(one, (Registration, Republished)):
+            continue
+        wanted = ledger.id_of.get(one.original)
+        if wanted is not None and wanted != one.idempotency_key:
+            yield one.original, f"{one} has the key {one.idempotency_key}, the ID of the first delivery is {wanted}"
 
 
 def not_as_set(ledger: Ledger) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 
-_COMMON = ("original", "wait_id", "group", "instance", "delivery")
+_COMMON = ("original", "wait_id", "group", "instance", "delivery", "idempotency_key")
 _OF_WAIT = (*_COMMON, "place", "expires_at_ms", "dead_letter_topic", "expiry_policy", "max_deliveries", "source")
 _OF_LETTER = (*_COMMON, "reason", "time_ms", "registration", "error_class", "error_message", "error_stacktrace")
 

@@ -112,6 +112,7 @@ def _registered(key: bytes | None, value: bytes, headers: Headers) -> dict[str, 
         "timestamp_ms": original.timestamp_ms,
         "timestamp_type": original.timestamp_type,
         "content": fingerprint(original.key, original.value, original.headers),
+        "idempotency_key": record.idempotency_key or record.wait_id,
         "source": None if record.source is None else tuple(record.source),
     }
 
@@ -137,4 +138,5 @@ def _lineage(block: blocks.Lineage) -> dict[str, Any] | None:
         "instance": block.instance,
         "delivery": block.delivery,
         "max_deliveries": block.max_deliveries,
+        "idempotency_key": block.idempotency_key or block.wait_id,
     }

@@ -73,6 +73,7 @@ class Registration(WaitEntry):
     dead_letter_topic: str
     expiry_policy: str
     max_deliveries: int
+    idempotency_key: str
     source: Coordinates | None = None
     timestamp_type: str = "create"
 
@@ -141,6 +142,7 @@ class Republished(TopicRecord):
     group: str
     instance: str
     delivery: int
+    idempotency_key: str
     timestamp_type: str = "create"
     max_deliveries: int | None = None
     reason: str = ""

@@ -37,7 +37,7 @@ select *, headers::text as headers_json,
     floor(extract(epoch from dead_letter_time) * 1000)::bigint as time_ms, {_COMMON}
 from dead_letter
 """
-_OF_BOTH = ("timestamp_ms", "timestamp_type", "group", "instance", "delivery")
+_OF_BOTH = ("timestamp_ms", "timestamp_type", "group", "instance", "delivery", "idempotency_key")
 _OF_WAIT = (*_OF_BOTH, "dead_letter_topic", "expiry_policy", "max_deliveries", "expires_at_ms")
 _OF_LETTER = (*_OF_BOTH, "wait_id", "reason", "time_ms")
 _TEXTS = ("error_class", "error_message", "error_stacktrace")

@@ -15,6 +15,7 @@ from tests.fuzz.targets.records import decoded, wait_records
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.lineage import split_lineage
+from wait_registry.records.original import Source
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_record import WaitRecord
 
@@ -61,6 +62,8 @@ def _columns(record: WaitRecord) -> dict[str, object]:
         "consumer_group": record.group,
         **{name: getattr(record, name) for name in ("instance", "delivery", "dead_letter_topic", "expiry_policy")},
         "max_deliveries": record.max_deliveries,
+        "idempotency_key": record.idempotency_key or record.wait_id,
+        **{f"source_{name}": getattr(record.source, name, None) for name in Source._fields},
         "wait_expiration_uuid": record.wait_id,
         "wait_partition": 3,
         "wait_offset": 41,

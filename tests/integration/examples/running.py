@@ -93,6 +93,9 @@ class Example:
         assert len(found) == len(letters), "a dead letter a record"
         return found
 
+    def dead_letter_values(self) -> list[bytes | None]:
+        return [letter.value for letter in self._topics.read(self._settings.dead_letter.topic)]
+
 
 def outcome_of(story: Story) -> str:
     """Return the one outcome of a record that is resolved."""

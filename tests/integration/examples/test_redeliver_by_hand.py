@@ -25,6 +25,7 @@ from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
 
 WAIT_ID = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
+FIRST_DELIVERY = "01a1fd5e-6557-8324-a9e4-dd44916f69ce"
 FILE = Path(__file__).parents[3] / "examples" / "redeliver_by_hand" / "redeliver.py"
 
 
@@ -53,7 +54,7 @@ def settings_in_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def register(settings: Settings, original: Original) -> None:
     """Write an open registration into the table, as the sink does."""
     encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
-    headers = tuple(encoder.headers(original, WAIT_ID, 1_795_227_900_000))
+    headers = tuple(encoder.headers(original, WAIT_ID, 1_795_227_900_000, idempotency_key=FIRST_DELIVERY))
     with closing(HandFed(settings, settings.wait.topic)) as feeder:
         row = Row(WAIT_ID.encode(), original.value or b"", 1, 0, now_ms(), headers, settings.wait.topic)
         feeder.feed([row])
@@ -150,6 +151,7 @@ def test_open_chooses_registrations_whose_topic_is_lost(
     (sent,) = topics.read(topic)
     assert (sent.key, sent.value, sent.headers[:2]) == (original.key, None, original.headers)
     assert (origin(sent), sent.text("WAIT_DELIVERY")) == ((topic, "1", "7"), "2")
+    assert sent.text("WAIT_IDEMPOTENCY_KEY") == FIRST_DELIVERY
 
 
 def test_more_letters_than_the_queue_holds_are_published(

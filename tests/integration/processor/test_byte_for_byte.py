@@ -78,9 +78,8 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(processor_sc
     create_topics(at.settings)
     topic, group = at.topic, at.group
     again = redelivery_topic(topic, group)
-    lineage = Lineage(
-        topic, 7, 42, 1_700_000_000_000, "create", "00000000-0000-8000-8000-000000000001", 1, 2, group, "i", 2
-    )
+    first, forged = "00000000-0000-8000-8000-000000000001", "00000000-0000-8000-8000-000000000002"
+    lineage = Lineage(topic, 7, 42, 1_700_000_000_000, "create", first, 1, 2, group, "i", 2, idempotency_key=forged)
     originals = (("name", b"value"), ("name", None))
     foreign = Lineage(topic, 7, 42, 1, "create", "00000000-0000-8000-8000-000000000001", 1, 2, "another", "i", 2)
     at.topics.produce(
@@ -107,6 +106,7 @@ def test_a_redelivered_record_is_the_original_with_its_next_attempt(processor_sc
     assert wait.text("WAIT_DELIVERY") == "2"
     assert wait.text("SOURCE_TOPIC") == again
     assert wait.text("WAIT_EXPIRY_POLICY") == "redeliver"
+    assert wait.text("WAIT_IDEMPOTENCY_KEY") == redelivered.idempotency_key != forged, "computed, not believed"
 
 
 def test_redelivered_records_are_polled_under_another_policy(processor_scenario: ScenarioFactory) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from processor.settlement import emptied_topics
 from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory
-from tests.support.kafka_io import Outgoing
+from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.positions import earliest_offsets
@@ -73,11 +73,14 @@ def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
         assert call.began_ms >= consumed.timestamp_ms + delay_s * 1000
     assert len({call.record.wait_id for call in flaky.calls}) == 3
     assert {call.record.idempotency_key for call in flaky.calls} == {flaky.calls[0].record.wait_id}
+    carried = [dict(consumed.headers).get("WAIT_IDEMPOTENCY_KEY") for consumed in originals]
+    assert carried == [None, None, flaky.calls[0].record.wait_id.encode()], "absent, it is the wait ID of the block"
     wait_log = sorted(at.topics.read(at.settings.wait.topic), key=lambda entry: entry.timestamp_ms)
     outcomes = [entry.text("WAIT_OUTCOME") for entry in wait_log if entry.value is None]
     # What was there at the assignment is registered in deferred too.
     assert outcomes == ([] if mode == "off" else ["retried", "retried", "done"][: len(outcomes)])
     assert mode != "eager" or len(outcomes) == 3
+    assert {_key_of(entry) for entry in wait_log if entry.value is not None} <= {flaky.calls[0].record.wait_id}
 
 
 @pytest.mark.guarantee("P1.25")
@@ -89,9 +92,16 @@ def test_behind_the_last_step_is_the_dead_letter_topic(processor_scenario: Scena
     (letter,) = at.letters()
     assert (letter.text("DLQ_REASON"), letter.text("WAIT_DELIVERY")) == ("failed", "3")
     assert letter.text("DLQ_ERROR_MESSAGE") == "not yet"
+    assert _key_of(letter) == _key_of(at.topics.read(retries(at, 1))[0]), "the wait ID of the first delivery"
     first = at.topics.read(retries(at, 1))[0]
     assert (first.text("WAIT_DELIVERY"), first.text("WAIT_MAX_DELIVERIES")) == ("2", "4")
     assert (first.text("RETRY_ERROR_MESSAGE"), first.timestamp_type) == ("not yet", "append")
+
+
+def _key_of(record: ReadRecord) -> str:
+    """Return the idempotency key as every reader finds it: a header, or else the wait ID."""
+    headers = dict(record.headers)
+    return (headers.get("WAIT_IDEMPOTENCY_KEY") or headers["WAIT_EXPIRATION_UUID"] or b"").decode()
 
 
 @pytest.mark.guarantee("P1.24")

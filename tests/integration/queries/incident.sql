@@ -63,6 +63,18 @@ values
     null, null, now()
 );
 
+-- One record waits in its second delivery, another was dead-lettered in its third; all others are first deliveries.
+update wait set idempotency_key = wait_expiration_uuid;
+update wait
+set idempotency_key = 'w-first', source_topic = 'orders.billing.redeliver', source_partition = 0, source_offset = 3
+where wait_expiration_uuid = 'w-again';
+update dead_letter set idempotency_key = wait_expiration_uuid;
+update dead_letter
+set
+    idempotency_key = 'd-first', delivery = 3, source_topic = 'orders.billing.retry.1m', source_partition = 2,
+    source_offset = 4
+where wait_expiration_uuid = 'd-newer';
+
 insert into late_outcome (wait_expiration_uuid, outcome, wait_topic, wait_partition, wait_offset, outcome_time)
 values ('d-late', 'done', 'wait', 0, 6, now() - interval '49 min');
 

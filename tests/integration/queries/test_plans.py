@@ -27,7 +27,7 @@ FILL = [
     insert into wait (
         wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_headers,
         wait_expiration_time, body, consumer_group, instance, delivery, expiry_policy, wait_topic, wait_partition,
-        wait_offset, created_at)
+        wait_offset, created_at, idempotency_key)
     select
         '00000000-0000-8000-8000-' || lpad(i::text, 12, '0'), 'orders-' || i % 3, i % 12, i / 12,
         convert_to('customer-' || i % 200000, 'UTF8'), '[["tenant", "YWNtZQ=="]]',
@@ -36,19 +36,21 @@ FILL = [
             when i <= {OVERDUE + SOON} then interval '5 hours'
             else interval '1 day' + make_interval(secs => i * 0.1) end,
         convert_to(md5(i::text), 'UTF8'), 'group-' || i % 4,
-        'host-' || i % 16, 1, 'dlq', 'wait', i % 8, i, now() - make_interval(secs => ({ROWS} - i) * 0.1)
+        'host-' || i % 16, 1, 'dlq', 'wait', i % 8, i, now() - make_interval(secs => ({ROWS} - i) * 0.1),
+        '00000000-0000-8000-8000-' || lpad((i - i % 3)::text, 12, '0')
     from generate_series(1, {ROWS}) as i
     """,
     f"""
     insert into dead_letter (
         topic, partition, "offset", dead_letter_time, reason, error_class, error_message, wait_expiration_uuid,
         original_topic, original_partition, original_offset, consumer_group, instance, delivery, key, headers, body,
-        finished_late, finished_time, created_at)
+        finished_late, finished_time, created_at, idempotency_key)
     select
         'dlq', i % 4, i, at, case when i % 10 = 0 then 'expired' else 'failed' end, 'Error' || i % 3,
         'message ' || i % 5, '10000000-0000-8000-8000-' || lpad(i::text, 12, '0'), 'orders-' || i % 3, i % 12, i / 12,
         'group-' || i % 4, 'host-' || i % 16, 1, convert_to('customer-' || i % 200000, 'UTF8'), '[]',
-        convert_to(md5(i::text), 'UTF8'), i % 1000 = 0, at, at
+        convert_to(md5(i::text), 'UTF8'), i % 1000 = 0, at, at,
+        '10000000-0000-8000-8000-' || lpad((i - i % 3)::text, 12, '0')
     from generate_series(1, {ROWS}) as i, lateral (select now() - make_interval(secs => ({ROWS} - i) * 2.592)) as t (at)
     """,
     f"""
@@ -121,6 +123,9 @@ RULES = {
     "record_by_wait_id": looking_up(id="10000000-0000-8000-8000-000000500000"),
     "record_by_key": looking_up(key="customer-77"),
     "record_by_offset": looking_up(topic="orders-1", partition="1", offset="5000"),
+    "record_deliveries": looking_up(
+        id="10000000-0000-8000-8000-000000500000", topic="orders-1", partition="1", offset="5000"
+    ),
     "record": counting(rows=15_000, topic="orders-1", partition="1", offset="5000", key=""),
     "dead_letters": looking_up(hours="24", group="", topic="", reason=""),
     "dead_letters_by_reason": counting(rows=2 * DAY),

@@ -52,6 +52,7 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     at.log.write(*ended, wait_record(ids[0], 0))
     at.execute(OLD_POSITIONS)
     at.execute("update wait set body = 'changed' where wait_expiration_uuid = %s", ids[3])
+    at.execute("update wait set idempotency_key = null where wait_expiration_uuid = %s", ids[9])
     at.execute("delete from wait where wait_expiration_uuid = %s", ids[6])
     before = rows_of(at.database, at.settings)
     refused = at.start()
@@ -63,13 +64,14 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     assert rows_of(at.database, at.settings) == before
     done = rebuild(at.settings, spark)
     assert done.partitions == reported.partitions
-    assert (sum(p.missing for p in done.partitions), sum(p.different for p in done.partitions)) == (1, 2)
+    assert (sum(p.missing for p in done.partitions), sum(p.different for p in done.partitions)) == (1, 3)
     assert (sum(p.orphans for p in done.partitions), sum(p.rows for p in done.partitions)) == (
         len(ended),
         40 - len(ended),
     )
     assert at.is_exact()
     assert at.rows("select body from wait where wait_expiration_uuid = %s", ids[3]) == [(b"3",)]
+    assert at.rows("select idempotency_key from wait where wait_expiration_uuid = %s", ids[9]) == [(ids[9],)]
     assert rebuild(at.settings, spark, dry_run=True).changed == 0
 
     at.log.write(tombstone(ids[3], 3))

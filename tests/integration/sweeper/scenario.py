@@ -42,8 +42,10 @@ INSERT = """
 insert into wait (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
     original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,
-    dead_letter_topic, expiry_policy, max_deliveries, wait_topic, wait_partition, wait_offset
-) values (%s, %s, %s, %s, %s, %s, %s, %s, to_timestamp(%s), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition, wait_offset,
+    source_topic, source_partition, source_offset
+) values (%s, %s, %s, %s, %s, %s, %s, %s, to_timestamp(%s), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+    %s, %s)
 on conflict (wait_expiration_uuid) do update set wait_offset = excluded.wait_offset,
     wait_expiration_time = excluded.wait_expiration_time, delivery = excluded.delivery, body = excluded.body
 """
@@ -240,5 +242,17 @@ class Scenario:
         headers_json, expires_at_s = encode_headers_json(headers).decode(), wait.expires_at_ms / 1000
         original = (topic, partition, offset, key, timestamp_ms, timestamp_type, headers_json)
         policy = (wait.delivery, wait.dead_letter_topic, wait.expiry_policy, wait.max_deliveries)
+        shared_key, source = wait.idempotency_key or wait.wait_id, wait.source or (None, None, None)
         place = (record.topic, record.partition, record.offset)
-        return (wait.wait_id, *original, expires_at_s, value, wait.group, wait.instance, *policy, *place)
+        return (
+            wait.wait_id,
+            *original,
+            expires_at_s,
+            value,
+            wait.group,
+            wait.instance,
+            *policy,
+            shared_key,
+            *place,
+            *source,
+        )

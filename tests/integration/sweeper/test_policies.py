@@ -16,9 +16,11 @@ from tests.integration.sweeper.scenario import Scenario, ids
 from wait_registry.errors import PermanentError
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import decode_dead_letter
-from wait_registry.records.original import PartialOriginal
+from wait_registry.records.original import PartialOriginal, Source
 from wait_registry.records.tombstone import Outcome, decode_outcome
 from wait_registry.records.topics import redelivery_topic
+
+FIRST_DELIVERY = "019fc448-d29b-8abc-9def-0123456789ab"
 
 
 def unsendable(result: PartitionResult) -> list[tuple[str, Obstacle]]:
@@ -61,6 +63,21 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> No
     assert at.sweep(redeliver_to="origin").counts[RowOutcome.REDELIVERED] == 5
     records = at.topics.read(at.settings.processor.topics[0])
     assert [record.partition for record in records] == [2] * 5
+
+
+@pytest.mark.guarantee("P1.27")
+def test_dead_letters_carry_the_key_of_the_first_delivery(at: Scenario) -> None:
+    later: dict[str, Any] = {
+        "delivery": 2,
+        "idempotency_key": FIRST_DELIVERY,
+        "source": Source("orders.billing.retry.10s", 0, 7),
+    }
+    first, retried = at.due([at.wait_record(1), at.wait_record(2, **later)])
+
+    assert at.sweep().counts == {"exported": 2}
+    lineages = [lineage for letter in at.dead_letters() if (lineage := decode_dead_letter(letter.headers).lineage)]
+    told = {lineage.wait_id: (lineage.idempotency_key, lineage.source) for lineage in lineages}
+    assert told == {first.wait_id: (None, None), retried.wait_id: (FIRST_DELIVERY, later["source"])}
 
 
 @pytest.mark.guarantee("P4.9")

@@ -34,6 +34,7 @@ from wait_registry.demo.manifest import Coordinates, fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_id import wait_id as derive_wait_id
+from wait_registry.settings.processor import Ordering
 from wait_registry.settings.root import Settings
 
 CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
@@ -190,6 +191,7 @@ class Play:
             dead_letter_topic=DLQ,
             expiry_policy=policy,
             max_deliveries=3 if again is None or again.max_deliveries is None else again.max_deliveries,
+            idempotency_key=derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms),
             source=None if again is None else self.place,
         )
         self.wait_log.append(registration)
@@ -225,6 +227,14 @@ class Play:
         """Register the current record again."""
         self.place = self.entry.original
         self.register(instance)
+
+    def order(self, ordering: str) -> None:
+        own = {"processor": self.settings.processor.model_copy(update={"ordering": Ordering(ordering)})}
+        self.settings = self.settings.model_copy(update=own)
+
+    def key(self, key: str) -> None:
+        """Give what was published last this key."""
+        self._resize(content=replace(self._published(self.place).content, key=key))
 
     def back(self) -> None:
         """Go back to the registration before."""
@@ -548,7 +558,8 @@ class Play:
     ) -> Republished:
         record = self._published(original)
         where = (*partition, self._append(partition), self.now_ms, committed, record.content)
-        return Republished(*where, original, record.timestamp_ms, *lineage, **why)
+        key = derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms)
+        return Republished(*where, original, record.timestamp_ms, *lineage, idempotency_key=key, **why)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1

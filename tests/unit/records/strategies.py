@@ -44,6 +44,7 @@ WAIT_RECORDS = st.builds(
     dead_letter_topic=TEXTS,
     expiry_policy=st.sampled_from(["dlq", "redeliver"]),
     max_deliveries=ATTEMPTS,
+    idempotency_key=st.none() | WAIT_IDS,
     source=st.none() | SOURCES,
     traceparent=TRACES,
     tracestate=TRACES,
@@ -62,6 +63,8 @@ LINEAGES = st.builds(
     instance=st.none() | TEXTS,
     delivery=st.none() | ATTEMPTS,
     max_deliveries=st.none() | ATTEMPTS,
+    idempotency_key=st.none() | WAIT_IDS,
+    source=st.none() | SOURCES,
 )
 FAILURES = st.builds(
     Failure,

@@ -44,7 +44,13 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
         if text is not None
     )
     headers = encoder.headers(
-        original, record.wait_id, record.expires_at_ms, record.delivery, record.source, trace=trace
+        original,
+        record.wait_id,
+        record.expires_at_ms,
+        record.delivery,
+        record.source,
+        trace=trace,
+        idempotency_key=record.idempotency_key,
     )
     assert headers == encode_wait_record(record)[1]
 

@@ -75,6 +75,14 @@ def test_redelivery_ends_at_the_last_delivery(
         assert lineage.delivery == (delivery or 1) + 1
 
 
+@pytest.mark.parametrize("policy", ["dlq", "redeliver"])
+@pytest.mark.parametrize("key", [None, WAIT_ID, "018bcfe5-6800-8000-8000-000000000002"])
+def test_what_is_published_carries_the_key_of_the_first_delivery(policy: Any, key: str | None) -> None:
+    lineage = split_lineage(decided(row(expiry_policy=policy, idempotency_key=key)).headers)[1]
+    assert lineage is not None
+    assert lineage.idempotency_key == (None if key == WAIT_ID else key), "no header repeats the wait ID"
+
+
 def test_redelivery_to_the_origin_keeps_the_partition() -> None:
     again = decided(row(expiry_policy="redeliver"), replace(POLICY, redeliver_to_origin=True))
     assert (again.topic, again.partition) == ("orders", 3)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.vectors.generating.lineage import Header, block_at
+from tests.vectors.generating.lineage import LATER, Header, block_at
 from tests.vectors.generating.vector import Json, b64, listed, vector
-from tests.vectors.generating.wait_record import ID
+from tests.vectors.generating.wait_record import ID, OTHER_ID, REDELIVERED
 
 NOW_MS = 1795228260500
 ROW: Json = {
@@ -25,9 +25,13 @@ ROW: Json = {
     "instance": "host-1",
     "delivery": 2,
     "dead_letter_topic": "orders.dlq",
+    "idempotency_key": ID,
     "wait_topic": "waitreg.waits",
     "wait_partition": 1,
     "wait_offset": 99,
+    "source_topic": None,
+    "source_partition": None,
+    "source_offset": None,
 }
 HEADERS: list[Header] = [("tenant", b"acme"), ("tenant", b"other"), ("empty", b""), ("null", None)]
 MESSAGE = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance host-1 of group billing, delivery 2"
@@ -61,6 +65,10 @@ def _shapes() -> dict[str, tuple[Json, Json]]:
             _letter(plain, key=b64(b"\xff\x00"), value=b64(bytes(range(256)))),
         ),
         "no headers": ({"original_headers": "[]"}, _letter(block_at(0, *_dlq()))),
+        "a later delivery": (
+            {"idempotency_key": OTHER_ID, **{f"source_{name}": value for name, value in REDELIVERED.items()}},
+            _letter([*HEADERS, *block_at(4, *LATER, *_dlq())]),
+        ),
         "null headers": ({"original_headers": None}, _letter(block_at(0, *_dlq()))),
         "odd headers": (
             {"original_headers": json.dumps(listed(odd))},
@@ -101,6 +109,7 @@ def _legacy_format() -> tuple[Json, Json]:
         "instance",
         "delivery",
         "dead_letter_topic",
+        "idempotency_key",
     )
     message = "no outcome by 2026-11-21T02:30:00.123Z; registered by instance unknown of group unknown, delivery 1"
     said = {"WAIT_LINEAGE", "ORIGINAL_TOPIC", "WAIT_EXPIRATION_UUID", "WAIT_PARTITION", "WAIT_OFFSET"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.vectors.generating.vector import Json, listed, vector
-from tests.vectors.generating.wait_record import ID
+from tests.vectors.generating.wait_record import ID, OTHER_ID, REDELIVERED
 
 LINEAGE: Json = {
     "original_topic": "orders",
@@ -18,6 +18,8 @@ LINEAGE: Json = {
     "instance": "host-1",
     "delivery": 2,
     "max_deliveries": None,
+    "idempotency_key": None,
+    "source": None,
 }
 BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("ORIGINAL_TOPIC", b"orders"),
@@ -32,6 +34,14 @@ BLOCK: tuple[tuple[str, bytes | None], ...] = (
     ("WAIT_INSTANCE", b"host-1"),
     ("WAIT_DELIVERY", b"2"),
 )
+# What a later delivery adds.
+LATER: tuple[tuple[str, bytes | None], ...] = (
+    ("WAIT_IDEMPOTENCY_KEY", OTHER_ID.encode()),
+    ("SOURCE_TOPIC", b"orders.billing.redeliver"),
+    ("SOURCE_PARTITION", b"0"),
+    ("SOURCE_OFFSET", b"17"),
+)
+LATER_LINEAGE: Json = {**LINEAGE, "idempotency_key": OTHER_ID, "source": REDELIVERED}
 Header = tuple[str, bytes | None]
 
 ORIGINALS: dict[str, list[Header]] = {
@@ -79,6 +89,8 @@ def _not_blocks() -> dict[str, list[Header]]:
         "a null group": replaced("WAIT_GROUP", None),
         "a topic that isn't UTF-8": replaced("ORIGINAL_TOPIC", b"\xff"),
         "an id that is none": replaced("WAIT_EXPIRATION_UUID", b"x"),
+        "a key that is none": block_at(0, ("WAIT_IDEMPOTENCY_KEY", b"x")),
+        "half a source": block_at(0, ("SOURCE_TOPIC", b"orders")),
         "an unknown timestamp type": replaced("ORIGINAL_TIMESTAMP_TYPE", b"x"),
     }
 
@@ -100,6 +112,9 @@ def lineage_vectors() -> list[Json]:
     again = {**LINEAGE, "max_deliveries": 4}
     counted = block_at(0, ("WAIT_MAX_DELIVERIES", b"4"))
     vectors.append(vector("deliveries are counted", "append", {"headers": [], "lineage": again}, listed(counted)))
+    later = listed(block_at(0, *LATER))
+    vectors.append(vector("a later delivery", "append", {"headers": [], "lineage": LATER_LINEAGE}, later))
+    vectors.append(vector("a later delivery", "split", later, _split_to([], LATER_LINEAGE, {})))
     retry = [*counted, ("RETRY_ERROR_CLASS", b"TimeoutError"), ("RETRY_ERROR_MESSAGE", b"late")]
     vectors.append(vector("a retry record's headers", "split", listed(retry), _split_to([], again, {})))
     letter = [("a", b"1"), *block_at(1, ("DLQ_REASON", b"failed"), ("DLQ_ERROR_MESSAGE", None))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.vectors.generating.lineage import LINEAGE, Header, block_at, replaced
+from tests.vectors.generating.lineage import LATER, LATER_LINEAGE, LINEAGE, Header, block_at, replaced
 from tests.vectors.generating.vector import Json, b64, listed, vector
 
 FAILURE: Json = {
@@ -67,6 +67,9 @@ def dead_letter_vectors() -> list[Json]:
     lenient = {**FAILURE, "error_class": "a\ufffdb\ufffdc", "error_message": None, "error_stacktrace": None}
     expected = {"headers": [], "lineage": LINEAGE, "failure": lenient}
     vectors.append(vector("error texts are read leniently", "decode", listed(odd), expected))
+    later, carrying = {"headers": [], "lineage": LATER_LINEAGE, "failure": FAILURE}, listed(block_at(0, *LATER, *DLQ))
+    vectors.append(vector("a later delivery", "encode", later, carrying))
+    vectors.append(vector("a later delivery", "decode", carrying, later))
     return [*vectors, *_not_utf8(), *_topics()]
 
 

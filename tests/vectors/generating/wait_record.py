@@ -29,6 +29,7 @@ PLAIN: Json = {
     "dead_letter_topic": "waitreg.dlq",
     "expiry_policy": "dlq",
     "max_deliveries": 3,
+    "idempotency_key": None,
     "source": None,
     "traceparent": None,
     "tracestate": None,
@@ -96,11 +97,12 @@ def _round_trips() -> dict[str, tuple[Json, Json]]:
             kafka(LARGEST),
         ),
         "redelivered": (
-            changed(delivery=2, expiry_policy="redeliver", source=REDELIVERED),
+            changed(delivery=2, expiry_policy="redeliver", idempotency_key=OTHER_ID, source=REDELIVERED),
             kafka(
                 {
                     "WAIT_DELIVERY": "2",
                     "WAIT_EXPIRY_POLICY": "redeliver",
+                    "WAIT_IDEMPOTENCY_KEY": OTHER_ID,
                     "SOURCE_TOPIC": "orders.billing.redeliver",
                     "SOURCE_PARTITION": "0",
                     "SOURCE_OFFSET": "17",
@@ -158,6 +160,7 @@ BAD: dict[str, dict[str, str | bytes | None]] = {
     "null expiry": {"WAIT_EXPIRATION_TIME": None},
     "delivery 0": {"WAIT_DELIVERY": "0"},
     "max deliveries 0": {"WAIT_MAX_DELIVERIES": "0"},
+    "idempotency key that is none": {"WAIT_IDEMPOTENCY_KEY": "k-1"},
     "unknown policy": {"WAIT_EXPIRY_POLICY": "DLQ"},
     "half a source": {"SOURCE_TOPIC": "orders.billing.redeliver"},
 }

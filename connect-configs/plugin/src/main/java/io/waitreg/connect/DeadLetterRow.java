@@ -30,6 +30,7 @@ final class DeadLetterRow {
           .field("error_message", Columns.NULLABLE_TEXT)
           .field("error_stacktrace", Columns.NULLABLE_TEXT)
           .field("wait_expiration_uuid", Columns.NULLABLE_TEXT)
+          .field("idempotency_key", Columns.NULLABLE_TEXT)
           .field("original_topic", Columns.NULLABLE_TEXT)
           .field("original_partition", Columns.NULLABLE_INT)
           .field("original_offset", Columns.NULLABLE_BIGINT)
@@ -41,6 +42,9 @@ final class DeadLetterRow {
           .field("delivery", Columns.NULLABLE_INT)
           .field("wait_partition", Columns.NULLABLE_INT)
           .field("wait_offset", Columns.NULLABLE_BIGINT)
+          .field("source_topic", Columns.NULLABLE_TEXT)
+          .field("source_partition", Columns.NULLABLE_INT)
+          .field("source_offset", Columns.NULLABLE_BIGINT)
           .field("key", Columns.NULLABLE_BYTEA)
           .field("headers", Columns.NULLABLE_JSONB)
           .field("body", Columns.NULLABLE_BYTEA)
@@ -86,6 +90,7 @@ final class DeadLetterRow {
 
   private static void putLineage(Struct row, Lineage lineage) {
     row.put("wait_expiration_uuid", lineage.waitId())
+        .put("idempotency_key", lineage.idempotencyKey() == null ? lineage.waitId() : lineage.idempotencyKey())
         .put("original_topic", lineage.originalTopic())
         .put("original_partition", lineage.originalPartition())
         .put("original_offset", lineage.originalOffset())
@@ -97,5 +102,6 @@ final class DeadLetterRow {
         .put("delivery", lineage.delivery())
         .put("wait_partition", lineage.waitPartition())
         .put("wait_offset", lineage.waitOffset());
+    WaitRow.putSource(row, lineage.source());
   }
 }

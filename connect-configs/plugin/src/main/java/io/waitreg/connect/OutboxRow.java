@@ -3,6 +3,7 @@ package io.waitreg.connect;
 import io.waitreg.connect.record.HeadersJson;
 import io.waitreg.connect.record.Original;
 import io.waitreg.connect.record.RecordHeader;
+import io.waitreg.connect.record.Source;
 import io.waitreg.connect.record.Times;
 import io.waitreg.connect.record.WaitRecord;
 import java.nio.charset.StandardCharsets;
@@ -50,9 +51,15 @@ final class OutboxRow {
         text("dead_letter_topic"),
         null,
         null,
-        null,
+        text("idempotency_key"),
+        source(),
         null,
         null);
+  }
+
+  private Source source() {
+    String topic = text("source_topic");
+    return topic == null ? null : new Source(topic, int32("source_partition"), int64("source_offset"));
   }
 
   private Original original() {

@@ -31,6 +31,7 @@ final class WaitRow {
           .field("dead_letter_topic", Columns.NULLABLE_TEXT)
           .field("expiry_policy", Columns.NULLABLE_TEXT)
           .field("max_deliveries", Columns.NULLABLE_INT)
+          .field("idempotency_key", Columns.NULLABLE_TEXT)
           .field("wait_topic", Columns.TEXT)
           .field("wait_partition", Columns.NULLABLE_INT)
           .field("wait_offset", Columns.NULLABLE_BIGINT)
@@ -51,33 +52,41 @@ final class WaitRow {
    */
   static Struct of(WaitRecord wait, String topic, Integer partition, Long offset) {
     Original original = wait.original();
-    Source source = wait.source();
-    return new Struct(SCHEMA)
-        .put("wait_expiration_uuid", wait.waitId())
-        .put("original_topic", original.topic())
-        .put("original_partition", original.partition())
-        .put("original_offset", original.offset())
-        .put("original_key", original.key())
-        .put("original_timestamp", shown(original.timestampMs()))
-        .put("original_timestamp_ms", original.timestampMs())
-        .put("original_timestamp_type", original.timestampType())
-        .put("original_headers", HeadersJson.encode(original.headers()))
-        .put("wait_expiration_time", Times.format(wait.expiresAtMs()))
-        .put("body", original.value())
-        .put("consumer_group", wait.group())
-        .put("instance", wait.instance())
-        .put("delivery", wait.delivery())
-        .put("dead_letter_topic", wait.deadLetterTopic())
-        .put("expiry_policy", wait.expiryPolicy())
-        .put("max_deliveries", wait.maxDeliveries())
-        .put("wait_topic", topic)
-        .put("wait_partition", partition)
-        .put("wait_offset", offset)
-        .put("source_topic", source == null ? null : source.topic())
-        .put("source_partition", source == null ? null : source.partition())
-        .put("source_offset", source == null ? null : source.offset())
-        .put("traceparent", wait.traceparent())
-        .put("tracestate", wait.tracestate());
+    Struct row =
+        new Struct(SCHEMA)
+            .put("wait_expiration_uuid", wait.waitId())
+            .put("original_topic", original.topic())
+            .put("original_partition", original.partition())
+            .put("original_offset", original.offset())
+            .put("original_key", original.key())
+            .put("original_timestamp", shown(original.timestampMs()))
+            .put("original_timestamp_ms", original.timestampMs())
+            .put("original_timestamp_type", original.timestampType())
+            .put("original_headers", HeadersJson.encode(original.headers()))
+            .put("wait_expiration_time", Times.format(wait.expiresAtMs()))
+            .put("body", original.value())
+            .put("consumer_group", wait.group())
+            .put("instance", wait.instance())
+            .put("delivery", wait.delivery())
+            .put("dead_letter_topic", wait.deadLetterTopic())
+            .put("expiry_policy", wait.expiryPolicy())
+            .put("max_deliveries", wait.maxDeliveries())
+            .put("idempotency_key", wait.idempotencyKey() == null ? wait.waitId() : wait.idempotencyKey())
+            .put("wait_topic", topic)
+            .put("wait_partition", partition)
+            .put("wait_offset", offset)
+            .put("traceparent", wait.traceparent())
+            .put("tracestate", wait.tracestate());
+    putSource(row, wait.source());
+    return row;
+  }
+
+  static void putSource(Struct row, Source source) {
+    if (source != null) {
+      row.put("source_topic", source.topic())
+          .put("source_partition", source.partition())
+          .put("source_offset", source.offset());
+    }
   }
 
   /** Returns a time that a timestamptz can show, null for any other (no timestamp is -1). */

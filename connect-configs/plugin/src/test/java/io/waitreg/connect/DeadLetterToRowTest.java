@@ -51,6 +51,11 @@ class DeadLetterToRowTest {
     }
     JsonNode lineage = expected.get("lineage");
     assertColumn(lineage.path("wait_id"), row, "wait_expiration_uuid");
+    JsonNode key = lineage.path("idempotency_key");
+    assertColumn(key.isTextual() ? key : lineage.path("wait_id"), row, "idempotency_key");
+    for (String name : List.of("topic", "partition", "offset")) {
+      assertColumn(lineage.path("source").path(name), row, "source_" + name);
+    }
     assertColumn(lineage.path("group"), row, "consumer_group");
     for (String name :
         List.of(

@@ -53,9 +53,13 @@ final class ExpiredRow {
         .field("instance", TEXT)
         .field("delivery", Schema.OPTIONAL_INT32_SCHEMA)
         .field("dead_letter_topic", TEXT)
+        .field("idempotency_key", TEXT)
         .field("wait_topic", TEXT)
         .field("wait_partition", Schema.OPTIONAL_INT32_SCHEMA)
         .field("wait_offset", Schema.OPTIONAL_INT64_SCHEMA)
+        .field("source_topic", TEXT)
+        .field("source_partition", Schema.OPTIONAL_INT32_SCHEMA)
+        .field("source_offset", Schema.OPTIONAL_INT64_SCHEMA)
         .optional();
   }
 

@@ -30,6 +30,8 @@ final class WaitRows {
     for (String name : new String[] {"instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"}) {
       assertColumn(fields.get(name), row, name);
     }
+    JsonNode key = fields.get("idempotency_key");
+    assertColumn(key.isNull() ? fields.get("wait_id") : key, row, "idempotency_key");
     for (String name : new String[] {"topic", "partition", "offset"}) {
       JsonNode source = fields.get("source");
       assertColumn(source.isNull() ? source : source.get(name), row, "source_" + name);

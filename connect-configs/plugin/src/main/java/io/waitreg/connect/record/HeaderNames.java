@@ -24,6 +24,7 @@ public final class HeaderNames {
   public static final String WAIT_DEAD_LETTER_TOPIC = "WAIT_DEAD_LETTER_TOPIC";
   public static final String WAIT_EXPIRY_POLICY = "WAIT_EXPIRY_POLICY";
   public static final String WAIT_MAX_DELIVERIES = "WAIT_MAX_DELIVERIES";
+  public static final String WAIT_IDEMPOTENCY_KEY = "WAIT_IDEMPOTENCY_KEY";
   public static final String WAIT_OUTCOME = "WAIT_OUTCOME";
 
   public static final String SOURCE_TOPIC = "SOURCE_TOPIC";
@@ -63,6 +64,10 @@ public final class HeaderNames {
           WAIT_INSTANCE,
           WAIT_DELIVERY,
           WAIT_MAX_DELIVERIES,
+          WAIT_IDEMPOTENCY_KEY,
+          SOURCE_TOPIC,
+          SOURCE_PARTITION,
+          SOURCE_OFFSET,
           RETRY_ERROR_CLASS,
           RETRY_ERROR_MESSAGE);
 

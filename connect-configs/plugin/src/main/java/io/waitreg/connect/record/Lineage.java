@@ -8,7 +8,8 @@ import org.apache.kafka.connect.errors.DataException;
 
 /**
  * Where a record came from first and which registration it had: the block behind the original headers of a record that
- * the wait registry publishes again. What is unknown is null and gets no header; so is maxDeliveries in a dead letter.
+ * the wait registry publishes again. What is unknown is null and gets no header; so is maxDeliveries in a dead letter,
+ * idempotencyKey when it is the wait id, and source in the first delivery.
  *
  * <p>The block begins with WAIT_LINEAGE = the number of original headers, and is valid only if that number is its own
  * index and only block names follow; else all headers are original.
@@ -25,7 +26,9 @@ public record Lineage(
     String group,
     String instance,
     Integer delivery,
-    Integer maxDeliveries) {
+    Integer maxDeliveries,
+    String idempotencyKey,
+    Source source) {
 
   /**
    * A record's headers, cut.
@@ -51,7 +54,9 @@ public record Lineage(
         wait.group(),
         wait.instance(),
         wait.delivery(),
-        null);
+        null,
+        wait.waitId().equals(wait.idempotencyKey()) ? null : wait.idempotencyKey(),
+        wait.source());
   }
 
   /** Returns the original headers, unchanged and in order, followed by this block. */
@@ -70,6 +75,8 @@ public record Lineage(
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_INSTANCE, instance);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_DELIVERY, delivery);
     WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, maxDeliveries);
+    WaitRecordCodec.addKnown(headers, HeaderNames.WAIT_IDEMPOTENCY_KEY, idempotencyKey);
+    WaitRecordCodec.addSource(headers, source);
     return headers;
   }
 
@@ -118,7 +125,9 @@ public record Lineage(
         block.text(HeaderNames.WAIT_GROUP),
         block.text(HeaderNames.WAIT_INSTANCE),
         block.int32(HeaderNames.WAIT_DELIVERY, 1),
-        block.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1));
+        block.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
+        block.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY),
+        WaitRecordCodec.source(block));
   }
 
   private static Map<String, byte[]> deadLetterHeaders(List<RecordHeader> block) {

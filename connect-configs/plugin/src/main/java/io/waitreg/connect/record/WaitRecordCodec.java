@@ -80,11 +80,8 @@ public final class WaitRecordCodec {
     addKnown(headers, HeaderNames.WAIT_DEAD_LETTER_TOPIC, wait.deadLetterTopic());
     addKnown(headers, HeaderNames.WAIT_EXPIRY_POLICY, wait.expiryPolicy());
     addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, wait.maxDeliveries());
-    if (wait.source() != null) {
-      addKnown(headers, HeaderNames.SOURCE_TOPIC, wait.source().topic());
-      addKnown(headers, HeaderNames.SOURCE_PARTITION, wait.source().partition());
-      addKnown(headers, HeaderNames.SOURCE_OFFSET, wait.source().offset());
-    }
+    addKnown(headers, HeaderNames.WAIT_IDEMPOTENCY_KEY, wait.idempotencyKey());
+    addSource(headers, wait.source());
     addKnown(headers, HeaderNames.TRACEPARENT, wait.traceparent());
     addKnown(headers, HeaderNames.TRACESTATE, wait.tracestate());
     return headers;
@@ -108,6 +105,7 @@ public final class WaitRecordCodec {
         system.text(HeaderNames.WAIT_DEAD_LETTER_TOPIC),
         system.choice(HeaderNames.WAIT_EXPIRY_POLICY, POLICIES),
         system.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
+        system.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY),
         source(system),
         system.trace(HeaderNames.TRACEPARENT),
         system.trace(HeaderNames.TRACESTATE));
@@ -150,7 +148,7 @@ public final class WaitRecordCodec {
     return null;
   }
 
-  private static Source source(SystemHeaders system) {
+  static Source source(SystemHeaders system) {
     String topic = system.text(HeaderNames.SOURCE_TOPIC);
     Integer partition = system.int32(HeaderNames.SOURCE_PARTITION, 0);
     Long offset = system.int64(HeaderNames.SOURCE_OFFSET, 0);
@@ -161,6 +159,14 @@ public final class WaitRecordCodec {
       throw Unreadable.missing("SOURCE_*", "all of topic, partition and offset, or none");
     }
     return new Source(topic, partition, offset);
+  }
+
+  static void addSource(List<RecordHeader> headers, Source source) {
+    if (source != null) {
+      addKnown(headers, HeaderNames.SOURCE_TOPIC, source.topic());
+      addKnown(headers, HeaderNames.SOURCE_PARTITION, source.partition());
+      addKnown(headers, HeaderNames.SOURCE_OFFSET, source.offset());
+    }
   }
 
   static void addKnown(List<RecordHeader> headers, String name, Object text) {

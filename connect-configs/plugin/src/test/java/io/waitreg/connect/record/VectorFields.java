@@ -19,6 +19,7 @@ final class VectorFields {
         .<ObjectNode>set("dead_letter_topic", GoldenVector.plain(wait.deadLetterTopic()))
         .<ObjectNode>set("expiry_policy", GoldenVector.plain(wait.expiryPolicy()))
         .<ObjectNode>set("max_deliveries", number(wait.maxDeliveries()))
+        .<ObjectNode>set("idempotency_key", GoldenVector.plain(wait.idempotencyKey()))
         .<ObjectNode>set("source", of(wait.source()))
         .<ObjectNode>set("traceparent", GoldenVector.plain(wait.traceparent()))
         .set("tracestate", GoldenVector.plain(wait.tracestate()));
@@ -26,7 +27,6 @@ final class VectorFields {
 
   static WaitRecord wait(JsonNode fields) {
     JsonNode original = fields.get("original");
-    JsonNode source = fields.get("source");
     return new WaitRecord(
         new Original(
             text(original.get("topic")),
@@ -45,9 +45,8 @@ final class VectorFields {
         text(fields.get("dead_letter_topic")),
         text(fields.get("expiry_policy")),
         int32(fields.get("max_deliveries")),
-        source.isNull()
-            ? null
-            : new Source(text(source.get("topic")), int32(source.get("partition")), int64(source.get("offset"))),
+        text(fields.get("idempotency_key")),
+        source(fields.get("source")),
         text(fields.get("traceparent")),
         text(fields.get("tracestate")));
   }
@@ -68,7 +67,9 @@ final class VectorFields {
         .<ObjectNode>set("group", GoldenVector.plain(lineage.group()))
         .<ObjectNode>set("instance", GoldenVector.plain(lineage.instance()))
         .<ObjectNode>set("delivery", number(lineage.delivery()))
-        .set("max_deliveries", number(lineage.maxDeliveries()));
+        .<ObjectNode>set("max_deliveries", number(lineage.maxDeliveries()))
+        .<ObjectNode>set("idempotency_key", GoldenVector.plain(lineage.idempotencyKey()))
+        .set("source", of(lineage.source()));
   }
 
   static Lineage lineage(JsonNode fields) {
@@ -84,7 +85,9 @@ final class VectorFields {
         text(fields.get("group")),
         text(fields.get("instance")),
         int32(fields.get("delivery")),
-        int32(fields.get("max_deliveries")));
+        int32(fields.get("max_deliveries")),
+        text(fields.get("idempotency_key")),
+        source(fields.get("source")));
   }
 
   static JsonNode of(Failure failure) {
@@ -137,6 +140,12 @@ final class VectorFields {
         .<ObjectNode>set("topic", GoldenVector.plain(source.topic()))
         .<ObjectNode>set("partition", number(source.partition()))
         .set("offset", number(source.offset()));
+  }
+
+  private static Source source(JsonNode fields) {
+    return fields.isNull()
+        ? null
+        : new Source(text(fields.get("topic")), int32(fields.get("partition")), int64(fields.get("offset")));
   }
 
   private static String text(JsonNode value) {
