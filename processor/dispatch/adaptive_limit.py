@@ -92,7 +92,7 @@ class AdaptiveLimit:
     def learn(self, ended: Sequence[EndedCall], running: int, now_s: float) -> None:
         """Take calls that have ended."""
         self._give_probe_up(now_s)
-        if running >= self.current + len(ended):
+        if running > self.current:
             return  # Few start while the limit is cut, so those that end are the slow ones.
         for call in ended:
             self._calls += 1
