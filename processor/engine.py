@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from processor.commits import Commits
+from processor.dispatch.blocked_calls import BlockedCalls
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import RetryPolicy
@@ -93,6 +94,7 @@ class Rules:
         start_needs_s: what must be left of it when a call starts, s.
         hold_oversized: whether a record that can't be registered before its call is called all the same, and holds the
             offset meanwhile; else it is dead-lettered.
+        cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s; None cancels none.
     """
 
     policy: RegistrationPolicy
@@ -101,6 +103,7 @@ class Rules:
     ttl_s: float
     start_needs_s: float
     hold_oversized: bool = False
+    cancel_after_s: float | None = None
 
 
 class Engine:
@@ -131,7 +134,8 @@ class Engine:
         self._fetching = Fetching(rules.uncommitted_max)
         self._commits = Commits(rules.commit_interval_s, Recorded(rules.uncommitted_max, rules.policy.mode.value))
         self._held = Held()
-        self._slots = Slots(scheduler, limit)
+        self._blocked = None if rules.cancel_after_s is None else BlockedCalls(rules.cancel_after_s)
+        self._slots = Slots(scheduler, limit, None if self._blocked is None else self._blocked.calls)
         self._settled = 0
         # Records whose dead letters are too large, and when each is tried again.
         self.refused: dict[Entry, float] = {}
@@ -195,6 +199,16 @@ class Engine:
     def start_pause_s(self) -> float:
         """The pause between the starts of two calls, s; 0 unless most calls fail."""
         return self._slots.start_pause_s
+
+    @property
+    def in_flight_limit(self) -> int:
+        """How many calls may run now."""
+        return self._slots.limit
+
+    @property
+    def blocked_cancelled(self) -> int:
+        """How many calls were cancelled because nearly all slots were blocked."""
+        return 0 if self._blocked is None else self._blocked.cancelled
 
     @property
     def prefetch_limit(self) -> int:
@@ -433,13 +447,20 @@ class Engine:
         held = [entry for entry in self._held if is_overdue(entry, now.s) and self._is_assigned(entry.partition)]
         self._renew(held + self._slots.take_overdue(now.s), now)
 
+    def _cancel_blocked(self, now: Instant) -> None:
+        if self._blocked is not None:
+            entry = self._blocked.choose(self._slots.limit, self._slots.blocked, now.s)
+            if entry is not None:
+                self._effects.append(Cancel([entry]))
+
     def _calls_ended(self, event: CallsEnded, now: Instant) -> None:
         settled: list[Entry] = []
         tombstones: list[Entry] = []
         failed: list[Entry] = []
         given_up: list[Entry] = []
         abandoned = retriable = 0
-        for entry, result in event.calls:
+        calls = event.calls if self._blocked is None else self._blocked.ended(event.calls, now.s)
+        for entry, result in calls:
             state = entry.state
             registered = state is State.RUNNING_REGISTERED
             if state is State.DROPPED:
@@ -460,7 +481,7 @@ class Engine:
                     settled.append(entry)
                     if registered:
                         tombstones.append(entry)
-        self._slots.ended(event.calls, len(event.calls) - abandoned, retriable, now.s)
+        self._slots.ended(calls, len(calls) - abandoned, retriable, now.s)
         self._slots.leave(given_up)
         self._settle(settled)
         if tombstones:
@@ -639,6 +660,7 @@ class Engine:
             self._renew_overdue(now)
             if self.refused:
                 self._try_refused(now.s)
+            self._cancel_blocked(now)
         if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
             self._slow_due_s = now.s + SLOW_TICK_S
             self._register_slow(now)

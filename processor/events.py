@@ -197,13 +197,14 @@ class Failed(NamedTuple):
     """All attempts failed.
 
     ``retriable`` is whether a later attempt may succeed, and ``retry_after_s`` the least pause before it that the
-    handler asks for, s. ``ours`` is as in `DeadLetter`.
+    handler asks for, s. ``ours`` and ``reason`` are as in `DeadLetter`.
     """
 
     error: BaseException
     ours: bool = False
     retriable: bool = False
     retry_after_s: float = 0
+    reason: str = "failed"
 
 
 class Retry(NamedTuple):

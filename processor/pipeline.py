@@ -11,8 +11,9 @@ from threading import Event
 
 from confluent_kafka import Producer
 
+from processor.dispatch.adaptive_limit import AdaptiveLimit
 from processor.dispatch.attempts import Attempts
-from processor.dispatch.concurrency import FixedLimit
+from processor.dispatch.concurrency import ConcurrencyLimit, FixedLimit
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_decision import TimeLimits
@@ -46,7 +47,7 @@ from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import Ordering, Oversized
+from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -91,6 +92,12 @@ class Context:
         """Return how many calls continue after their limit, each in a worker slot; from any thread."""
         slots = self.attempts.slots
         return self.watchdog.blocked() if slots is None else slots.blocked
+
+    def long_calls(self) -> int:
+        """Return how many worker slots are held by calls older than `blocked_after_s`; from any thread."""
+        slots = self.attempts.slots
+        old = self.watchdog.older_than(self.settings.processor.blocked_after_s)
+        return old if slots is None else old + slots.blocked
 
 
 class Pipeline:
@@ -244,7 +251,7 @@ class Pipeline:
             self._draining,
             context.membership.joined,
             context.blocked(),
-            context.settings.processor.max_in_flight,
+            self.engine.in_flight_limit,
             len(self.group_consumer.pending_starts),
             context.watchdog.late_s(),
             self.engine.records.registering_s(context.clock.monotonic()),
@@ -255,6 +262,7 @@ class Pipeline:
     def readings(self) -> Iterable[Reading]:
         """Return the records in flight and prefetched, the limits, and the lags."""
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.shell.pool.running)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, self.engine.in_flight_limit)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
         yield Reading(metrics.PROCESSOR_WAITING, self.engine.waiting)
         yield Reading(metrics.PROCESSOR_PREFETCH, len(self.engine.records))
@@ -264,6 +272,8 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
+        yield Reading(metrics.PROCESSOR_LONG_CALLS, self._context.long_calls())
+        yield Reading(metrics.PROCESSOR_BLOCKED_CANCELLED, self.engine.blocked_cancelled)
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
         yield Reading(metrics.PROCESSOR_REFUSED, len(self.engine.refused))
         yield Reading(metrics.PROCESSOR_START_PAUSE, self.engine.start_pause_s)
@@ -280,10 +290,19 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
         hold_oversized=processor.oversized is Oversized.HOLD,
+        cancel_after_s=processor.blocked_after_s if processor.cancel_blocked else None,
     )
-    prefetch = Prefetch(processor.max_in_flight, processor.prefetch_max, processor.prefetch_max_bytes)
+    limit = limit_of(processor)
+    prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)
     ladder = Ladder(processor.retry.delays_s)
-    return Engine(rules, scheduler_of(processor.ordering), FixedLimit(processor.max_in_flight), prefetch, ladder)
+    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder)
+
+
+def limit_of(processor: ProcessorSettings) -> ConcurrencyLimit:
+    """Return what decides how many calls may run (``processor.max_in_flight``)."""
+    if processor.max_in_flight == AUTO:
+        return AdaptiveLimit(processor.max_in_flight_min, processor.max_in_flight_max)
+    return FixedLimit(processor.max_in_flight)
 
 
 def scheduler_of(ordering: Ordering) -> Scheduler:

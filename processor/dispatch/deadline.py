@@ -91,6 +91,11 @@ class DeadlineWatchdog:
         started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
         return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
+    def older_than(self, age_s: float) -> int:
+        """Return how many records in flight were started longer ago than this; from any thread."""
+        before_s = self._clock.monotonic() - age_s
+        return sum(deadline.started_s < before_s for deadline in list(self._deadlines))
+
     def blocked(self) -> int:
         """Return how many attempts ignore their cancellation, each in a worker slot; from any thread."""
         now_s = self._clock.monotonic()

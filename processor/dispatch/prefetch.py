@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from processor.dispatch.concurrency import ConcurrencyLimit
+
 RATE_WINDOW_S = 0.5
 # Where calls wait for the broker: what is finished while it answers.
 ANSWERED_S = 0.2
@@ -22,13 +24,13 @@ class Prefetch:
     slot for long is registered in `deferred`, although its call may be quick. Both are capped.
 
     Args:
-        max_in_flight: handlers that run at once (N).
+        limit: how many calls may run (N).
         max_records: the cap.
         max_bytes: cap of keys, values and headers together, bytes.
     """
 
-    def __init__(self, max_in_flight: int, max_records: int, max_bytes: int) -> None:
-        self._max_in_flight = max_in_flight
+    def __init__(self, limit: ConcurrencyLimit, max_records: int, max_bytes: int) -> None:
+        self._limit = limit
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._rate = 0.0
@@ -54,7 +56,7 @@ class Prefetch:
 
     def bound(self, calls_wait: bool) -> int:
         """Return how many records may be unfinished; ``calls_wait`` is whether calls wait for acknowledgments."""
-        n = self._max_in_flight
+        n = self._limit.current
         least, while_s = (n + ANSWERED_SLACK, ANSWERED_S) if calls_wait else (POLLED_SLACK, POLLED_S)
         return min(self._max_records, n + max(least, math.ceil(while_s * self._rate)))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.pace import Pace
+from processor.dispatch.running_calls import RunningCalls
 from processor.dispatch.scheduler import Scheduler, Unordered
 from processor.events import Result
 from processor.lifecycle import Entry, State, Step, take_all
@@ -27,6 +28,7 @@ class Slots:
     Args:
         scheduler: says which record of the other topics is next.
         limit: how many calls may run.
+        calls: notes since when each call runs, if the limit or another part needs it.
 
     Attributes:
         ordered: whether records wait for earlier ones.
@@ -35,11 +37,12 @@ class Slots:
         blocked: how many calls have an outcome and keep their slot.
     """
 
-    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit) -> None:
+    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit, calls: RunningCalls | None = None) -> None:
         self._inputs = scheduler
         self._retries: Scheduler = Unordered()
         self.ordered = scheduler.ordered
         self._limit = limit
+        self._calls = RunningCalls() if calls is None and limit.learns else calls
         self._pace = Pace()
         self.waiting = 0
         self.running = 0
@@ -53,6 +56,11 @@ class Slots:
         # The partitions that the group takes away, and their records that would have started since.
         self._leaving: frozenset[Partition] = frozenset()
         self._held: list[Entry] = []
+
+    @property
+    def limit(self) -> int:
+        """How many slots there are now."""
+        return self._limit.current
 
     @property
     def free(self) -> int:
@@ -144,6 +152,8 @@ class Slots:
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             take_all(ready, Step.START)
             self.running += len(ready)
+            if self._calls is not None:
+                self._calls.started(ready, self.running, now_s)
             if with_retries:
                 self._running_retries += sum(entry.partition.retries for entry in ready)
             if pace.pause_s and ready:
@@ -172,6 +182,8 @@ class Slots:
         if self._running_retries:
             self._running_retries -= sum(entry.partition.retries for entry, _ in calls)
         self._pace.ended(answered, failed, now_s)
+        if self._calls is not None:
+            self._limit.learn(self._calls.ended(calls, now_s), self.running, now_s)
 
     @property
     def start_pause_s(self) -> float:

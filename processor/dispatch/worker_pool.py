@@ -88,6 +88,8 @@ class WorkerPool:
         """Cancel the calls of these records; each ends without an outcome."""
         tasks = {deadline.record: deadline.task for deadline in self._deadlines if deadline.record is not None}
         for entry in entries:
+            if entry in self._cancelled:
+                continue  # Its worker takes back one cancellation.
             if (task := tasks.get(entry.record)) is not None:
                 self._cancelled.add(entry)
                 task.cancel()

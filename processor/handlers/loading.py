@@ -29,7 +29,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` names what is called; ``max_in_flight`` bounds threads and connections, and with
+        settings: ``handler`` names what is called; ``most_in_flight`` bounds threads and connections, and with
             ``ordering`` a call in a thread is waited for.
         trace_headers: for the HTTP and the gRPC handler.
 
@@ -44,7 +44,7 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
         # Not for others: the HTTP client takes 10 MB and a tenth of a second.
         from processor.handlers.http import HttpHandler
 
-        return HttpHandler(name, settings.http, settings.max_in_flight, trace_headers=trace_headers)
+        return HttpHandler(name, settings.http, settings.most_in_flight, trace_headers=trace_headers)
     if name.startswith(GRPC_SCHEMES):
         return _grpc(settings, trace_headers)
     return handler_from(name, _find(name), settings)
@@ -56,7 +56,7 @@ def handler_from(name: str, found: Any, settings: ProcessorSettings) -> OpenHand
     Args:
         name: how the settings name it.
         found: a function, or a class whose objects are entered before the first record.
-        settings: ``max_in_flight`` bounds threads, ``schema_registry`` has the schemas of decoded values.
+        settings: ``most_in_flight`` bounds threads, ``schema_registry`` has the schemas of decoded values.
 
     Raises:
         ConfigurationError: it can't be a handler; the message says what was seen.
@@ -76,12 +76,12 @@ def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., 
         require_one_parameter(name, function)
         if is_asynchronous(function):
             return AsynchronousHandler(function)
-        return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
+        return PlainFunctionHandler(function, settings.most_in_flight, settings.ordered)
     decoder = Decoder(name, payload, settings.schema_registry)
     if is_asynchronous(function):
         return TypedAsynchronousHandler(function, decoder, payload.with_record)
     function = decoding(function, decoder, payload.with_record)
-    return PlainFunctionHandler(function, settings.max_in_flight, settings.ordered)
+    return PlainFunctionHandler(function, settings.most_in_flight, settings.ordered)
 
 
 def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:
@@ -94,8 +94,21 @@ def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) 
             "processor.handler is a gRPC address, but grpcio isn't installed: run pip install 'wait-registry[grpc]' "
             f"({error})"
         ) from error
-    limits = (settings.handler_timeout_s, settings.max_in_flight)
+    limits = (settings.handler_timeout_s, settings.most_in_flight)
     return GrpcHandler(settings.handler, settings.grpc, *limits, trace_headers)
+
+
+def require_cancellable(handler: OpenHandler, settings: ProcessorSettings) -> None:
+    """Refuse to cancel blocked calls of an open handler whose calls continue in their threads.
+
+    Raises:
+        ConfigurationError: ``cancel_blocked`` is on.
+    """
+    if settings.cancel_blocked and handler.slots is not None:
+        raise ConfigurationError(
+            f"processor.cancel_blocked is on, but the calls of {settings.handler!r} run in threads, which can't be "
+            "cancelled. Make the handler an async def, or set processor.cancel_blocked=false"
+        )
 
 
 def _find(name: str) -> Any:

@@ -19,7 +19,7 @@ from processor.dispatch.attempts import Attempts
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.retry_decision import RetryDecision, time_limits
 from processor.handlers.descriptors import raise_descriptor_limit
-from processor.handlers.loading import load_handler
+from processor.handlers.loading import load_handler, require_cancellable
 from processor.handlers.open_handler import OpenHandler
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.broker_watch import BrokerWatch
@@ -156,6 +156,7 @@ class ProcessorService:
                 return
             await handler.open()
             try:
+                require_cancellable(handler, settings.processor)
                 await self.work(handler, admin, wait_topic)
             finally:
                 await handler.close()

@@ -44,7 +44,6 @@ def stats_readings(stats: Stats, connection: BrokerConnection) -> Iterator[Readi
 def settings_readings(processor: ProcessorSettings, wait_instance: str) -> Iterator[Reading]:
     """Return what the settings say: who this is, and the limits that other numbers are held against."""
     yield Reading(metrics.PROCESSOR_INFO, 1, (processor.group, wait_instance))
-    yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, processor.max_in_flight)
     limits = time_limits(processor)
     yield Reading(metrics.PROCESSOR_QUEUE_LIMIT, limits.ttl_s - limits.start_needs_s)
     yield Reading(metrics.PROCESSOR_CLOCK_SKEW_LIMIT, stop_at_s(processor.margin_s))

@@ -25,7 +25,7 @@ def not_ready_reasons(
         draining: the process is stopping.
         joined: the group has assigned partitions, perhaps none.
         blocked: calls that continue after their limit.
-        max_in_flight: calls at once, at most (N).
+        max_in_flight: calls at once, at most, now (N).
         without_start: partitions without a start offset from the broker.
         blocked_s: for how long the event loop has been blocked, s.
         registering_s: for how long the oldest unacknowledged wait record has waited.

@@ -122,13 +122,15 @@ def test_the_mixture_is_changed_while_it_runs() -> None:
         answers.append((await change("soon"))[0])
         answers.append((await change('{"mixtur": "2ms"}'))[0])
         answers.append((await change('{"mixture": 5}'))[0])
+        answers.append((await change('{"capacity": -1}'))[0])
         return answers
 
     assert with_downstream(use, mixture="1ms") == [
         200,
-        (200, {"mixture": "1ms", "fail": "100%:503"}),
+        (200, {"mixture": "1ms", "fail": "100%:503", "capacity": 0}),
         503,
-        (200, {"mixture": "2ms", "fail": "100%:503"}),
+        (200, {"mixture": "2ms", "fail": "100%:503", "capacity": 0}),
+        400,
         400,
         400,
         400,

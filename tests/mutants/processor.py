@@ -229,6 +229,14 @@ def starts_anywhere_if_the_start_is_late(patch: Patch) -> None:
     patch.setattr(StartOffsets, "at_once", at_once)
 
 
+@mutant("P7.18")
+def cancels_blocked_calls_in_an_outage(patch: Patch) -> None:
+    """The calls of an outage are cancelled one after the other, and their records go to the topics for failures."""
+    from processor.dispatch.blocked_calls import Tokens
+
+    patch.setattr(Tokens, "take", lambda self, now_s: True)
+
+
 @mutant("P8.4")
 def misses_that_all_brokers_are_forgotten(patch: Patch) -> None:
     """A Kafka client that has forgotten all brokers is never replaced."""

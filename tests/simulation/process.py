@@ -67,6 +67,7 @@ class Process:
         ordering: which records are handled in order.
         hold: whether a record that is too large to register is called all the same.
         now: reads the clock.
+        cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Process:
         hold: bool,
         now: Callable[[], Instant],
         random: Random,
+        cancel_after_s: float | None = None,
     ) -> None:
         self.number = number
         self.mode = mode
@@ -92,9 +94,10 @@ class Process:
         self._now = now
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
-        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S, hold)
+        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S, hold, cancel_after_s)
+        limit = FixedLimit(slots)
         self.engine = Engine(
-            rules, scheduler_of(ordering), FixedLimit(slots), Prefetch(slots, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+            rules, scheduler_of(ordering), limit, Prefetch(limit, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
         )
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
@@ -210,7 +213,9 @@ class Process:
         self.running.remove(entry)
         if entry in self._cancelled:
             self._cancelled.remove(entry)
-            self._step(CallsEnded([(entry, None)]))
+            # A handler may answer in spite of its cancellation.
+            answers = entry.state is not State.DROPPED and self._random.random() < 0.3
+            self._step(CallsEnded([(entry, self._called(entry) if answers else None)]))
         else:
             self._step(CallsEnded([(entry, self._called(entry))]))
 
@@ -336,6 +341,8 @@ class Process:
         elif isinstance(effect, WriteTombstones):
             self.requests.write_tombstones(effect.entries)
         elif isinstance(effect, Publish):
+            if running := [entry for entry in effect.entries if entry in self.running]:
+                raise Breach(f"P7: {record_of(running[0])} goes to another topic while its call runs")
             self.requests.publish(effect.entries)
         elif isinstance(effect, Commit):
             self.requests.commits.append((effect, dict(self._generations)))
@@ -343,7 +350,10 @@ class Process:
             self._start(effect)
         elif isinstance(effect, Cancel):
             cancelled = [entry for entry in effect.entries if entry in self.running]
-            if self._ordering is not Ordering.UNORDERED and self._random.random() < 0.5:
+            blocked = any(entry.state is not State.DROPPED for entry in cancelled)
+            if blocked and any(entry.state is not State.DROPPED for entry in self._cancelled):
+                raise Breach("P7: a blocked call is cancelled while another continues after its cancellation")
+            if (blocked or self._ordering is not Ordering.UNORDERED) and self._random.random() < 0.5:
                 self._cancelled.update(cancelled)
                 return
             self.running = [entry for entry in self.running if entry not in cancelled]

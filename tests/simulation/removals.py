@@ -13,9 +13,10 @@ from pytest import MonkeyPatch
 from processor import engine, lifecycle
 from processor.commits import Commits
 from processor.dispatch import slots
+from processor.dispatch.blocked_calls import BlockedCalls
 from processor.dispatch.scheduler import Ordered
 from processor.engine import Engine
-from processor.events import CallsEnded, Cancel, DeadLetter, Polled, Rewind, WriteTombstones
+from processor.events import CallsEnded, Cancel, DeadLetter, Polled, Publish, Rewind, WriteTombstones
 from processor.lifecycle import UNSTARTED, Entry, State, Step
 from processor.open_records import OpenRecords
 from processor.partition import UNKNOWN, Partition
@@ -309,6 +310,33 @@ def requested_counts_as_committed(patch: MonkeyPatch) -> None:
 def dropped_calls_are_cancelled(patch: MonkeyPatch) -> None:
     """Let the calls of unregistered records continue after their partition was given up."""
     cell(patch, State.RUNNING, Step.DROP, None)
+
+
+def blocked_calls_are_cancelled_one_by_one(patch: MonkeyPatch) -> None:
+    """Cancel the next blocked call while another continues after its cancellation."""
+    choose = BlockedCalls.choose
+
+    def changed(self: BlockedCalls, slots: int, continuing: int, now_s: float) -> Entry | None:
+        self._chosen = None
+        return choose(self, slots, continuing, now_s)
+
+    patch.setattr(BlockedCalls, "choose", changed)
+
+
+def blocked_record_waits_for_its_call(patch: MonkeyPatch) -> None:
+    """Pass the record of a blocked call on when the call is cancelled, not when it has ended."""
+    cancel = Engine._cancel_blocked
+
+    def changed(self: Engine, now: Any) -> None:
+        before = len(self._effects)
+        cancel(self, now)
+        for effect in self._effects[before:]:
+            assert isinstance(effect, Cancel)
+            (entry,) = effect.entries
+            self._fail(entry, DeadLetter("blocked", ValueError("blocked")))
+            self._effects.append(Publish([entry]))
+
+    patch.setattr(Engine, "_cancel_blocked", changed)
 
 
 # ---- deferred registration

@@ -65,6 +65,8 @@ PROCESSOR = (
     Safeguard(removals.committed_is_kept, "P1.4"),
     Safeguard(removals.requested_counts_as_committed, "P1.5", first=5_700),
     Safeguard(removals.dropped_calls_are_cancelled, "P1.4"),
+    Safeguard(removals.blocked_calls_are_cancelled_one_by_one, "P7.18", "P7"),
+    Safeguard(removals.blocked_record_waits_for_its_call, "P7.18", "P7"),
     Safeguard(removals.registers_after_the_news, "P1.1"),
     Safeguard(removals.deferred_proves_ownership, "P1.1"),
     Safeguard(

@@ -32,9 +32,12 @@ from wait_registry.cli.command import Command, Invocation
     metavar="SHARES",
     help="Calls that fail, by share: a status, or drop (no answer), e.g. 1%:503,0.5%:drop.",
 )
+@click.option(
+    "--capacity", type=click.IntRange(0), default=0, help="Calls served at once, the others wait; 0 serves all."
+)
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Append one JSON line per call.")
 @click.pass_obj
-def command(_: Invocation, host: str, port: int, mixture: str, fail: str, log: Path | None) -> int:
+def command(_: Invocation, host: str, port: int, mixture: str, fail: str, capacity: int, log: Path | None) -> int:
     """Run an HTTP service with the latencies and failures you choose.
 
     Answers every POST after a latency chosen by its own counter, so that runs are comparable: under
@@ -42,11 +45,11 @@ def command(_: Invocation, host: str, port: int, mixture: str, fail: str, log: P
     that is dropped, the connection is closed without an answer.
 
     GET /stats returns how many calls were answered, run now, and ended with each status; --log has their latencies.
-    POST /mixture changes the latencies while it runs: its body is JSON, {"mixture": ..., "fail": ...} or one of both.
+    POST /mixture changes it while it runs: its body is JSON with "mixture", "fail" or "capacity", or several of them.
     """
     import asyncio
 
     from wait_registry.demo.downstream import Downstream, serve
 
-    asyncio.run(serve(Downstream(host, port, mixture, fail, log)))
+    asyncio.run(serve(Downstream(host, port, mixture, fail, log, capacity)))
     return 0

@@ -36,7 +36,7 @@ async def run(settings: Settings) -> None:
     consumer.subscribe(list(settings.processor.topics))
     try:
         while not stop.is_set():
-            messages = _poll(consumer, settings.processor.max_in_flight)
+            messages = _poll(consumer, settings.processor.most_in_flight)
             await asyncio.gather(*(_call(handler, message, settings.processor) for message in messages))
             if messages:
                 consumer.commit(asynchronous=False)  # what was polled

@@ -76,7 +76,7 @@ def _published(runs: Sequence[Run]) -> Iterator[Sequence[Future[None]]]:
     over = Event()
     with ThreadPoolExecutor(len(runs)) as pool:
         try:
-            rates = [published_per_s(run.settings.processor.max_in_flight) for run in runs]
+            rates = [published_per_s(run.settings.processor.most_in_flight) for run in runs]
             yield [pool.submit(run.publish, rate, over.is_set) for run, rate in zip(runs, rates, strict=True)]
         finally:
             over.set()
@@ -90,10 +90,10 @@ def _measure(run: Run) -> Measurement:
     registered = {entry.original for entry in read_wait_log(run.settings, processor.group)} & published_ms.keys()
     return Measurement(
         run.strategy,
-        processor.max_in_flight,
+        processor.most_in_flight,
         run.records,
         steady_rate_per_s(calls),
-        limit_per_s(run.strategy, processor.max_in_flight, max(latencies_s), mean(latencies_s)),
+        limit_per_s(run.strategy, processor.most_in_flight, max(latencies_s), mean(latencies_s)),
         median(one.finished_ms - published_ms[one.coordinates] for one in calls if one.succeeded and one.coordinates)
         / 1000,
         len(registered) / run.records,

@@ -1,7 +1,8 @@
 """A local HTTP service with a chosen mixture of latencies and failures: what a processor is tried against.
 
 The server's own counter decides which call is slow and which one fails, so that two runs are comparable. Every call
-that ends is appended to a log file and counted in /stats. The mixture can be changed while the server runs.
+that ends is appended to a log file and counted in /stats. Beyond the capacity calls wait for their turn. Mixture and
+capacity can be changed while the server runs.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wait_registry.demo.calls import ABORTED, Call
+from wait_registry.demo.capacity import Capacity
 from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.mixture import DROPPED, parse_latency, parse_rotation, parse_status
 from wait_registry.errors import ConfigurationError
@@ -34,6 +36,7 @@ class Change(BaseModel):
 
     mixture: str | None = None
     fail: str | None = None
+    capacity: int | None = Field(None, ge=0)
 
 
 class Downstream:
@@ -46,6 +49,7 @@ class Downstream:
         mixture: str = "10%:1s,90%:200ms",
         failures: str = "",
         log: Path | None = None,
+        capacity: int = 0,
     ) -> None:
         """Take how the service behaves.
 
@@ -55,12 +59,14 @@ class Downstream:
             mixture: shares of latencies (``"10%:1s-5s,1%:hang,89%:200ms"``, or one latency).
             failures: shares of calls that fail after their latency (``"1%:503,0.5%:drop"``); the others answer 200.
             log: file to append calls to.
+            capacity: calls that are served at once, the others wait; 0 serves all.
 
         Raises:
             ConfigurationError: quotes what can't be read.
         """
         self.host, self.port = host, port
-        self._behave(mixture, failures)
+        self._capacity = Capacity()
+        self._behave(mixture, failures, capacity)
         self._log_file = log
         self._log: JsonLines | None = None
         self._runner: web.AppRunner | None = None
@@ -120,10 +126,12 @@ class Downstream:
             return web.json_response({"error": str(error)}, status=400)
         return web.json_response(self._wanted)
 
-    def _behave(self, mixture: str, fail: str) -> None:
+    def _behave(self, mixture: str, fail: str, capacity: int) -> None:
         latencies = parse_rotation(mixture, parse_latency)
         self._statuses = parse_rotation(fail or "200", parse_status, rest=200)
-        self._latencies, self._wanted = latencies, {"mixture": mixture, "fail": fail}
+        self._capacity.change(capacity)
+        self._latencies = latencies
+        self._wanted: dict[str, Any] = {"mixture": mixture, "fail": fail, "capacity": capacity}
 
     async def _answer_call(self, request: web.Request) -> web.Response:
         started_s, started_ms = time.monotonic(), _now_ms()
@@ -133,7 +141,11 @@ class Downstream:
         status, body = ABORTED, b""
         try:
             body = await request.read()
-            await asyncio.sleep(started_s + latencies.at(number).of_call(number) - time.monotonic())
+            began_s = time.monotonic()
+            async with self._capacity:
+                waited_s = time.monotonic() - began_s
+                ends_s = started_s + waited_s + latencies.at(number).of_call(number)
+                await asyncio.sleep(ends_s - time.monotonic())
             status = statuses.at(number)
         finally:
             self._in_flight -= 1

@@ -75,7 +75,7 @@ def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> None:
 def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: Run) -> bool:
     measurements = []
     for max_in_flight in plan.in_flight:
-        runs = [run for run in comparisons if run.settings.processor.max_in_flight == max_in_flight]
+        runs = [run for run in comparisons if run.settings.processor.most_in_flight == max_in_flight]
         screen.step(
             f"Batch consumer and wait-registry (eager and deferred) at N={max_in_flight}; one call in ten takes 1 s, "
             "the others 200 ms"

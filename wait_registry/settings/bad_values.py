@@ -15,9 +15,13 @@ from wait_registry.settings.sources import Given
 def bad_values(error: ValidationError, given: Mapping[str, Given]) -> str:
     """Describe every refused value on a line of its own; secrets are never shown."""
     details = error.errors(include_url=False, include_context=False)
-    lines = [_line(detail, given) for detail in details]
-    # A union (a table's values) reports each of its members.
-    return "\n".join(dict.fromkeys(lines))
+    # A union reports each of its members; its last one is the most general.
+    lines = {_place(detail["loc"]): _line(detail, given) for detail in details}
+    return "\n".join(dict.fromkeys(lines.values()))
+
+
+def _place(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    return (_name_at(location), *(part for part in location if isinstance(part, int)))
 
 
 def _line(detail: ErrorDetails, given: Mapping[str, Given]) -> str:

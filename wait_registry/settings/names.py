@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -97,7 +97,8 @@ class SettingName:
     def bounds(self) -> str:
         """The bounds of the value, with its unit; empty if it has none."""
         unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
-        limits = ((text, getattr(rule, name, None)) for rule in self.field.metadata for name, text in _BOUNDS.items())
+        rules = [*self.field.metadata, *_rules_of_members(self.field)]
+        limits = ((text, getattr(rule, name, None)) for rule in rules for name, text in _BOUNDS.items())
         return ", ".join(text.format(limit, unit) for text, limit in limits if limit is not None)
 
     @property
@@ -163,7 +164,17 @@ def _members(field: FieldInfo) -> tuple[Any, ...]:
     return get_args(field.annotation) or (field.annotation,)
 
 
+def _rules_of_members(field: FieldInfo) -> Iterator[Any]:
+    for member in _members(field):
+        for info in getattr(member, "__metadata__", ()):
+            yield from info.metadata
+
+
 def _type_name(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        return _type_name(get_args(kind)[0])
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(str(member.value) for member in kind)
     return _TYPES.get(kind, "text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -10,6 +11,9 @@ from wait_registry.backoff import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.settings import Section
 from wait_registry.settings.grpc import GrpcHandlerSettings
+
+AUTO: Final = "auto"
+_Slots = Annotated[int, Field(ge=1, le=100_000)]
 
 # As good as never, and the expiry is still a date that every client can write.
 TEN_YEARS_S = 315_360_000
@@ -106,8 +110,17 @@ class ProcessorSettings(Section):
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
     handler: str = Field("", description="'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port")
     instance: str = Field("", description="name of this process in wait records; by default host name and start time")
-    max_in_flight: int = Field(50, ge=1, le=100_000, description="handler calls that run at once (N)")
+    max_in_flight: Literal["auto"] | _Slots = Field(
+        50, description="handler calls that run at once (N); 'auto' follows what the called service can take"
+    )
+    max_in_flight_min: int = Field(5, ge=1, le=100_000, description="with 'auto': lower bound of N")
+    max_in_flight_max: int = Field(200, ge=1, le=100_000, description="with 'auto': upper bound of N")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
+    blocked_after_s: float = Field(60.0, gt=0, description="a call that runs for longer blocks its worker slot, s")
+    cancel_blocked: bool = Field(
+        False,
+        description="cancel the oldest calls while nine worker slots in ten are blocked; they go to a retry topic",
+    )
     max_attempts: int = Field(
         3, ge=1, le=100, description="attempts in process before the record goes to a retry or dead letter topic"
     )
@@ -161,6 +174,16 @@ class ProcessorSettings(Section):
     def ordered(self) -> bool:
         """Whether records wait for earlier ones."""
         return self.ordering is not Ordering.UNORDERED
+
+    @property
+    def least_in_flight(self) -> int:
+        """How many worker slots there are at least."""
+        return self.max_in_flight_min if self.max_in_flight == AUTO else self.max_in_flight
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many worker slots there are at most."""
+        return self.max_in_flight_max if self.max_in_flight == AUTO else self.max_in_flight
 
     @property
     def longest_backoffs_s(self) -> float:

@@ -14,6 +14,7 @@ from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name
 from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
+    AUTO,
     AssignmentStrategy,
     ExpiryPolicy,
     GroupProtocol,
@@ -69,7 +70,8 @@ def steady_prefetch(processor: ProcessorSettings) -> int:
     The allowance for fast handlers (0.2 s of the completion rate) isn't included: it shrinks with the rate, and a
     record that was registered too early is registered again before its first attempt.
     """
-    return min(2 * processor.max_in_flight + 16, max(processor.prefetch_max, processor.max_in_flight))
+    slots = processor.least_in_flight
+    return min(2 * slots + 16, max(processor.prefetch_max, slots))
 
 
 def least_ttl_s(settings: Settings) -> float:
@@ -78,7 +80,7 @@ def least_ttl_s(settings: Settings) -> float:
     One record's longest work is all attempts up to their limit, and the pauses between them.
     """
     processor = settings.processor
-    rounds = 1 + steady_prefetch(processor) / processor.max_in_flight
+    rounds = 1 + steady_prefetch(processor) / processor.least_in_flight
     work_s = processor.handler_timeout_s * processor.max_attempts + processor.longest_backoffs_s
     return rounds * work_s + settings.wait.skew_allowance_s + processor.margin_s
 
@@ -155,10 +157,11 @@ def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
     if processor.registration is RegistrationMode.OFF or processor.ttl_s > least_s:
         return
     prefetch = steady_prefetch(processor)
+    least_name = "max_in_flight_min" if processor.max_in_flight == AUTO else "max_in_flight"
     yield error(
         f"processor.ttl_s = {processor.ttl_s:g} s is too short: a record may be in progress for {least_s:.1f} s\n"
         f"  Fix: set processor.ttl_s > {least_s:.1f}, or lower handler_timeout_s, max_attempts or margin_s\n"
-        f"  {least_s:.1f} = (1 + prefetch {prefetch} / max_in_flight {processor.max_in_flight}) x (handler_timeout_s "
+        f"  {least_s:.1f} = (1 + prefetch {prefetch} / {least_name} {processor.least_in_flight}) x (handler_timeout_s "
         f"{processor.handler_timeout_s:g} x max_attempts {processor.max_attempts} + pauses "
         f"{processor.longest_backoffs_s:.1f}) + wait.skew_allowance_s {settings.wait.skew_allowance_s:g} "
         f"+ margin_s {processor.margin_s:g}"
@@ -208,22 +211,27 @@ def _session_timeout_s(settings: Settings) -> float:
 
 def least_uncommitted_max(processor: ProcessorSettings) -> int:
     """Return the least ``processor.uncommitted_max``: all worker slots are busy while their records are committed."""
-    return 2 * processor.max_in_flight + 20
+    return 2 * processor.most_in_flight + 20
 
 
 def _limit_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor, wait = settings.processor, settings.wait
-    slots, size = processor.max_in_flight, wait.max_message_bytes
+    slots, size = processor.most_in_flight, wait.max_message_bytes
+    name = "processor.max_in_flight"
+    if processor.max_in_flight == AUTO:
+        name = "processor.max_in_flight_max"
+        if processor.least_in_flight > slots:
+            yield more_than("processor.max_in_flight_min", processor.least_in_flight, name, slots)
     if slots > processor.prefetch_max:
         why = ", so slots would never be filled"
-        yield more_than("processor.max_in_flight", slots, "processor.prefetch_max", processor.prefetch_max, why)
+        yield more_than(name, slots, "processor.prefetch_max", processor.prefetch_max, why)
     if size > processor.prefetch_max_bytes:
-        name = "processor.prefetch_max_bytes"
-        yield more_than("wait.max_message_bytes", size, name, processor.prefetch_max_bytes, unit=" bytes")
+        cap = "processor.prefetch_max_bytes"
+        yield more_than("wait.max_message_bytes", size, cap, processor.prefetch_max_bytes, unit=" bytes")
     least = least_uncommitted_max(processor)
     if processor.uncommitted_max < least:
         yield error(
-            f"processor.uncommitted_max is {processor.uncommitted_max}, less than 2 x processor.max_in_flight + 20 = "
+            f"processor.uncommitted_max is {processor.uncommitted_max}, less than 2 x {name} + 20 = "
             f"{least}, so a partition could not keep all worker slots busy. Set it to {least} or more, or lower "
             "max_in_flight"
         )

@@ -107,7 +107,7 @@ PROCESSOR_START_PAUSE = _gauge(
 PROCESSOR_DEAD_LETTERS = _counter(
     "waitreg_processor_dead_letters_total",
     "Dead letters acknowledged, by reason; the handler wasn't called for unregistrable and malformed records",
-    reason=("failed", "unregistrable", "malformed"),
+    reason=("failed", "unregistrable", "malformed", "blocked"),
 )
 PROCESSOR_ATTEMPTS = _counter(
     "waitreg_processor_handler_attempts_total",
@@ -129,7 +129,7 @@ PROCESSOR_QUEUE_LIMIT = _gauge(
 )
 PROCESSOR_IN_FLIGHT = _gauge("waitreg_processor_in_flight", "Handler calls that are running")
 PROCESSOR_IN_FLIGHT_LIMIT = _gauge(
-    "waitreg_processor_in_flight_limit", "Handler calls that may run at once (processor.max_in_flight)"
+    "waitreg_processor_in_flight_limit", "Handler calls that may run at once now (processor.max_in_flight)"
 )
 PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
     "waitreg_processor_oldest_in_flight_seconds",
@@ -138,6 +138,13 @@ PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
 PROCESSOR_BLOCKED_SLOTS = _gauge(
     "waitreg_processor_blocked_slots",
     "Worker slots held by calls that timed out and haven't ended: plain handlers, or async ones that ignore it",
+)
+PROCESSOR_LONG_CALLS = _gauge(
+    "waitreg_processor_long_calls", "Worker slots held by calls that run for longer than processor.blocked_after_s"
+)
+PROCESSOR_BLOCKED_CANCELLED = _counter(
+    "waitreg_processor_blocked_cancelled_total",
+    "Calls cancelled because long calls held nearly all worker slots (processor.cancel_blocked)",
 )
 PROCESSOR_STALLED = _gauge(
     "waitreg_processor_stalled_seconds", "For how long the event loop has been blocked, by a handler or a lack of CPU"

@@ -65,7 +65,7 @@ def _calls(ledger: Ledger) -> Iterator[Finding]:
     a call before its registration: an earlier owner that registered nothing may have made it. Nor does the log show
     when a caller has given up: of each instance a call counts for half of the time that it may take.
     """
-    history, slots = ledger.history, ledger.history.settings.processor.max_in_flight
+    history, slots = ledger.history, ledger.history.settings.processor.most_in_flight
     spans = [Span(call.started_ms, _hung_up_ms(call)) for call in history.calls or ()]
     extra = [fault for fault in history.faults if hits(fault, *PROCESSORS)]
     near = [Span(fault.began_ms - OVERLAP_MS, fault.ended_ms + OVERLAP_MS) for fault in extra]

@@ -68,6 +68,7 @@ class EngineBench:
         recorded_mode, recorded_bound: what the last commit says of the previous owner.
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
+        cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
 
@@ -83,11 +84,12 @@ class EngineBench:
         delays: tuple[int, ...] = (),
         delay: float = 0,
         retries: bool = False,
+        cancel_after: float | None = None,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
-        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
+        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, cancel_after_s=cancel_after)
         if isinstance(prefetch, int):
-            prefetch = Prefetch(slots, prefetch, 1 << 30)
+            prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.scheduler import Unordered
 from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Registered, Tick
@@ -262,7 +263,7 @@ def test_more_is_polled_while_calls_wait_for_acknowledgments(story: str) -> None
 
 @pytest.mark.parametrize(("records", "size"), [(8, 1000), (1000, 80)])
 def test_a_poll_without_room_adds_nothing_at_the_caps(records: int, size: int) -> None:
-    prefetch = Prefetch(1, records, size)
+    prefetch = Prefetch(FixedLimit(1), records, size)
     play(
         "poll 0 1 2 3 4 5 6 > start 0 | room? > 0 | crowded | poll 7 | crowded > pause a | crowded | paused? > True",
         mode="off",
@@ -279,7 +280,7 @@ def test_a_poll_without_room_adds_nothing_at_the_caps(records: int, size: int) -
     st.lists(st.lists(st.integers(0, 1 << 22), min_size=1, max_size=30), min_size=1, max_size=8),
 )
 def test_polling_resumes_if_no_record_is_open(n: int, records: int, size: int, polls: list[list[int]]) -> None:
-    bench = EngineBench("off", prefetch=Prefetch(n, records, size), bound=10_000)
+    bench = EngineBench("off", prefetch=Prefetch(FixedLimit(n), records, size), bound=10_000)
     at, running = 0, []
     for sizes in polls:
         offsets = range(at, at + len(sizes))

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 
 MANY = 1 << 40
 
 
 def test_at_first_the_limit_is_little_more_than_twice_the_slots() -> None:
-    assert Prefetch(10, 20_000, MANY).bound(True) == 36
-    assert Prefetch(2000, 20_000, MANY).bound(True) == 4016
+    assert Prefetch(FixedLimit(10), 20_000, MANY).bound(True) == 36
+    assert Prefetch(FixedLimit(2000), 20_000, MANY).bound(True) == 4016
 
 
 @given(
@@ -24,7 +25,7 @@ def test_at_first_the_limit_is_little_more_than_twice_the_slots() -> None:
     st.lists(st.tuples(st.floats(0.01, 2), st.integers(0, 50_000)), max_size=20),
 )
 def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, steps: list[tuple[float, int]]) -> None:
-    prefetch = Prefetch(n, cap, MANY)
+    prefetch = Prefetch(FixedLimit(n), cap, MANY)
     now, finished, since, at_since, rate = 0.0, 0, 0.0, 0, 0.0
     prefetch.observe(now, finished)
     for elapsed, completed in steps:
@@ -41,7 +42,7 @@ def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, 
 def test_the_capacity_never_exceeds_a_limit(
     outstanding: int, size: int, records: int, seen: int, calls_wait: bool
 ) -> None:
-    prefetch = Prefetch(10, 1000, 1500)
+    prefetch = Prefetch(FixedLimit(10), 1000, 1500)
     prefetch.observe_size(records, seen)
     capacity = prefetch.capacity(outstanding, size, calls_wait)
     assert capacity >= 0
@@ -51,7 +52,7 @@ def test_the_capacity_never_exceeds_a_limit(
 
 @pytest.mark.guarantee("P7.1")
 def test_large_records_are_limited_by_their_bytes() -> None:
-    prefetch = Prefetch(100, 1000, 10_000)
+    prefetch = Prefetch(FixedLimit(100), 1000, 10_000)
     for _ in range(50):
         prefetch.observe_size(10, 10_000)
     assert 1 <= prefetch.capacity(0, 0, True) <= 11

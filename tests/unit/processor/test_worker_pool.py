@@ -141,6 +141,22 @@ async def test_one_call_is_cancelled_and_its_worker_takes_the_next() -> None:
     assert calls == [0, 1, 2]
 
 
+async def test_a_call_is_cancelled_once_however_often_it_is_asked_for() -> None:
+    async def handler(record: Record) -> None:
+        if record.offset == 0:
+            await asyncio.sleep(3600)
+        raise ValueError("failed")
+
+    async with running(handler, 1) as (bench, (first,)):
+        bench.pool.cancel([first])
+        bench.pool.cancel([first])
+        await iterate_until(lambda: bench.ended)
+        # Its worker isn't cancelled any more: what fails has an outcome.
+        await bench.run(entries(0, 1)[1])
+        assert [offset for offset, _ in bench.ended] == [0, 1]
+        assert isinstance(bench.ended[1][1], Failed)
+
+
 async def test_a_call_that_has_not_begun_is_cancelled_at_once() -> None:
     calls: list[int] = []
 

@@ -101,6 +101,13 @@ def test_the_bound_of_uncommitted_records_grows_with_the_worker_slots(slots: int
     assert fatal(**long, processor__uncommitted_max=least - 1)
 
 
+AUTO: dict[str, Any] = {
+    "processor__max_in_flight": "auto",
+    "processor__max_in_flight_min": 10,
+    "processor__max_in_flight_max": 300,
+}
+
+
 @given(
     st.integers(1, 5_000),
     st.floats(0.1, 600),
@@ -131,6 +138,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
     [
         ({"processor__backoff_initial_s": 20}, "more than processor.backoff_max_s = 10 s"),
         ({"processor__prefetch_max": 49}, "processor.max_in_flight is 50, more than processor.prefetch_max = 49"),
+        ({**AUTO, "processor__prefetch_max": 299}, "max_in_flight_max is 300, more than processor.prefetch_max = 299"),
+        ({**AUTO, "processor__max_in_flight_min": 301}, "max_in_flight_min is 301, more than"),
+        ({**AUTO, "processor__uncommitted_max": 619}, "less than 2 x processor.max_in_flight_max + 20 = 620"),
+        ({**AUTO, "processor__ttl_s": 430}, "(1 + prefetch 36 / max_in_flight_min 10) x (handler_timeout_s 30 x"),
         ({"processor__prefetch_max_bytes": 2_000_000}, "wait.max_message_bytes is 2097152 bytes, more than"),
         (
             {"processor__group_protocol": "consumer", "processor__assignment_strategy": "range"},
