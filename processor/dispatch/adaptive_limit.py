@@ -4,7 +4,7 @@ The rule is a gradient on latency and failures, as in Netflix's Gradient2 and En
 
     next limit  =  calls in flight x (latency without load / latency now) x (1 / (1 + failures per success))  +  room
 
-The room is the square root of the calls in flight. Decision 0027 has the measurements, and what differs:
+The room is the square root of the calls in flight. Decision 0028 has the measurements, and what differs:
 
 - The latency is the median of a window of calls, because single calls are slow for reasons of their own.
 - "Calls in flight" are those at the start of a call, which is what its latency depends on. So a queue that drains

@@ -34,6 +34,7 @@ SESSION_TIMEOUT_S = 3.0
 MOST_PER_SLOT_S = 25
 # A call that hangs keeps its slot to the end of all attempts; at most this share of the slots may hang.
 MOST_HANGING = 0.2
+LEAST_FOR_AUTO = 12
 BACKLOG = 400
 UNLIMITED_BYTES = 67_108_864
 # In some runs nothing is answered for this long before the first death: what dies then has much in flight.
@@ -144,6 +145,7 @@ def schedule_of(seed: int) -> Schedule:
     retrying = {"processor.retry.delays": Random(f"chaos/{seed}/retries").choice(LADDERS)}
     modes, registering = _registering(Random(f"chaos/{seed}/modes"))
     ordering = _ordering(Random(f"chaos/{seed}/ordering"), modes)
+    concurrency = _concurrency(Random(f"chaos/{seed}/concurrency"), settings)
     counts = {service: settings.pop(service) for service in SERVICES}
     load = _load(random, settings, counts["processor"])
     latencies, failures = _downstream(random, load, settings, counts["processor"])
@@ -165,7 +167,14 @@ def schedule_of(seed: int) -> Schedule:
         faults.append(replace(fault, target="group") if idle else fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
     return Schedule(
-        seed, counts, load, settings | registering | retrying | ordering, modes, latencies, failures, in_order
+        seed,
+        counts,
+        load,
+        settings | registering | retrying | ordering | concurrency,
+        modes,
+        latencies,
+        failures,
+        in_order,
     )
 
 
@@ -186,6 +195,25 @@ def _ordering(random: Random, modes: tuple[str, ...]) -> dict[str, Any]:
     """
     ordering = random.choice(("unordered", "key", "key")) if set(modes) == {"off"} else "unordered"
     return {"processor.ordering": ordering, "processor.retry.allow_reordering": ordering != "unordered"}
+
+
+def _concurrency(random: Random, settings: dict[str, Any]) -> dict[str, Any]:
+    """Draw whether the number of worker slots finds its own level, and whether blocked calls are cancelled.
+
+    With fewer slots than the most, a record may wait for longer, so it lives longer.
+    """
+    drawn: dict[str, Any] = {}
+    slots = settings["processor.max_in_flight"]
+    if slots >= LEAST_FOR_AUTO and random.random() < 0.3:
+        drawn = {
+            "processor.max_in_flight": "auto",
+            "processor.max_in_flight_min": 3 * slots // 4,
+            "processor.max_in_flight_max": slots,
+        }
+        settings["processor.ttl_s"] += 3.0
+    if random.random() < 0.25:
+        drawn |= {"processor.cancel_blocked": True, "processor.blocked_after_s": random.choice((0.5, 0.8))}
+    return drawn
 
 
 def _settings(random: Random) -> dict[str, Any]:
