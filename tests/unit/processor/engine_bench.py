@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from processor import events
+from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import Ladder
@@ -69,6 +70,7 @@ class EngineBench:
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
+        bulkheads: the limits of routes; the route of a record is the remainder of its offset by two.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
 
@@ -85,12 +87,14 @@ class EngineBench:
         delay: float = 0,
         retries: bool = False,
         cancel_after: float | None = None,
+        bulkheads: Mapping[int, int] | None = None,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, cancel_after_s=cancel_after)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
-        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays))
+        routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
+        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays), routes)
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
