@@ -156,6 +156,7 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 REGISTRY: Final = Flow("registry", registry.measure, 53_000)
 DEFERRED: Final = Flow("registry, deferred", partial(registry.measure, registration="deferred"), 150_000)
 OFF: Final = Flow("registry, off", partial(registry.measure, registration="off"), 150_000)
+BY_KEY: Final = Flow("registry, off, by key", partial(registry.measure, registration="off", ordering="key"), 110_000)
 BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"), 95_000)
 PLAIN: Final = Flow("plain consume and commit", _program("bench.contenders.bare_loop", "plain"), 1_200_000)
 PARALLEL_CONSUMER: Final = Flow("Parallel Consumer", _parallel_consumer("unordered"), 175_000, JVM_WARM_S, 115_000)

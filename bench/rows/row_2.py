@@ -29,7 +29,12 @@ SHORT_IN_FLIGHT: Final = 100
 WAITING_IN_FLIGHT: Final = 500
 SECONDS: Final = 8.0
 COMPARED: Final = (flows.BARE_LOOP, flows.REGISTRY, flows.DEFERRED, flows.OFF, flows.PARALLEL_CONSUMER, flows.ARROYO)
-ALSO_COMPARED: Final = {flows.PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT, flows.AIOKAFKA: BATCH, flows.SHARE_CONSUMER: BATCH}
+ALSO_COMPARED: Final = {
+    flows.BY_KEY: IN_FLIGHT,
+    flows.PARALLEL_CONSUMER_BY_KEY: IN_FLIGHT,
+    flows.AIOKAFKA: BATCH,
+    flows.SHARE_CONSUMER: BATCH,
+}
 SHORT_PER_S: Final = {flows.REGISTRY: 38_000, flows.DEFERRED: 50_000, flows.PARALLEL_CONSUMER: 65_000}
 # Of one process as of two, so that both come to the same records.
 TWO_WINDOW: Final = Window(150_000, 650_000, 120.0)
@@ -101,6 +106,7 @@ def _pairs(bench: Bench) -> Sequence[Pair]:
 
 OURS: Final = flows.REGISTRY.name
 THEIRS: Final = flows.PARALLEL_CONSUMER.name
+BY_KEY: Final = flows.PARALLEL_CONSUMER_BY_KEY.name
 PROCESSOR: Final = "../docs/decisions/0017-what-a-record-costs-a-processor.md"
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
 PEERS: Final = f"{MISSED}#per-core-beside-the-peers"
@@ -133,6 +139,9 @@ LINES: Final = (
     _rate("arroyo, RunTask", CEILING, flows.ARROYO.name),
     _per_core("Registry / arroyo, by client core", CEILING, flows.ARROYO.name, 2),
     *(_rate(flow.name, OTHERS, flow.name) for flow in ALSO_COMPARED),
+    _per_core(
+        "Registry, off, by key / Parallel Consumer, KEY, by client core", OTHERS, BY_KEY, None, flows.BY_KEY.name
+    ),
     _per_core("1 ms: registry / Parallel Consumer, by client core", MILLISECOND, THEIRS, 1.45),
     _per_core("1 ms: deferred / Parallel Consumer, by client core", MILLISECOND, THEIRS, None, flows.DEFERRED.name),
     _rates("Two processes / one", TWO_CASE, TWO, ONE, 1.8, "two-processes"),

@@ -19,7 +19,7 @@ from tests.simulation.small_worlds import Safeguard, Small
 from tests.simulation.sweeper_world import SweeperWorld
 from tests.simulation.whole_world import EXPORTED_ALONE, EXPORTED_TOO, WholeWorld
 from tests.simulation.world import Nature
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.settings.processor import Ordering, RegistrationMode
 
 _FAST, _FAILING = (Nature.FAST,), (Nature.FAILING,)
 _TOO_LARGE, _DEADLY = (Nature.TOO_LARGE,), (Nature.DEADLY,)
@@ -64,6 +64,15 @@ WORLDS: tuple[Small, ...] = (
         reaches=(CALLED_AGAIN,),
     ),
     partial(_off, "off: 1 record, a loss", losses=1, reaches=("RUNNING",)),
+    partial(
+        _off,
+        "off, by partition: 2 records, a move",
+        natures=((*_FAST, *_FAILING), _FAST),
+        slots=2,
+        ordering=Ordering.PARTITION,
+        moves=1,
+        reaches=("READY", "PUBLISHING", CALLED_AGAIN),
+    ),
     partial(_off, "off: 2 records, a death", natures=_two, deaths=1, reaches=("READY", CALLED_AGAIN)),
     partial(
         ProcessorWorld,

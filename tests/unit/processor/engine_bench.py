@@ -19,12 +19,12 @@ from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import Ladder
-from processor.dispatch.scheduler import Unordered
 from processor.engine import Engine, Rules
 from processor.lifecycle import Entry
+from processor.pipeline import scheduler_of
 from processor.registration.policy import RegistrationPolicy
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.settings.processor import Ordering, RegistrationMode
 
 A, B = ("input", 0), ("input", 1)
 BEGAN_MS = 1_000_000
@@ -69,6 +69,7 @@ class EngineBench:
         recorded_mode, recorded_bound: what the last commit says of the previous owner.
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
+        ordering: which records wait for earlier ones.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
         bulkheads: the limits of routes; the route of a record is the remainder of its offset by two.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
@@ -87,6 +88,7 @@ class EngineBench:
         delay: float = 0,
         retries: bool = False,
         cancel_after: float | None = None,
+        ordering: str = "unordered",
         bulkheads: Mapping[int, int] | None = None,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
@@ -94,7 +96,8 @@ class EngineBench:
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
-        self.engine = Engine(rules, Unordered(), FixedLimit(slots), prefetch, Ladder(delays), routes)
+        scheduler = scheduler_of(Ordering(ordering))
+        self.engine = Engine(rules, scheduler, FixedLimit(slots), prefetch, Ladder(delays), routes)
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
@@ -114,6 +117,7 @@ class EngineBench:
             "assigned": lambda names: (
                 self._assigned._replace(place=B, delay_s=0, retries=False) if "b" in names else self._assigned
             ),
+            "revoking": lambda names: events.Revoking([A]),
             "revoke": lambda names: events.Revoked([A]),
             "lost": lambda names: events.Lost([A]),
             "crowded": lambda names: events.PollingWithoutRoom(),
