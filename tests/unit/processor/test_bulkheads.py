@@ -58,6 +58,41 @@ def test_a_record_that_waits_for_long_is_registered_again(story: str) -> None:
 
 
 @pytest.mark.guarantee("P7.19", "O1.1")
+@stories(
+    """
+    a full route holds up its own partition, and no other one
+      assigned b > resume b | poll 0 1 > start 0 | poll b0 b1 | done 0 > start b0 1 | done b0 > start b1
+    """
+)
+def test_order_holds_across_routes(story: str) -> None:
+    play(story, mode="off", slots=4, ordering="partition", bulkheads={0: 1})
+
+
+@pytest.mark.guarantee("P7.19")
+@stories(
+    """
+    nothing of a partition that leaves starts, and its slots are for others
+      assigned b > resume b | poll 0 2 > start 0 | revoking | poll b0 | done 0 > start b0 | revoke > release 2 |
+      waiting? > 0
+    """
+)
+def test_a_revocation_gives_slots_back(story: str) -> None:
+    play(story, mode="off", slots=4, bulkheads={0: 1})
+
+
+@pytest.mark.guarantee("P7.1", "P7.19")
+@stories(
+    """
+    a partition whose records wait pauses, and continues when half of them are left
+      poll 0 2 4 6 8 10 12 > start 0 | poll 14 > pause a | done 0 > start 2 | done 2 > start 4 | done 4 > start 6 |
+      done 6 > start 8 | done 8 > start 10 | after 1 > commit 10; resume a
+    """
+)
+def test_records_of_a_full_route_do_not_fill_the_prefetch(story: str) -> None:
+    play(story, mode="off", bulkheads={0: 1}, prefetch=10)
+
+
+@pytest.mark.guarantee("P7.19", "O1.1")
 def test_a_record_of_a_full_route_keeps_its_place_in_the_order() -> None:
     first, other, second = entries(0, 1, 2)
     ordered = Ordered(partition_lane)
