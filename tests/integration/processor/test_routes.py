@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from dataclasses import dataclass, field
@@ -85,36 +84,6 @@ def test_a_blocked_route_does_not_stop_the_others(shops: ShopFactory, mode: str)
     assert sorted(shop.express) == sorted(b"express %d" % n for n in range(20))
     assert shop.others == [b"refund"] * 20
     assert at.letters() == []
-
-
-class Opened:
-    """A handler that counts how often it was opened and closed."""
-
-    openings: list[str] = []  # noqa: RUF012 - one for all objects, which the processor makes
-
-    async def __aenter__(self) -> Opened:
-        self.openings.append("opened")
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        self.openings.append("closed")
-
-    async def handle(self, record: Record) -> None:
-        """Be done."""
-        await asyncio.sleep(0)
-
-
-def test_routes_that_share_a_handler_open_it_once(
-    processor_scenario: ScenarioFactory, processors: Processors, names: Names
-) -> None:
-    name = processors.handler(Opened)
-    topics = (names("orders"), names("refunds"))
-    routes = [{"match": {"topic": topic}, "handler": name} for topic in topics]
-    at = processor_scenario("", 1, topics=topics, routes=routes)
-    for topic in topics:
-        at.topics.produce(topic, [b"one"])
-    assert at.run_once().done == 2
-    assert Opened.openings == ["opened", "closed"]
 
 
 @pytest.mark.guarantee("P7.19")
