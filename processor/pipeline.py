@@ -45,6 +45,7 @@ from processor.settlement.outcomes import Outcomes
 from processor.settlement.retry_records import RetryRecords
 from processor.shell import Shell
 from wait_registry.clock import Clock
+from wait_registry.errors import PermanentError
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings
@@ -163,6 +164,7 @@ class Pipeline:
         try:
             while not self._context.stop.is_set() and not self._worked_off():
                 await self.shell.run_once()
+                self._require_progress()
             await self._drain()
         except BaseException:
             self._draining = True
@@ -194,6 +196,16 @@ class Pipeline:
             and not self._context.outbox.unacknowledged
             and once.reached(self.group_consumer.assigned)
         )
+
+    def _require_progress(self) -> None:
+        """Raise PermanentError if this process is to end, and what it waits for needs an operator."""
+        once, refused = self._context.replay or self._context.once, self.engine.refused
+        if once is not None and refused and len(refused) == len(self.engine.records):
+            places = ", ".join(sorted(f"{entry.partition!r} offset {entry.offset}" for entry in refused))
+            raise PermanentError(
+                f"the dead letters of {len(refused)} records are too large for their topic: {places}. Raise its "
+                "max.message.bytes, or pass these records by, and start again"
+            )
 
     async def _drain(self) -> None:
         """Handle what is registered, release the partitions, and finish the records, all within one limit."""

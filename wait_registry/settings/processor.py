@@ -152,7 +152,7 @@ class ProcessorSettings(Section):
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
     flush_timeout_s: float = Field(
-        10.0, gt=0, description="how long a rebalance or a shutdown waits for calls and writes, s"
+        10.0, gt=0, le=120, description="how long a rebalance or a shutdown waits for calls and writes, s"
     )
     delay_s: float = Field(0, ge=0, le=MAX_DELAY_S, description="a record is handled so long after it was published, s")
     retry: RetrySettings = Field(RetrySettings(), description="the retry topics")

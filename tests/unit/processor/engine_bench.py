@@ -69,6 +69,7 @@ class EngineBench:
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
         ordering: which records wait for earlier ones.
+        hold_oversized: whether what can't be registered is called.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
@@ -87,9 +88,10 @@ class EngineBench:
         retries: bool = False,
         cancel_after: float | None = None,
         ordering: str = "unordered",
+        hold_oversized: bool = False,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
-        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, cancel_after_s=cancel_after)
+        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, hold_oversized, cancel_after)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         self.engine = Engine(rules, scheduler_of(Ordering(ordering)), FixedLimit(slots), prefetch, Ladder(delays))
