@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from processor.commits import Commits
 from processor.dispatch.blocked_calls import BlockedCalls
+from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import RetryPolicy
@@ -115,6 +116,7 @@ class Engine:
         limit: how many calls may run.
         prefetch: how many records may be open.
         retries: where a failed record goes.
+        bulkheads: the worker slots of routes, if some have a limit of their own.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class Engine:
         limit: ConcurrencyLimit,
         prefetch: Prefetch,
         retries: RetryPolicy,
+        bulkheads: Bulkheads | None = None,
     ) -> None:
         self._rules = rules
         self._policy = rules.policy
@@ -135,7 +138,8 @@ class Engine:
         self._commits = Commits(rules.commit_interval_s, Recorded(rules.uncommitted_max, rules.policy.mode.value))
         self._held = Held(rules.policy.passes_registered)
         self._blocked = None if rules.cancel_after_s is None else BlockedCalls(rules.cancel_after_s)
-        self._slots = Slots(scheduler, limit, None if self._blocked is None else self._blocked.calls)
+        calls = None if self._blocked is None else self._blocked.calls
+        self._slots = Slots(scheduler, limit, calls, bulkheads)
         self._settled = 0
         # Records whose dead letters are too large, and when each is tried again.
         self.refused: dict[Entry, float] = {}

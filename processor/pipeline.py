@@ -13,11 +13,13 @@ from confluent_kafka import Producer
 
 from processor.dispatch.adaptive_limit import AdaptiveLimit
 from processor.dispatch.attempts import Attempts
+from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import ConcurrencyLimit, FixedLimit
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_decision import TimeLimits
 from processor.dispatch.retry_policy import Ladder
+from processor.dispatch.router import Router
 from processor.dispatch.scheduler import Ordered, Scheduler, Unordered, key_lane, partition_lane
 from processor.dispatch.worker_pool import WorkerPool
 from processor.engine import Engine, Rules
@@ -307,7 +309,7 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
     limit = limit_of(processor)
     prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)
     ladder = Ladder(processor.retry.delays_s)
-    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder)
+    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder, bulkheads_of(processor))
 
 
 def limit_of(processor: ProcessorSettings) -> ConcurrencyLimit:
@@ -322,3 +324,12 @@ def scheduler_of(ordering: Ordering) -> Scheduler:
     if ordering is Ordering.UNORDERED:
         return Unordered()
     return Ordered(key_lane if ordering is Ordering.KEY else partition_lane)
+
+
+def bulkheads_of(processor: ProcessorSettings) -> Bulkheads | None:
+    """Return the worker slots of routes; None if no route has a limit of its own."""
+    limits = {n: route.max_in_flight for n, route in enumerate(processor.routes) if route.max_in_flight is not None}
+    if not limits:
+        return None
+    router = Router([route.match for route in processor.routes])
+    return Bulkheads(lambda entry: router.route_of(entry.record), limits)

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from processor.dispatch.bulkheads import Bulkheads, BulkheadScheduler
 from processor.dispatch.concurrency import ConcurrencyLimit
 from processor.dispatch.pace import Pace
 from processor.dispatch.running_calls import RunningCalls
 from processor.dispatch.scheduler import Scheduler, Unordered
 from processor.events import Result
-from processor.lifecycle import Entry, State, Step, take_all
+from processor.lifecycle import RUNNING, Entry, State, Step, take_all
 from processor.partition import Partition
 from wait_registry.records.topics import TopicPartition
 
@@ -29,6 +30,7 @@ class Slots:
         scheduler: says which record of the other topics is next.
         limit: how many calls may run.
         calls: notes since when each call runs, if the limit or another part needs it.
+        bulkheads: of the routes, if some have one.
 
     Attributes:
         ordered: whether records wait for earlier ones.
@@ -37,9 +39,17 @@ class Slots:
         blocked: how many calls have an outcome and keep their slot.
     """
 
-    def __init__(self, scheduler: Scheduler, limit: ConcurrencyLimit, calls: RunningCalls | None = None) -> None:
-        self._inputs = scheduler
-        self._retries: Scheduler = Unordered()
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        limit: ConcurrencyLimit,
+        calls: RunningCalls | None = None,
+        bulkheads: Bulkheads | None = None,
+    ) -> None:
+        self._inputs = scheduler if bulkheads is None else BulkheadScheduler(scheduler, bulkheads)
+        self._retries: Scheduler = Unordered() if bulkheads is None else BulkheadScheduler(Unordered(), bulkheads)
+        self._bulkheads = bulkheads
+        self._overtaking = scheduler.ordered or bulkheads is not None
         self.ordered = scheduler.ordered
         self._limit = limit
         self._calls = RunningCalls() if calls is None and limit.learns else calls
@@ -69,12 +79,14 @@ class Slots:
 
     @property
     def behind(self) -> int:
-        """How many of the records that wait can't start, because of an earlier one."""
-        return len(self._inputs) - self._inputs.startable if self.ordered else 0
+        """How many of the records that wait can't start, because of others."""
+        if not self._overtaking:
+            return 0
+        return sum(len(queue) - queue.startable for queue in (self._inputs, self._retries))
 
     def behind_of(self, place: TopicPartition) -> int:
         """Return how many of these are of one partition."""
-        return self._inputs.behind_of(place)
+        return self._inputs.behind_of(place) + self._retries.behind_of(place) if self._overtaking else 0
 
     def enter(self, entries: Sequence[Entry]) -> None:
         """Note records of one partition just polled, in their order."""
@@ -138,8 +150,9 @@ class Slots:
             with_retries = len(self._retries) > 0
             taken = self._take(free) if with_retries else self._inputs.take(free)
             if not taken:
-                break  # all that wait are held up by earlier ones
+                break  # all that wait are held up by others
             self.waiting -= len(taken)
+            all_taken = taken
             if self._leaving:
                 self._held += [entry for entry in taken if entry.partition in self._leaving]
                 taken = [entry for entry in taken if entry.partition not in self._leaving]
@@ -151,6 +164,8 @@ class Slots:
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if is_overdue(entry, now_s)]
             take_all(ready, Step.START)
+            if self._bulkheads is not None:
+                self._bulkheads.give(entry for entry in all_taken if entry.state not in RUNNING)
             self.running += len(ready)
             if self._calls is not None:
                 self._calls.started(ready, self.running, now_s)
@@ -179,6 +194,8 @@ class Slots:
             now_s: the present moment.
         """
         self.running -= len(calls)
+        if self._bulkheads is not None:
+            self._bulkheads.give(entry for entry, _ in calls)
         if self._running_retries:
             self._running_retries -= sum(entry.partition.retries for entry, _ in calls)
         self._pace.ended(answered, failed, now_s)
@@ -193,7 +210,7 @@ class Slots:
     @property
     def next_start_s(self) -> float:
         """When the next record may start although slots are free, on the clock that never steps."""
-        startable = self._inputs.startable or len(self._retries)
+        startable = self._inputs.startable or self._retries.startable
         return self._pace.next_s if self._pace.pause_s and startable else math.inf
 
     def _lacks_time(self, entry: Entry) -> bool:

@@ -29,8 +29,8 @@ def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource |
     """Find and check the handler.
 
     Args:
-        settings: ``handler`` names what is called; ``most_in_flight`` bounds threads and connections, and with
-            ``ordering`` a call in a thread is waited for.
+        settings: ``handler`` names what is called; ``most_in_flight`` bounds threads and connections, and
+            ``awaits_threads`` says whether a call in a thread is waited for.
         trace_headers: for the HTTP and the gRPC handler.
 
     Returns:
@@ -76,12 +76,12 @@ def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., 
         require_one_parameter(name, function)
         if is_asynchronous(function):
             return AsynchronousHandler(function)
-        return PlainFunctionHandler(function, settings.most_in_flight, settings.ordered)
+        return PlainFunctionHandler(function, settings.most_in_flight, settings.awaits_threads)
     decoder = Decoder(name, payload, settings.schema_registry)
     if is_asynchronous(function):
         return TypedAsynchronousHandler(function, decoder, payload.with_record)
     function = decoding(function, decoder, payload.with_record)
-    return PlainFunctionHandler(function, settings.most_in_flight, settings.ordered)
+    return PlainFunctionHandler(function, settings.most_in_flight, settings.awaits_threads)
 
 
 def _grpc(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None) -> OpenHandler:

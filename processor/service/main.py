@@ -19,8 +19,9 @@ from processor.dispatch.attempts import Attempts
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.retry_decision import RetryDecision, time_limits
 from processor.handlers.descriptors import raise_descriptor_limit
-from processor.handlers.loading import load_handler, require_cancellable
+from processor.handlers.loading import require_cancellable
 from processor.handlers.open_handler import OpenHandler
+from processor.handlers.routed import load_handlers
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
@@ -137,7 +138,7 @@ class ProcessorService:
         # Before the handler is imported, which may ask for the process's tracer.
         tracer = self._tracer = self._tracer or start_tracing(settings.telemetry, "processor")
         try:
-            handler = load_handler(settings.processor, None if tracer is None else tracer.http_headers)
+            handler = load_handlers(settings.processor, None if tracer is None else tracer.http_headers)
             await self._serve(handler)
         finally:
             if tracer is not None:

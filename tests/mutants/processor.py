@@ -154,6 +154,14 @@ def runs_one_handler_too_many(patch: Patch) -> None:
     patch.setattr(Engine, "__init__", begin)
 
 
+@mutant("P7.19")
+def gives_a_full_route_more_slots(patch: Patch) -> None:
+    """A route with a bulkhead takes any free slot."""
+    from processor.dispatch.bulkheads import Bulkheads
+
+    patch.setattr(Bulkheads, "limited", lambda self, entry: None)
+
+
 @mutant("P7.3")
 def gives_a_blocked_slot_away(patch: Patch) -> None:
     """A plain function that exceeds its limit runs in addition to max_in_flight others."""

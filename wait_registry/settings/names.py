@@ -175,6 +175,8 @@ def _type_name(kind: Any) -> str:
         return _type_name(get_args(kind)[0])
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return "table"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(str(member.value) for member in kind)
     return _TYPES.get(kind, "text")

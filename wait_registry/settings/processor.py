@@ -11,6 +11,7 @@ from wait_registry.backoff import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.settings import Section
 from wait_registry.settings.grpc import GrpcHandlerSettings
+from wait_registry.settings.routes import Route
 
 AUTO: Final = "auto"
 _Slots = Annotated[int, Field(ge=1, le=100_000)]
@@ -109,6 +110,9 @@ class ProcessorSettings(Section):
     group: str = Field("", description="consumer group; needed by the processor")
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
     handler: str = Field("", description="'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port")
+    routes: tuple[Route, ...] = Field(
+        (), description="other handlers, by topic or header; each has 'match', 'handler' and 'max_in_flight'"
+    )
     instance: str = Field("", description="name of this process in wait records; by default host name and start time")
     max_in_flight: Literal["auto"] | _Slots = Field(
         50, description="handler calls that run at once (N); 'auto' follows what the called service can take"
@@ -174,6 +178,17 @@ class ProcessorSettings(Section):
     def ordered(self) -> bool:
         """Whether records wait for earlier ones."""
         return self.ordering is not Ordering.UNORDERED
+
+    @property
+    def handler_names(self) -> list[str]:
+        """The handlers of all routes and ``handler``, each once."""
+        names = (*(route.handler for route in self.routes), self.handler)
+        return list(dict.fromkeys(filter(None, names)))
+
+    @property
+    def awaits_threads(self) -> bool:
+        """Whether a call in a thread lasts until its function returns, because a lane or a route counts it."""
+        return self.ordered or bool(self.routes)
 
     @property
     def least_in_flight(self) -> int:

@@ -23,6 +23,7 @@ from wait_registry.settings.processor import (
     SchemaRegistrySettings,
 )
 from wait_registry.settings.root import Settings, unresolved_placeholders
+from wait_registry.settings.route_relations import route_problems
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
@@ -87,9 +88,10 @@ def least_ttl_s(settings: Settings) -> float:
 
 def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     processor = settings.processor
-    for name, value in (("group", processor.group), ("topics", processor.topics), ("handler", processor.handler)):
+    for name, value in (("group", processor.group), ("topics", processor.topics)):
         if not value:
             yield error(f"processor.{name} isn't set; the processor needs it")
+    yield from route_problems(processor)
     yield from _expiry_problems(settings)
     yield from _registration_problems(settings)
     yield from _ordering_problems(processor)
@@ -127,9 +129,10 @@ def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
             )
     key = None if settings.key is None else settings.key.get_secret_value()
     pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
+    schemes = {name.partition(":")[0] for name in processor.handler_names}
     for name, text in pem.items():
         yield from pem_problems(f"processor.grpc.{name}", text)
-        if text is not None and processor.handler.startswith("grpc://"):
+        if text is not None and "grpc" in schemes and "grpcs" not in schemes:
             yield error(
                 f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
                 "grpcs://, or remove it"

@@ -65,7 +65,9 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
         return "[" + ", ".join(shown_value(setting, key, item) for item in value) + "]"
     if isinstance(value, str) and not isinstance(value, Enum):
         return repr(without_credentials(value))
-    return str(value.value if isinstance(value, Enum) else value)
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_defaults=True)
+    return without_credentials(str(value.value if isinstance(value, Enum) else value))
 
 
 def without_credentials(text: str) -> str:

@@ -20,6 +20,7 @@ from wait_registry.cli.checks.needed_permissions import needs
 from wait_registry.cli.checks.settings import handler
 from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
+from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -124,6 +125,17 @@ def test_the_url_of_a_handler_is_shown_without_its_password(answers: bool) -> No
     assert line.severity is (Severity.OK if answers else Severity.WARNING)
     assert ("can't be connected to" in str(line)) is not answers
     assert "hunter2" not in str(line)
+
+
+def test_the_handler_of_each_route_is_loaded_once_and_shown() -> None:
+    routes = '[{"match": {"topic": "a"}, "handler": "json:loads"}, {"handler": "json:load"}, {"handler": "json:loads"}]'
+    lines = list(handler(load_settings({"processor.routes": routes}, env={})))
+    assert [(line.severity, line.message) for line in lines] == [
+        (Severity.OK, "json:loads"),
+        (Severity.OK, "json:load"),
+    ]
+    with pytest.raises(ConfigurationError, match=r"processor.routes\[0\], processor.routes\[1\]: handler 'json:no'"):
+        list(handler(load_settings({"processor.routes": '[{"handler": "json:no"}, {"handler": "json:no"}]'}, env={})))
 
 
 @pytest.mark.parametrize("answers", [True, False])

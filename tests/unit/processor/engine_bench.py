@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from processor import events
+from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import Ladder
@@ -71,6 +72,7 @@ class EngineBench:
         ordering: which records wait for earlier ones.
         hold_oversized: whether what can't be registered is called.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
+        bulkheads: the limits of routes; the route of a record is the remainder of its offset by two.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
 
@@ -89,12 +91,15 @@ class EngineBench:
         cancel_after: float | None = None,
         ordering: str = "unordered",
         hold_oversized: bool = False,
+        bulkheads: Mapping[int, int] | None = None,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
         rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, hold_oversized, cancel_after)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
-        self.engine = Engine(rules, scheduler_of(Ordering(ordering)), FixedLimit(slots), prefetch, Ladder(delays))
+        routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
+        scheduler = scheduler_of(Ordering(ordering))
+        self.engine = Engine(rules, scheduler, FixedLimit(slots), prefetch, Ladder(delays), routes)
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)

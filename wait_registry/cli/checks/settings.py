@@ -28,25 +28,26 @@ def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
 
 
 def handler(settings: Settings) -> Iterator[Diagnosis]:
-    """Load the handler as a processor does, without opening it; connect to its address and to a schema registry.
+    """Load each handler as a processor does, without opening it; connect to addresses and to a schema registry.
 
     Raises:
-        ConfigurationError: the handler can't be imported or can't be a handler.
+        ConfigurationError: a handler can't be imported or can't be a handler.
     """
-    from processor.handlers.loading import load_handler
+    from processor.handlers.routed import load_handlers
     from wait_registry.cli.processor import make_handlers_importable
 
-    name = settings.processor.handler
-    if not name:
+    names = settings.processor.handler_names
+    if not names:
         # `relations` reports that it is missing.
         return
     make_handlers_importable()
-    load_handler(settings.processor)
+    load_handlers(settings.processor)
     yield from _schema_registry(settings.processor.schema_registry.url)
-    shown = without_credentials(name)
-    unreachable = _unreachable(name) if name.startswith(_ADDRESSES) else None
     fix = "start that service or correct processor.handler; until it answers, records fail and are dead-lettered"
-    yield warning(f"{shown} can't be connected to: {unreachable}", fix) if unreachable else ok(shown)
+    for name in names:
+        shown = without_credentials(name)
+        unreachable = _unreachable(name) if name.startswith(_ADDRESSES) else None
+        yield warning(f"{shown} can't be connected to: {unreachable}", fix) if unreachable else ok(shown)
 
 
 def _schema_registry(urls: str) -> Iterator[Diagnosis]:

@@ -1,0 +1,145 @@
+"""Records take the route of their topic or header, and a route that is blocked doesn't stop the others (P7)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import Gate, ProcessorScenario, ScenarioFactory
+from tests.support.kafka_io import Outgoing
+from tests.support.naming import Names
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
+from wait_registry.handler import Record, TransientError
+
+EXPRESS = (("shipping", b"express"),)
+
+
+@dataclass
+class Shop:
+    """Three handlers: of express orders, of other orders, and of what takes no route."""
+
+    express: list[bytes] = field(default_factory=list)
+    others: list[bytes | None] = field(default_factory=list)
+    orders: Gate = field(default_factory=Gate)
+
+    async def handle_express(self, record: Record) -> None:
+        """Fail once, so that a retry topic has the record too."""
+        if record.delivery == 1:
+            raise TransientError("come again")
+        self.express.append(record.value or b"")
+
+    async def handle_others(self, record: Record) -> None:
+        """Be done."""
+        self.others.append(record.value)
+
+
+@dataclass(frozen=True)
+class ShopFactory:
+    """Makes a scenario with two topics and these handlers."""
+
+    scenarios: ScenarioFactory
+    processors: Processors
+    names: Names
+
+    def __call__(self, shop: Shop, **own: Any) -> ProcessorScenario:
+        orders, refunds = self.names("orders"), self.names("refunds")
+        handler = self.processors.handler
+        routes = [
+            {
+                "match": {"topic": orders, "header": "shipping", "value": "express"},
+                "handler": handler(shop.handle_express),
+            },
+            {"match": {"topic": orders}, "handler": handler(shop.orders), "max_in_flight": 2},
+        ]
+        section = {"topics": (orders, refunds), "routes": routes, "max_in_flight": 4, **own}
+        return self.scenarios(shop.handle_others, 2, **section)
+
+
+@pytest.fixture
+def shops(processor_scenario: ScenarioFactory, processors: Processors, names: Names) -> ShopFactory:
+    return ShopFactory(processor_scenario, processors, names)
+
+
+@pytest.mark.guarantee("P7.19")
+@pytest.mark.parametrize("mode", ["eager", "deferred", "off"])
+def test_a_blocked_route_does_not_stop_the_others(shops: ShopFactory, mode: str) -> None:
+    shop = Shop()
+    at = shops(shop, registration=mode, retry={"delays": ("1s",)}, max_attempts=1)
+    at.produce([b"order"] * 60)
+    running = at.start()
+    wait_until(lambda: sum(shop.orders.calls.values()) == 2, what="the calls of the blocked route")
+    at.produce([Outgoing(b"express %d" % n, headers=EXPRESS) for n in range(20)])
+    at.topics.produce(at.settings.processor.topics[1], [b"refund"] * 20)
+    wait_until(lambda: len(shop.express) == 20 and len(shop.others) == 20, 180, "the records of the other routes")
+    assert sum(shop.orders.calls.values()) == 2
+    shop.orders.opened.set()
+    wait_until(lambda: running.done == 100, 180, "all records")
+    running.stop()
+    assert sorted(shop.express) == sorted(b"express %d" % n for n in range(20))
+    assert shop.others == [b"refund"] * 20
+    assert at.letters() == []
+
+
+class Opened:
+    """A handler that counts how often it was opened and closed."""
+
+    openings: list[str] = []  # noqa: RUF012 - one for all objects, which the processor makes
+
+    async def __aenter__(self) -> Opened:
+        self.openings.append("opened")
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.openings.append("closed")
+
+    async def handle(self, record: Record) -> None:
+        """Be done."""
+        await asyncio.sleep(0)
+
+
+def test_routes_that_share_a_handler_open_it_once(
+    processor_scenario: ScenarioFactory, processors: Processors, names: Names
+) -> None:
+    name = processors.handler(Opened)
+    topics = (names("orders"), names("refunds"))
+    routes = [{"match": {"topic": topic}, "handler": name} for topic in topics]
+    at = processor_scenario("", 1, topics=topics, routes=routes)
+    for topic in topics:
+        at.topics.produce(topic, [b"one"])
+    assert at.run_once().done == 2
+    assert Opened.openings == ["opened", "closed"]
+
+
+@pytest.mark.guarantee("P7.19")
+def test_a_thread_over_its_limit_keeps_the_slot_of_its_route(
+    processor_scenario: ScenarioFactory, processors: Processors, names: Names
+) -> None:
+    lock, running, most = threading.Lock(), 0, 0
+
+    def slow(record: Record) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.5)
+        with lock:
+            running -= 1
+
+    routes = [{"handler": processors.handler(slow), "max_in_flight": 1}]
+    at = processor_scenario("", 1, routes=routes, handler_timeout_s=0.1, max_attempts=1)
+    at.produce([b"a", b"b", b"c"])
+    at.run_once()
+    assert most == 1
+
+
+def test_the_start_names_the_route_whose_handler_is_wrong(shops: ShopFactory) -> None:
+    at = shops(Shop(), routes=[{"match": {"header": "a", "value": "b"}, "handler": "json:nothing"}])
+    with pytest.raises(ConfigurationError, match=r"processor.routes\[0\]: handler 'json:nothing': 'json' has no"):
+        at.run_once()
