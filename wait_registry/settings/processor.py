@@ -50,6 +50,13 @@ class RegistrationMode(StrEnum):
     OFF = "off"
 
 
+class SourceKind(StrEnum):
+    """Which kind of group consumes; ``share`` is KIP-932."""
+
+    GROUP = "group"
+    SHARE = "share"
+
+
 class Ordering(StrEnum):
     """Which records of a partition are handled one after the other."""
 
@@ -163,6 +170,9 @@ class ProcessorSettings(Section):
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
     max_deliveries: int = Field(
         3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"
+    )
+    source: SourceKind = Field(
+        SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"
     )
     group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")
     assignment_strategy: AssignmentStrategy = Field(
