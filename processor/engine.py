@@ -66,7 +66,7 @@ from processor.events import (
 )
 from processor.intake.due_times import DueTimes
 from processor.intake.fetching import Fetching
-from processor.lifecycle import RUNNING, UNSTARTED, Entry, State, Step, take_all
+from processor.lifecycle import RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
 from processor.partition import Partition, Recorded
 from processor.registration.held import Held
@@ -136,7 +136,7 @@ class Engine:
         self.records = OpenRecords()
         self._fetching = Fetching(rules.uncommitted_max)
         self._commits = Commits(rules.commit_interval_s, Recorded(rules.uncommitted_max, rules.policy.mode.value))
-        self._held = Held()
+        self._held = Held(rules.policy.passes_registered)
         self._blocked = None if rules.cancel_after_s is None else BlockedCalls(rules.cancel_after_s)
         calls = None if self._blocked is None else self._blocked.calls
         self._slots = Slots(scheduler, limit, calls, bulkheads)
@@ -219,6 +219,12 @@ class Engine:
         """How many records may be open."""
         return self._prefetch.bound(self._calls_wait())
 
+    def unfinished(self, places: Sequence[TopicPartition]) -> int:
+        """Return how many records of partitions should end before these are given up."""
+        refused = sum(entry.partition.place in places for entry in self.refused)
+        again = UNREGISTERED_WORK if self._policy.passes_registered else WORK
+        return self.records.unfinished(places, again) - refused
+
     def room(self) -> int:
         """Return how many records may be polled now."""
         if self.draining or self.paused:
@@ -240,7 +246,12 @@ class Engine:
         return max(0.0, min(due_s, self._fetching.next_due_s) - now_s)
 
     def _capacity(self) -> int:
-        return self._prefetch.capacity(len(self.records), self.records.size, self._calls_wait(), self._slots.behind)
+        return self._prefetch.capacity(*self._load(), self._calls_wait(), self._slots.behind)
+
+    def _load(self) -> tuple[int, int]:
+        """Return how many records are open, and their bytes, without those that hold their partition."""
+        refused = self.refused
+        return len(self.records) - len(refused), self.records.size - sum(entry.size for entry in refused)
 
     def _calls_wait(self) -> bool:
         return self._policy.before_call or bool(self._held)
@@ -299,7 +310,7 @@ class Engine:
     def _polling_without_room(self, event: PollingWithoutRoom, now: Instant) -> None:
         if self.paused:
             return
-        if not self._prefetch.below_caps(len(self.records), self.records.size):
+        if not self._prefetch.below_caps(*self._load()):
             self._effects.append(self._fetching.pause_all(self.partitions))
         elif now.s - self.commit_awaited_since_s() > ANSWER_SOON_S:
             # Else the answer of a commit makes room soon, and comes with polls only.
@@ -380,7 +391,8 @@ class Engine:
             if not entry.take(Step.REGISTERED):
                 continue
             partition = entry.partition
-            partition.make_safe(entry.number)
+            if self._policy.passes_registered:
+                partition.make_safe(entry.number)
             state = entry.state
             if state is State.HELD:
                 touched[partition] = None
@@ -488,6 +500,10 @@ class Engine:
         self._slots.ended(calls, len(calls) - abandoned, retriable, now.s)
         self._slots.leave(given_up)
         self._settle(settled)
+        if self._held:
+            # One that can't be registered has held up those behind it.
+            for partition in {entry.partition for entry in settled if entry.lifetime is None}:
+                self._release_held(partition)
         if tombstones:
             self._effects.append(WriteTombstones(tombstones))
         if failed:
@@ -515,7 +531,8 @@ class Engine:
         tombstones: list[Entry] = []
         for entry in event.entries:
             registered = entry.state is State.PUBLISHING_REGISTERED
-            entry.take(Step.PUBLISHED)
+            if not entry.take(Step.PUBLISHED):
+                continue
             self.refused.pop(entry, None)
             if entry.state is State.SETTLED:
                 self._settle([entry])
@@ -532,9 +549,18 @@ class Engine:
 
     def _dead_letter_refused(self, event: DeadLetterRefused, now: Instant) -> None:
         entry = event.entry
-        if self._is_assigned(entry.partition):
+        place = entry.partition.place
+        if entry.state is State.DROPPED:
+            return
+        is_kept = entry.state is State.PUBLISHING_REGISTERED and self._policy.passes_registered
+        if self._is_assigned(entry.partition) and not is_kept:
             self.refused[entry] = now.s + REFUSED_AGAIN_S
-        elif entry.take(Step.ABANDON):
+            # So few of these are in memory, and other partitions continue.
+            self._effects += self._fetching.crowds(place)
+        else:
+            # The next owner's, or kept by its registration, which expires.
+            self.refused.pop(entry, None)
+            entry.take(Step.ABANDON)
             self._close([entry])
 
     def _try_refused(self, now_s: float) -> None:
@@ -632,7 +658,9 @@ class Engine:
             if entry.offset < targets.get(entry.partition, entry.partition.requested):
                 continue
             running = entry.state in RUNNING
-            if entry.take(Step.DROP):
+            # Where a commit passes settled records only, the next owner handles a registered one too.
+            continues = self._policy.passes_registered or entry.state is not State.RUNNING_REGISTERED
+            if entry.take(Step.DROP if continues else Step.ABANDON):
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None
@@ -682,8 +710,12 @@ class Engine:
         if fetching.retries_paused and not self._retries_are_many(4):
             self._effects += fetching.resume_retries(partitions)
         for place in list(fetching.crowded):
-            if 2 * self._slots.behind_of(place) <= self._share():
+            if self._may_continue(place):
                 self._effects += fetching.has_thinned(self.partitions[place])
+
+    def _may_continue(self, place: TopicPartition) -> bool:
+        refused = any(entry.partition.place == place for entry in self.refused)
+        return not refused and 2 * self._slots.behind_of(place) <= self._share()
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.

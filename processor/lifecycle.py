@@ -134,11 +134,13 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
         Step.REFUSE: S.PUBLISHING,
         Step.PUBLISHED: S.DONE_REGISTERING,
         Step.DROP: IGNORED,
+        Step.ABANDON: S.DROPPED,
     },
     S.PUBLISHING_REGISTERED: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
     S.SETTLED: {Step.DROP: IGNORED},
     # The report of its wait record, and the end of its cancelled call, come after the partition has gone.
     S.DROPPED: {
+        Step.PUBLISHED: IGNORED,
         Step.REGISTERED: IGNORED,
         Step.REFUSE: IGNORED,
         Step.SUCCEED: IGNORED,
@@ -167,6 +169,8 @@ IN_FLIGHT: Final = frozenset(
 
 # It is worked on, and the next owner of its partition would handle it again.
 UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBLISHING})
+# The same where a commit passes settled records only.
+WORK: Final = UNREGISTERED_WORK | {S.RUNNING_REGISTERED, S.PUBLISHING_REGISTERED}
 
 _FAULT: Final = -1
 _SAME: Final = -2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
-from processor.lifecycle import IN_FLIGHT, UNREGISTERED_WORK, Entry, State
+from processor.lifecycle import IN_FLIGHT, Entry, State
 from wait_registry.records.topics import TopicPartition
 
 _MISSING: Final = object()
@@ -67,11 +67,16 @@ class OpenRecords:
             for entry in list(self._others)
         )
 
-    def unfinished(self, places: Iterable[TopicPartition]) -> int:
-        """Return how many records of partitions the next owner would handle again, or not know, if it began now."""
+    def unfinished(self, places: Iterable[TopicPartition], again: Container[State]) -> int:
+        """Return how many records of partitions the next owner would handle again, or not know, if it began now.
+
+        Args:
+            places: the partitions.
+            again: the states of records that are worked on and that the next owner would handle again.
+        """
         wanted = set(places)
         of_them = (entry.state for entry in self if entry.partition.place in wanted)
-        return sum(state in IN_FLIGHT or state in UNREGISTERED_WORK for state in of_them)
+        return sum(state in IN_FLIGHT or state in again for state in of_them)
 
     def registering_s(self, now_s: float) -> float:
         """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""

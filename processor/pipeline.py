@@ -45,11 +45,13 @@ from processor.settlement.dead_letters import DeadLetters
 from processor.settlement.outbox import Outbox
 from processor.settlement.outcomes import Outcomes
 from processor.settlement.retry_records import RetryRecords
+from processor.share.share_group_consumer import ShareGroupConsumer
 from processor.shell import Shell
 from wait_registry.clock import Clock
+from wait_registry.errors import PermanentError
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings
+from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings, SourceKind
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
@@ -58,6 +60,8 @@ from wait_registry.telemetry.tracing import Tracer
 log = logging.getLogger(__name__)
 
 DRAIN_STEP_S = 0.005
+# A commit acknowledges leased records in this process, and the next batch waits for it.
+SHARE_COMMIT_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,8 @@ class Pipeline:
         parts = (context.connection, context.membership, context.fault)
         if context.replay is not None:
             return RangeConsumer(context.settings, context.replay, shell, *parts)
+        if context.settings.processor.source is SourceKind.SHARE:
+            return ShareGroupConsumer(context.settings, shell, *parts)
         return GroupConsumer(context.settings, shell, context.start_offsets, context.commit_metadata, *parts)
 
     async def run(self) -> None:
@@ -165,6 +171,7 @@ class Pipeline:
         try:
             while not self._context.stop.is_set() and not self._worked_off():
                 await self.shell.run_once()
+                self._require_progress()
             await self._drain()
         except BaseException:
             self._draining = True
@@ -196,6 +203,16 @@ class Pipeline:
             and not self._context.outbox.unacknowledged
             and once.reached(self.group_consumer.assigned)
         )
+
+    def _require_progress(self) -> None:
+        """Raise PermanentError if this process is to end, and what it waits for needs an operator."""
+        once, refused = self._context.replay or self._context.once, self.engine.refused
+        if once is not None and refused and len(refused) == len(self.engine.records):
+            places = ", ".join(sorted(f"{entry.partition!r} offset {entry.offset}" for entry in refused))
+            raise PermanentError(
+                f"the dead letters of {len(refused)} records are too large for their topic: {places}. Raise its "
+                "max.message.bytes, or pass these records by, and start again"
+            )
 
     async def _drain(self) -> None:
         """Handle what is registered, release the partitions, and finish the records, all within one limit."""
@@ -288,7 +305,7 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
     rules = Rules(
         policy=RegistrationPolicy.of(processor.registration, processor.register_after_s),
         uncommitted_max=processor.uncommitted_max,
-        commit_interval_s=processor.commit_interval_s,
+        commit_interval_s=SHARE_COMMIT_S if processor.source is SourceKind.SHARE else processor.commit_interval_s,
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
         hold_oversized=processor.oversized is Oversized.HOLD,

@@ -160,6 +160,7 @@ class Shell:
         try:
             self.take_reports()
             came = await self._poll()
+            self._fault.raise_if_any()
             self.step(SlotsBlocked(self.pool.blocked()))
             self.step(Tick())
             if not came and not self._quiet():
@@ -358,14 +359,19 @@ class Shell:
     async def _finish(self, places: list[TopicPartition]) -> None:
         """Wait until the next owner would handle nothing again, up to the limit of a rebalance."""
         end_s = time.monotonic() + self._finish_s
-        while (unfinished := self.engine.records.unfinished(places)) and self._fault.error is None:
+        while (unfinished := self.engine.unfinished(places)) and self._fault.error is None:
             if time.monotonic() >= end_s:
-                log.warning("%d calls or wait records of revoked partitions didn't end in time", unfinished)
+                log.warning(
+                    "%d calls, wait records or dead letters of revoked partitions didn't end in time", unfinished
+                )
                 return
             await asyncio.sleep(FINISH_STEP_S)
-            self.take_reports()
-            # In `deferred` slow calls are registered, and need not end.
-            self.step(Tick())
+            try:
+                self.take_reports()
+                # In `deferred` slow calls are registered, and need not end.
+                self.step(Tick())
+            except Exception as error:  # noqa: BLE001 - the loop raises it, when the partitions are given up
+                self._fault.report(error)
 
     def drain(self) -> None:
         """Poll nothing more."""

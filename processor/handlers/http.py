@@ -55,6 +55,7 @@ class HttpHandler:
         self._trace_headers = trace_headers
         self._session: ClientSession | None = None
         self.slots: Slots | None = None
+        self.in_threads = False
 
     async def open(self) -> None:
         """Open the connection pool.

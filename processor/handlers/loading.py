@@ -104,7 +104,7 @@ def require_cancellable(handler: OpenHandler, settings: ProcessorSettings) -> No
     Raises:
         ConfigurationError: ``cancel_blocked`` is on.
     """
-    if settings.cancel_blocked and handler.slots is not None:
+    if settings.cancel_blocked and handler.in_threads:
         raise ConfigurationError(
             f"processor.cancel_blocked is on, but the calls of {settings.handler!r} run in threads, which can't be "
             "cancelled. Make the handler an async def, or set processor.cancel_blocked=false"

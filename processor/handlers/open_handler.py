@@ -67,6 +67,10 @@ class OpenHandler(Protocol):
         """One attempt; look it up after `open`."""
 
     @property
+    def in_threads(self) -> bool:
+        """Whether calls run in threads, which can't be cancelled; look it up after `open`."""
+
+    @property
     def slots(self) -> Slots | None:
         """What bounds calls that can't be cancelled; look it up after `open`."""
 

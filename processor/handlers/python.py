@@ -25,6 +25,7 @@ class AsynchronousHandler:
     def __init__(self, function: AsyncHandler) -> None:
         self.call = function
         self.slots: Slots | None = None
+        self.in_threads = False
 
     async def open(self) -> None:
         """Do nothing: a function needs no opening."""
@@ -53,6 +54,7 @@ class PlainFunctionHandler:
         self._threads = Threads(max_in_flight)
         self._slots = Slots(max_in_flight)
         self.slots = None if ordered else self._slots
+        self.in_threads = True
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""
@@ -118,6 +120,11 @@ class ContextualHandler:
         self.instance = instance
         self._handler_of = handler_of
         self._inner: OpenHandler | None = None
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether ``handle`` is a plain function."""
+        return self._inner is not None and self._inner.in_threads
 
     @property
     def slots(self) -> Slots | None:

@@ -31,6 +31,11 @@ class RoutedHandler:
         # Calls in threads last until their functions return, so no slot outlives its call.
         self.slots: Slots | None = None
 
+    @property
+    def in_threads(self) -> bool:
+        """Whether calls of a route run in threads."""
+        return any(handler.in_threads for handler in self._handlers)
+
     async def open(self) -> None:
         """Open each handler once; if one can't be opened, close those that are open."""
         async with AsyncExitStack() as opened:

@@ -31,6 +31,7 @@ class TypedAsynchronousHandler:
         self._with_record = with_record
         self._lookups = PlainFunctionHandler(decoder.decode, _LOOKUPS)
         self.slots: Slots | None = None
+        self.in_threads = False
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""

@@ -100,6 +100,10 @@ class Taken(Record):
         original, self.source, self._delivery, self.max_deliveries, _ = by_lineage
         self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
 
+    def leased(self, deliveries: int) -> None:
+        """Note how often a share group has delivered this record, this time included."""
+        self._delivery += deliveries - 1
+
     @property
     def wait_id(self) -> str:
         """The key of the registration, which is computed when it is first needed."""
@@ -170,6 +174,8 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, top
                 foreign.append(offset)
             elif by_lineage.source is not None:
                 taken.delivered_before(by_lineage)
+        if deliveries := message.delivery_count():  # by a share group
+            taken.leased(deliveries)
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
             size += sum(len(name) + (len(content) if content else 0) for name, content in headers)

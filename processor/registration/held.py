@@ -13,9 +13,14 @@ _WAITS_FOR_REPORT: Final = frozenset({State.REGISTERING, State.RENEWING})
 
 
 class Held:
-    """A queue for each partition, in the order of polling: so a commit may pass what has started, and nothing else."""
+    """A queue for each partition, in the order of polling: so a commit may pass what has started, and nothing else.
 
-    def __init__(self) -> None:
+    Args:
+        awaits_commit: whether a call waits for a commit; else it waits for its registration only.
+    """
+
+    def __init__(self, awaits_commit: bool) -> None:
+        self._awaits_commit = awaits_commit
         self._queues: dict[Partition, deque[Entry]] = {}
 
     def __bool__(self) -> bool:
@@ -41,7 +46,7 @@ class Held:
         while queue and queue[0].state not in _WAITS_FOR_REPORT:
             entry = queue[0]
             if entry.state is State.HELD:
-                if entry.offset >= (confirmed if entry.warm_up else committable):
+                if self._awaits_commit and entry.offset >= (confirmed if entry.warm_up else committable):
                     break
                 ready.append(entry)
             queue.popleft()
@@ -59,4 +64,6 @@ class Held:
 
     def wait_for_commit(self) -> bool:
         """Return whether calls wait for nothing but a confirmed commit."""
+        if not self._awaits_commit:
+            return False
         return any(queue[0].warm_up and queue[0].state is State.HELD for queue in self._queues.values())

@@ -24,6 +24,11 @@ class RegistrationPolicy:
     before_call: bool
     after_s: float
 
+    @property
+    def passes_registered(self) -> bool:
+        """Whether a commit may pass a record that is registered and not settled; `off` waits for every call."""
+        return self.mode is not RegistrationMode.OFF
+
     @classmethod
     def of(cls, mode: RegistrationMode, register_after_s: float) -> RegistrationPolicy:
         """Return the policy of a mode; ``register_after_s`` counts in `deferred` only."""

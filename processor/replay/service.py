@@ -10,7 +10,7 @@ from processor.service.main import ProcessorService
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import GroupProtocol, RegistrationMode
+from wait_registry.settings.processor import GroupProtocol, RegistrationMode, SourceKind
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,12 @@ class ReplayService:
 
 def replay_settings(settings: Settings) -> Settings:
     """Return a group's settings for a replay, which runs on a host of the group, too: no fixed port, another name."""
-    changed = {"registration": RegistrationMode.OFF, "group_protocol": GroupProtocol.CLASSIC, "instance": ""}
+    changed = {
+        "registration": RegistrationMode.OFF,
+        "group_protocol": GroupProtocol.CLASSIC,
+        "source": SourceKind.GROUP,
+        "instance": "",
+    }
     return settings.model_copy(
         update={
             "processor": settings.processor.model_copy(update=changed),

@@ -37,8 +37,9 @@ from processor.service.stall_watchdog import StallWatchdog, StopGuard
 from processor.service.stats import Stats
 from processor.settlement.emptied_topics import EmptiedTopics
 from processor.settlement.outbox import Outbox
+from processor.share.group_limits import require_share_group
 from wait_registry.clock import Clock, SystemClock
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
@@ -49,6 +50,7 @@ from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
@@ -245,6 +247,12 @@ class ProcessorService:
 
     def facts(self, admin: AdminClient) -> Facts:
         """Ask the broker for what the processor needs to know before it starts."""
+        if self._settings.processor.source is SourceKind.SHARE:
+            if self._once:
+                raise ConfigurationError(
+                    "--once needs offsets, which a share group doesn't have: remove one of the two"
+                )
+            require_share_group(admin, self._settings.processor)
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
         consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics)

@@ -78,12 +78,20 @@ class DeadLetters:
 
         def safe(message: Message) -> None:
             self._stats.dead_letters[reason.value] += 1
+            log.warning(
+                "dead-lettered to %s, reason %s: %s%s",
+                topic,
+                reason.value,
+                failure.error_class,
+                f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
+                extra=log_fields(taken),
+            )
             acknowledged()
 
         def refused(refusal: KafkaError) -> None:
             log.error(
-                "a dead letter is too large for %s (%s), so its record holds the offset of %s[%d] at %d. Raise the "
-                "topic's max.message.bytes, or pass the record by: docs/runbook.md#waitregrecordholdsoffset",
+                "a dead letter is too large for %s (%s): the record of %s[%d] at offset %d stays registered, or holds "
+                "the offset. Raise the topic's max.message.bytes: docs/runbook.md#waitregrecordholdsoffset",
                 topic,
                 refusal.name(),
                 *taken.place,
@@ -95,14 +103,6 @@ class DeadLetters:
         receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe, refused)
         self._outbox.expect(1)
         self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
-        log.warning(
-            "dead-lettered to %s, reason %s: %s%s",
-            topic,
-            reason.value,
-            failure.error_class,
-            f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
-            extra=log_fields(taken),
-        )
 
     def _lineage(self, taken: Taken) -> Lineage:
         wait_partition, wait_offset = taken.registered_at

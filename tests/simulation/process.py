@@ -15,6 +15,7 @@ from processor.events import (
     CallsEnded,
     Cancel,
     Commit,
+    DeadLetterRefused,
     Done,
     Draining,
     Effect,
@@ -198,7 +199,11 @@ class Process:
 
     def report(self) -> None:
         """The client passes delivery reports on."""
-        self._step(self.requests.report())
+        report = self.requests.report()
+        self._step(report)
+        if isinstance(report, DeadLetterRefused) and report.entry.state is State.DROPPED:
+            self._world.may_expire.add(record_of(report.entry))
+            self._world.may_be_left.add(record_of(report.entry))
 
     def answer(self) -> None:
         """The client passes the answer of a commit on."""
@@ -247,15 +252,15 @@ class Process:
             if not self.requests.waits and not self.requests.reports:
                 raise Breach("P1: a flush never ends, since a wait record has been answered and is still in flight")
             self.requests.append() if self.requests.waits else self.report()
-        while flush and self.engine.records.unfinished(places) and self._random.random() < 0.7:
+        while flush and self.engine.unfinished(places) and self._random.random() < 0.7:
             self._random.choice([step for step in self.steps() if step != self.poll_and_tick] or [self.tick])()
         self._step(Revoked(places))
         self._given_up.update(places)
         for entry in self.running:
             place, offset = entry.partition.place, entry.offset
-            goes_on = entry.state is not State.RUNNING_REGISTERED  # else its tombstone settles what it has registered
-            goes_on = goes_on and entry not in self._cancelled
-            if self._calm and goes_on and place in places and offset >= self._world.start(place):
+            continues = entry.state is not State.RUNNING_REGISTERED  # else its tombstone settles what it has registered
+            continues = continues and entry not in self._cancelled
+            if self._calm and continues and place in places and offset >= self._world.start(place):
                 raise Breach(f"P1: a call of {record_of(entry)} continues, though the next owner handles it")
 
     def hear_all(self) -> None:

@@ -9,6 +9,7 @@ from random import Random
 from processor.events import (
     Commit,
     CommitAnswered,
+    DeadLetterRefused,
     Event,
     Published,
     Register,
@@ -110,6 +111,9 @@ class Requests:
         entry, letter = self.letters.popleft()
         if letter.retry and letter.record[2] % 5 == 4:
             self.reports.append(RetryRefused(entry, ValueError("too large")))
+            return
+        if not letter.retry and self._world.refuses_letters and self._random.random() < 0.5:
+            self.reports.append(DeadLetterRefused(entry))
             return
         letter.arrive(self._world, now_ms)
         self.reports.append(Published([entry]))

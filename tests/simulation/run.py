@@ -56,6 +56,7 @@ class Run:
         self._steps = min(most_steps, random.randint(20, 400))
         self._ordering = random.choice(list(Ordering)) if RegistrationMode.OFF in self._modes else Ordering.UNORDERED
         self._hold = random.random() < 0.3
+        self.world.refuses_letters = not self._calm and random.random() < 0.2
         # Of its own, so that older seeds stay what they were.
         self._cancel_after_s = Random(-1 - seed).choice([None, None, 1.0])
         self._processes: list[Process] = []

@@ -58,6 +58,7 @@ class World:
     logs: dict[TopicPartition, list[tuple[int, Nature]]]
     story: list[str] = field(default_factory=list)
     metadata: bool = True  # whether commits have some
+    refuses_letters: bool = False  # whether a dead letter may be too large at first
     unknown_ends: float = 0.0  # how likely it is that the log's end isn't known at an assignment
     # How many records of a log have been produced; all of them, if it isn't named here.
     produced: dict[TopicPartition, int] = field(default_factory=dict)

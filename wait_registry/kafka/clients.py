@@ -72,6 +72,21 @@ def consumer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
     }
 
 
+def share_consumer_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, Any]:
+    """Return the configuration of a share consumer (KIP-932) that acknowledges each record by itself.
+
+    Isolation level and first offset are the group's own configuration, in the broker.
+
+    Args:
+        kafka: the cluster.
+        overrides: further librdkafka properties, ``group.id`` among them; they win.
+
+    Returns:
+        Properties for ``confluent_kafka.ShareConsumer``; they include secrets, so never print them.
+    """
+    return {**_client_config(kafka), "share.acknowledgement.mode": "explicit", **overrides}
+
+
 def java_client_config(kafka: KafkaSettings, **overrides: Any) -> dict[str, str]:
     """Return the connection properties of a Java client; Spark needs each name prefixed with ``kafka.``."""
     properties = {

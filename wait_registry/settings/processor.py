@@ -50,6 +50,13 @@ class RegistrationMode(StrEnum):
     OFF = "off"
 
 
+class SourceKind(StrEnum):
+    """Which kind of group consumes; ``share`` is KIP-932."""
+
+    GROUP = "group"
+    SHARE = "share"
+
+
 class Ordering(StrEnum):
     """Which records of a partition are handled one after the other."""
 
@@ -156,13 +163,16 @@ class ProcessorSettings(Section):
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
     drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
     flush_timeout_s: float = Field(
-        10.0, gt=0, description="how long a rebalance or a shutdown waits for calls and writes, s"
+        10.0, gt=0, le=120, description="how long a rebalance or a shutdown waits for calls and writes, s"
     )
     delay_s: float = Field(0, ge=0, le=MAX_DELAY_S, description="a record is handled so long after it was published, s")
     retry: RetrySettings = Field(RetrySettings(), description="the retry topics")
     expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
     max_deliveries: int = Field(
         3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"
+    )
+    source: SourceKind = Field(
+        SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"
     )
     group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")
     assignment_strategy: AssignmentStrategy = Field(

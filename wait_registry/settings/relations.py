@@ -25,6 +25,7 @@ from wait_registry.settings.processor import (
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.route_relations import route_problems
 from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.settings.share_relations import share_problems
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.topics import HOUR_MS
@@ -96,6 +97,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     yield from _registration_problems(settings)
     yield from _ordering_problems(processor)
     yield from _limit_problems(settings)
+    yield from share_problems(processor)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
     ):

@@ -57,11 +57,14 @@ def test_a_blocked_call_is_only_reported_by_default(processor_scenario: Scenario
     running.stop()
 
 
-def test_calls_in_threads_cannot_be_cancelled_and_the_setting_is_refused(processor_scenario: ScenarioFactory) -> None:
+@pytest.mark.parametrize("ordering", ["unordered", "key"])
+def test_calls_in_threads_cannot_be_cancelled_and_the_setting_is_refused(
+    ordering: str, processor_scenario: ScenarioFactory
+) -> None:
     def plain(record: Record) -> None:
         """Be done."""
 
-    at = processor_scenario(plain, 1, cancel_blocked=True)
+    at = processor_scenario(plain, 1, cancel_blocked=True, ordering=ordering, registration="off")
     with pytest.raises(
         ConfigurationError, match=r"run in threads, which can't be cancelled. Make the handler an async"
     ):

@@ -94,6 +94,18 @@ def test_the_refusals_page_and_the_tests_name_each_other() -> None:
     assert [row for row in rows if "`test_" not in row and not row.startswith(WITHOUT)] == []
 
 
+COMPARISON = (DOCS / "comparison.md").read_text("utf-8")
+# Rows about which no test can say anything, and the row of a part in work.
+UNTESTED = {"Broker versions", "Bulkheads"}
+
+
+def test_each_feature_of_the_comparison_names_a_test_that_exists() -> None:
+    features = re.findall(r"^\| ([A-Z].*?) \|(?:.*?\|){6} (.*) \|$", COMPARISON, re.MULTILINE)
+    rows = {feature: set(re.findall(r"`(test_\w+)`", cell)) for feature, cell in features}
+    assert {feature for feature, named in rows.items() if not named} == UNTESTED
+    assert set.union(*rows.values()) - {test.name for test in all_tests()} == set()
+
+
 def test_the_processor_takes_the_readme_s_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = [block for block in read(ROOT / "README.md").blocks if "class ChargeOrder" in block]
     module = ModuleType("orders_of_the_readme")

@@ -70,6 +70,7 @@ class EngineBench:
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
         ordering: which records wait for earlier ones.
+        hold_oversized: whether what can't be registered is called.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
         bulkheads: the limits of routes; the route of a record is the remainder of its offset by two.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
@@ -89,10 +90,11 @@ class EngineBench:
         retries: bool = False,
         cancel_after: float | None = None,
         ordering: str = "unordered",
+        hold_oversized: bool = False,
         bulkheads: Mapping[int, int] | None = None,
     ) -> None:
         policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
-        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, cancel_after_s=cancel_after)
+        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, hold_oversized, cancel_after)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)

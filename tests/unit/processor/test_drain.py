@@ -72,7 +72,7 @@ async def test_without_registrations_calls_end_before_the_group_is_left() -> Non
 
 @pytest.mark.guarantee("P8.17")
 async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
-    bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=3600, producer=UNREACHABLE))
+    bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=100, producer=UNREACHABLE))
     bench.poll(0)
     await bench.pipeline.run()
     assert bench.engine.records.in_flight([PLACE])

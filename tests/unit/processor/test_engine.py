@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.scheduler import Unordered
-from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Registered, Tick
+from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Tick
 from processor.lifecycle import Entry, LifecycleError
 from processor.partition import Recorded
 from processor.registration.policy import RegistrationPolicy
@@ -94,15 +94,26 @@ def test_off_registers_nothing(story: str) -> None:
     play(story, mode="off")
 
 
-@pytest.mark.parametrize("given", [{"mode": "deferred"}, {"mode": "off", "recorded_mode": "eager"}])
 @stories("""
     a record of the warm-up is registered at once
     poll 0 1 > register 0; start 1 | registered 0 > commit 1 | confirmed 1 > start 0
     it is dead-lettered if it is too large
     poll 0 1 > register 0; start 1 | refused 0 > dead letter 0 | published 0 | open? > 1
 """)
-def test_other_modes_register_in_the_warm_up(story: str, given: dict[str, str]) -> None:
-    play(story, end=1, **given)
+def test_deferred_registers_in_the_warm_up(story: str) -> None:
+    play(story, mode="deferred", end=1)
+
+
+@stories("""
+    a commit waits for its call all the same, which waits for the registration only
+    poll 0 1 > register 0; start 1 | registered 0 > start 0 | after 1 | done 0 > tombstone 0 | after 1 > commit 1
+    it is dead-lettered if it is too large
+    poll 0 1 > register 0; start 1 | refused 0 > dead letter 0 | published 0 | open? > 1
+    its call is cancelled when its partition is given up, and the next owner registers it again
+    poll 0 1 > register 0; start 1 | registered 0 > start 0 | revoke > cancel 1 0; release 0 | done 0 | open? > 0
+""")
+def test_off_registers_in_the_warm_up_of_another_mode(story: str) -> None:
+    play(story, mode="off", recorded_mode="eager", end=1)
 
 
 @stories("""
@@ -150,12 +161,12 @@ def test_the_warm_up_follows_from_the_last_commit(
 
 def test_commits_record_the_former_owner_until_one_covers_the_warm_up() -> None:
     bench = EngineBench("off", end=2, recorded_mode="eager", recorded_bound=20, bound=10)
-    bench.play("poll 0 1")
-    [first] = bench.step(Registered([bench.entries["0"]]))
-    assert first == Commit({A: 1}, {A: Recorded(20, "eager")})
-    bench.play("confirmed 1")
-    [second] = bench.step(Registered([bench.entries["1"]]))
-    assert second == Commit({A: 2}, {A: Recorded(10, "off")})
+    for event in ("poll 0 1", "registered 0 1", "done 0", "later 1"):
+        bench.play(event)
+    assert bench.step(Tick()) == [Commit({A: 1}, {A: Recorded(20, "eager")})]
+    for event in ("confirmed 1", "done 1", "later 1"):
+        bench.play(event)
+    assert bench.step(Tick()) == [Commit({A: 2}, {A: Recorded(10, "off")})]
 
 
 @pytest.mark.guarantee("P3.16")
@@ -367,13 +378,36 @@ def test_records_start_in_their_order_and_those_that_waited_before_first() -> No
 @pytest.mark.guarantee("P1.36")
 @stories("""
     a refused dead letter is written again after 30 s, and the commit waits for it
-    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | after 29 | after 1 > dead letter 0 |
-    letter_refused 0 | after 30 > dead letter 0 | published 0 | after 1 > commit 2
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 > pause a | after 29 |
+    after 1 > dead letter 0 | letter_refused 0 | after 30 > dead letter 0 | published 0 | after 1 > commit 2; resume a
     it is the next owner's when its partition has gone
-    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 | revoke > release 0 |
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 > pause a | revoke > release 0 |
     after 31 | open? > 0
+    an acknowledgment after that changes nothing
+    poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | letter_refused 0 > pause a | after 30 > dead letter 0 |
+    lost | published 0 | open? > 0
     it is the next owner's too when the refusal comes later
     poll 0 1 > start 0 1 | done 1 | failed 0 > dead letter 0 | lost | letter_refused 0 | after 31 | open? > 0
 """)
 def test_a_record_whose_dead_letter_is_refused_holds_the_offset(story: str) -> None:
     play(story, mode="off")
+
+
+@pytest.mark.guarantee("P1.36")
+@stories("""
+    a registered record stays registered
+    poll 0 > register 0 | registered 0 > start 0 | failed 0 > dead letter 0 | letter_refused 0 | open? > 0 |
+    after 1 > commit 1
+    one whose wait record is on its way holds the offset until it is there
+    SLOW | failed 0 > dead letter 0 | letter_refused 0 > pause a | lost | registered 0 | open? > 0
+""")
+def test_a_registered_record_is_kept_by_its_registration(story: str) -> None:
+    play(story, mode="deferred" if "after 0.6" in story else "eager")
+
+
+@pytest.mark.guarantee("P1.37")
+def test_what_cannot_be_registered_holds_those_behind_it_until_its_call_ends() -> None:
+    play(
+        "poll 0 1 > register 0 1 | registered 1 | refused 0 > start 0 | done 0 > start 1 | after 1 > commit 2",
+        hold_oversized=True,
+    )

@@ -81,5 +81,4 @@ async def test_a_rebalance_does_not_block_the_loop() -> None:
     turns = [await asyncio.sleep(0) for _ in range(100)]
     assert len(turns) == 100 and not waiting.done()
     bench.fault.report(PermanentError("enough"))
-    with pytest.raises(PermanentError, match="enough"):
-        await waiting
+    assert (await waiting).offsets == {}

@@ -1,0 +1,1 @@
+"""Share groups (KIP-932) as an experimental source of records."""
