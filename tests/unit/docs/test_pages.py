@@ -96,7 +96,7 @@ def test_the_refusals_page_and_the_tests_name_each_other() -> None:
 
 COMPARISON = (DOCS / "comparison.md").read_text("utf-8")
 # Rows about which no test can say anything, and the row of a part in work.
-UNTESTED = {"Broker versions", "Bulkheads"}
+UNTESTED = {"Broker versions"}
 
 
 def test_each_feature_of_the_comparison_names_a_test_that_exists() -> None:
