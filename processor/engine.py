@@ -219,6 +219,11 @@ class Engine:
         """How many records may be open."""
         return self._prefetch.bound(self._calls_wait())
 
+    def waits_for_operator(self) -> bool:
+        """Return whether every open record is in a partition that a refused dead letter holds, and no call runs."""
+        held = {entry.partition for entry in self.refused}
+        return bool(held) and not self._slots.running and all(entry.partition in held for entry in self.records)
+
     def unfinished(self, places: Sequence[TopicPartition]) -> int:
         """Return how many records of partitions should end before these are given up."""
         refused = sum(entry.partition.place in places for entry in self.refused)

@@ -207,7 +207,7 @@ class Pipeline:
     def _require_progress(self) -> None:
         """Raise PermanentError if this process is to end, and what it waits for needs an operator."""
         once, refused = self._context.replay or self._context.once, self.engine.refused
-        if once is not None and refused and len(refused) == len(self.engine.records):
+        if once is not None and self.engine.waits_for_operator():
             places = ", ".join(sorted(f"{entry.partition!r} offset {entry.offset}" for entry in refused))
             raise PermanentError(
                 f"the dead letters of {len(refused)} records are too large for their topic: {places}. Raise its "
