@@ -131,8 +131,9 @@ class ShareGroupConsumer:
         return self._sorted.sort([*errors, *(message for leased in self._leased.values() for message in leased)])
 
     def commit(self, commit: Commit) -> None:
-        """Acknowledge what is settled, with the next poll, and answer as a broker does: later."""
+        """Acknowledge what is settled, and answer as a broker does: later."""
         self._accept(commit)
+        self._consumer.commit_async()  # else the acknowledgments wait for the next poll
         answers = [Answer(*place, offset) for place, offset in commit.offsets.items()]
         self._loop.call_soon(self._listener.commit_answered, None, answers)
 
@@ -181,7 +182,7 @@ class ShareGroupConsumer:
 
 
 def _log_refused(offsets: Mapping[Answer, set[int]], error: KafkaException | None) -> None:
-    """Log acknowledgments that came too late (the client's callback)."""
+    """Log acknowledgments that the broker refused; one for a lease that is over isn't (the client's callback)."""
     if error is not None:
         for place, numbers in offsets.items():
             log.warning(

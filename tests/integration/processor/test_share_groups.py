@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -25,13 +26,13 @@ GROUP = {"share.auto.offset.reset": "earliest", "share.isolation.level": "read_c
 
 
 def configure(at: ProcessorScenario, config: dict[str, str]) -> None:
+    """Configure the group, and wait until the broker has applied it."""
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
     resource = ConfigResource(ResourceType.GROUP, at.group, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": at.topics.bootstrap})
     admin.incremental_alter_configs([resource])[resource].result(60)
 
     def shown() -> bool:
-        """The broker answers before it has applied the change."""
         asked = ConfigResource(ResourceType.GROUP, at.group)
         found = admin.describe_configs([asked])[asked].result(60)
         return all(found[name].value == value for name, value in config.items())
@@ -129,6 +130,33 @@ def test_a_stop_releases_what_is_not_settled(share_scenario: Any) -> None:
     again = other.polled(AcknowledgeType.ACCEPT)
     assert [(message.offset(), message.delivery_count()) for message in again] == [(1, 2)]
     other.close()
+
+
+def test_a_record_that_outlasts_its_lease_goes_to_another_member(share_scenario: Any) -> None:
+    gate = Gate()
+
+    async def handle(record: Record) -> None:
+        if record.offset == 0:
+            await asyncio.Event().wait()  # until its limit, for which the next record waits
+        if record.offset == 1:
+            await gate(record)
+
+    at = share_scenario(handle, max_in_flight=1, handler_timeout_s=10.0)
+    configure(at, {"share.record.lock.duration.ms": "15000"})
+    at.produce([b"a", b"b"])
+    running = at.start()
+    wait_until(lambda: len(gate.calls) == 1, what="the call that begins 10 s after its lease")
+    other = Member(at)
+    (again,) = other.polled(AcknowledgeType.ACCEPT)
+    assert again.offset() == 1
+    assert again.delivery_count() >= 2
+    other.close()
+    gate.opened.set()
+    done = running.done
+    at.produce([b"c"])
+    wait_until(lambda: running.done > done, what="the next batch")
+    running.stop()
+    assert at.letters()[0].value == b"a"
 
 
 @pytest.mark.parametrize(
