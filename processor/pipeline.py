@@ -143,7 +143,7 @@ class Pipeline:
             self.engine,
             self._make_source,
             context.producer,
-            Consumer(context.cluster_id, processor.group),
+            Consumer(context.cluster_id, processor.group, processor.source is SourceKind.SHARE),
             context.topics,
             outbox,
             wait_records,

@@ -27,10 +27,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Consumer(NamedTuple):
-    """Who consumes: what wait IDs need."""
+    """Who consumes: what wait IDs need, and whether the broker counts deliveries, as it does for a share group."""
 
     cluster_id: str
     group: str
+    shares: bool = False
 
 
 class Taken(Record):
@@ -84,7 +85,7 @@ class Taken(Record):
         self._value = value
         self._headers = headers
         self._delivery = 1
-        self._cluster_id, self._group = by
+        self._cluster_id, self._group, _ = by
         self._wait_id = ""
         self.source: Source | None = None
         self.wait_partition = -1
@@ -149,6 +150,7 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, top
         by: who consumes.
         topic: where they were polled.
     """
+    shares = by.shares
     foreign: list[int] = []
     offsets: list[int] = []
     records: list[Taken] = []
@@ -174,7 +176,7 @@ def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, top
                 foreign.append(offset)
             elif by_lineage.source is not None:
                 taken.delivered_before(by_lineage)
-        if deliveries := message.delivery_count():  # by a share group
+        if shares and (deliveries := message.delivery_count()):
             taken.leased(deliveries)
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if headers:
