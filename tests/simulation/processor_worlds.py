@@ -81,7 +81,7 @@ WORLDS: tuple[Small, ...] = (
         passes=(SHORT_S,),
         late=True,
         deaths=1,
-        reaches=("HELD", CALLED_AGAIN),
+        reaches=("RUNNING_REGISTERED", CALLED_AGAIN),
     ),
     partial(
         WholeWorld,
