@@ -71,6 +71,7 @@ from processor.open_records import OpenRecords
 from processor.partition import Partition, Recorded
 from processor.registration.held import Held
 from processor.registration.policy import RegistrationPolicy
+from processor.settlement.refused_letters import RefusedLetters
 from wait_registry.records.topics import TopicPartition
 
 # In deferred: how old the last confirmed commit may be that shows that a partition is still this process's.
@@ -78,8 +79,6 @@ OWNERSHIP_S: Final = 5.0
 ANSWER_SOON_S: Final = 1.0
 TICK_S: Final = 0.25
 SLOW_TICK_S: Final = 0.02
-# Between two attempts at a dead letter that its topic refuses: an operator may raise the limit.
-REFUSED_AGAIN_S: Final = 30.0
 RESUME_SHARE: Final = 4
 
 
@@ -141,8 +140,7 @@ class Engine:
         calls = None if self._blocked is None else self._blocked.calls
         self._slots = Slots(scheduler, limit, calls, bulkheads)
         self._settled = 0
-        # Records whose dead letters are too large, and when each is tried again.
-        self.refused: dict[Entry, float] = {}
+        self.refused = RefusedLetters()
         self._tick_due_s = -math.inf
         self._slow_due_s = -math.inf
         self.draining = False
@@ -226,9 +224,8 @@ class Engine:
 
     def unfinished(self, places: Sequence[TopicPartition]) -> int:
         """Return how many records of partitions should end before these are given up."""
-        refused = sum(entry.partition.place in places for entry in self.refused)
         again = UNREGISTERED_WORK if self._policy.passes_registered else WORK
-        return self.records.unfinished(places, again) - refused
+        return self.records.unfinished(places, again) - self.refused.at(places)
 
     def room(self) -> int:
         """Return how many records may be polled now."""
@@ -255,8 +252,7 @@ class Engine:
 
     def _load(self) -> tuple[int, int]:
         """Return how many records are open, and their bytes, without those that hold their partition."""
-        refused = self.refused
-        return len(self.records) - len(refused), self.records.size - sum(entry.size for entry in refused)
+        return len(self.records) - len(self.refused), self.records.size - self.refused.size
 
     def _calls_wait(self) -> bool:
         return self._policy.before_call or bool(self._held)
@@ -538,7 +534,7 @@ class Engine:
             registered = entry.state is State.PUBLISHING_REGISTERED
             if not entry.take(Step.PUBLISHED):
                 continue
-            self.refused.pop(entry, None)
+            self.refused.remove(entry)
             if entry.state is State.SETTLED:
                 self._settle([entry])
                 if registered:
@@ -554,25 +550,18 @@ class Engine:
 
     def _dead_letter_refused(self, event: DeadLetterRefused, now: Instant) -> None:
         entry = event.entry
-        place = entry.partition.place
         if entry.state is State.DROPPED:
             return
         is_kept = entry.state is State.PUBLISHING_REGISTERED and self._policy.passes_registered
         if self._is_assigned(entry.partition) and not is_kept:
-            self.refused[entry] = now.s + REFUSED_AGAIN_S
+            self.refused.add(entry, now.s)
             # So few of these are in memory, and other partitions continue.
-            self._effects += self._fetching.crowds(place)
+            self._effects += self._fetching.crowds(entry.partition.place)
         else:
             # The next owner's, or kept by its registration, which expires.
-            self.refused.pop(entry, None)
+            self.refused.remove(entry)
             entry.take(Step.ABANDON)
             self._close([entry])
-
-    def _try_refused(self, now_s: float) -> None:
-        due = [entry for entry, due_s in self.refused.items() if due_s <= now_s]
-        if due:
-            self.refused.update(dict.fromkeys(due, math.inf))
-            self._effects.append(Publish(due))
 
     def _slots_blocked(self, event: SlotsBlocked, now: Instant) -> None:
         self._slots.blocked = event.blocked
@@ -669,8 +658,8 @@ class Engine:
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None
-        for entry in [entry for entry in self.refused if entry.partition in partitions]:
-            del self.refused[entry]
+        for entry in self.refused.of(partitions):
+            self.refused.remove(entry)
             entry.take(Step.ABANDON)
             dropped.append(entry)
         self.records.close(dropped)
@@ -695,8 +684,8 @@ class Engine:
             self._tick_due_s = now.s + TICK_S
             self._prefetch.observe(now.s, self._settled)
             self._renew_overdue(now)
-            if self.refused:
-                self._try_refused(now.s)
+            if due := self.refused.due(now.s):
+                self._effects.append(Publish(due))
             self._cancel_blocked(now)
         if event.polled and self.records.unregistered and now.s >= self._slow_due_s:
             self._slow_due_s = now.s + SLOW_TICK_S
@@ -719,8 +708,7 @@ class Engine:
                 self._effects += fetching.has_thinned(self.partitions[place])
 
     def _may_continue(self, place: TopicPartition) -> bool:
-        refused = any(entry.partition.place == place for entry in self.refused)
-        return not refused and 2 * self._slots.behind_of(place) <= self._share()
+        return not self.refused.at([place]) and 2 * self._slots.behind_of(place) <= self._share()
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.

@@ -15,7 +15,7 @@ from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from processor.handlers.threads import NoThreadError
 from processor.service.stats import Stats
 from wait_registry.clock import Clock
-from wait_registry.errors import PermanentError
+from wait_registry.errors import MalformedError, PermanentError
 from wait_registry.handler import Discard, Record
 from wait_registry.telemetry.tracing import RecordTrace
 
@@ -113,7 +113,8 @@ class Attempts:
             if trace is not None:
                 trace.attempt_ended(error)
             if not await self._again(error, attempts, expires_s):
-                return Failed(error, ours, is_retriable(error), asked_pause_s(error))
+                reason = "malformed" if isinstance(error, MalformedError) else "failed"
+                return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
             release_frames(error)
             deadline.at_s = self._monotonic() + self._timeout_s
 

@@ -141,8 +141,8 @@ class DeadlineWatchdog:
 
 def _report(record: Record | None, timeout_s: float) -> None:
     log.warning(
-        "a handler ignores its cancellation at the limit of %g s and keeps its worker slot. It must let "
-        "asyncio.CancelledError through",
+        "a call continues after its limit of %g s and keeps its worker slot. A coroutine must let "
+        "asyncio.CancelledError through, a plain function must return",
         timeout_s,
         extra=None if record is None else log_fields(record),
     )

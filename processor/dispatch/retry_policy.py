@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from processor.events import DeadLetter, Failed, Retry
-from wait_registry.errors import MalformedError
 
 
 class RetryPolicy(Protocol):
@@ -35,7 +34,6 @@ class Ladder:
         """Return the shortest longer step that is long enough, else the longest; without any, the dead letter topic."""
         longer = [delay_s for delay_s in self.delays_s if delay_s > came_from_s] if failed.retriable else []
         if not longer:
-            reason = "malformed" if isinstance(failed.error, MalformedError) else failed.reason
-            return DeadLetter(reason, failed.error, failed.ours)
+            return DeadLetter(failed.reason, failed.error, failed.ours)
         delay_s = next((delay_s for delay_s in longer if delay_s >= failed.retry_after_s), longer[-1])
         return Retry(delay_s, failed.error, failed.ours)

@@ -23,12 +23,16 @@ TUNING = {
 _ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
 
-def group_config(settings: Settings) -> dict[str, Any]:
-    """Return the consumer's properties without the callbacks; ``kafka.librdkafka`` may change the tuning."""
-    processor = settings.processor
+def tuning(settings: Settings) -> dict[str, Any]:
+    """Return the tuning of a consumer, which ``kafka.librdkafka`` may change."""
     given = settings.kafka.librdkafka
-    tuning = {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given}
-    config: dict[str, Any] = {**tuning, **given, "group.id": processor.group}
+    return {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given} | given
+
+
+def group_config(settings: Settings) -> dict[str, Any]:
+    """Return the consumer's properties without the callbacks."""
+    processor = settings.processor
+    config = {**tuning(settings), "group.id": processor.group}
     config["auto.offset.reset"] = "error"
     config["group.protocol"] = processor.group_protocol.value
     if processor.group_protocol is GroupProtocol.CLASSIC:

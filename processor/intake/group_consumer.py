@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as Answer
 from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
+from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
@@ -73,17 +74,15 @@ class GroupConsumer:
         self._fault = fault
         self._incremental = rebalances_incrementally(processor)
         self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self._by_partition = PolledMessages(self._group, self.assigned, fault)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         self._closing = False
-        self.polling = False
         self._topics: list[str] = []
         self._log_ends = LogEnds(time.monotonic)
-        self._asking: asyncio.Future[None] | None = None
+        self._asking: Future[None] | None = None
         self._asked_s = -math.inf
         with usable_settings():
             self.consumer = Consumer(self._config(settings))
@@ -119,7 +118,7 @@ class GroupConsumer:
                 self._join()
 
         if not self._closing:
-            self._executor.submit(self._guarded, leave_and_join, None)
+            self.thread.submit(self._guarded, leave_and_join, None)
 
     async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
         """Return at most ``count`` records that are there, by partition, in the consumer's thread.
@@ -134,14 +133,12 @@ class GroupConsumer:
         if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
-        self.polling = True
-        polled = self._executor.submit(poll, self.consumer, count, timeout_s)
-        polled.add_done_callback(self._polled)
-        return self._by_partition.sort(await asyncio.wrap_future(polled))
+        return self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
 
-    def _polled(self, _: Future[list[Message]]) -> None:
-        # Not at the end of `poll`: its caller may be cancelled while the client continues.
-        self.polling = False
+    @property
+    def polling(self) -> bool:
+        """Whether a poll runs."""
+        return self.thread.polling
 
     def offsets(self, commit: Commit | Release) -> list[Answer]:
         """Return the offsets for the client, with what they rely on as metadata."""
@@ -181,7 +178,7 @@ class GroupConsumer:
         if self._closing or still_asking or now_s - self._asked_s < ASK_ENDS_EVERY_S:
             return
         self._asked_s = now_s
-        self._asking = self._loop.run_in_executor(self._executor, self._ask_ends, list(self.assigned.values()))
+        self._asking = self.thread.submit(self._ask_ends, list(self.assigned.values()))
 
     def _ask_ends(self, owners: list[AssignedLog]) -> None:
         self._log_ends.ask(self.consumer, owners, lambda: bool(self._pauses) and not self._closing)
@@ -208,7 +205,7 @@ class GroupConsumer:
 
     def _close(self, closed: Future[None]) -> None:
         try:
-            self._executor.shutdown()  # a poll that is still running there ends first
+            self.thread.end()
             self.consumer.close()
         except Exception as error:  # noqa: BLE001 - raised by `close`
             closed.set_exception(error)
@@ -315,11 +312,8 @@ class GroupConsumer:
         """Pass the answer to a commit to the event loop (the client's callback)."""
         if error is None:
             self._connection.answered()
-        if threading.get_ident() == self._loop_thread:
-            self._listener.commit_answered(error, partitions)
-        else:
-            answer = partial(self._listener.commit_answered, error, partitions)
-            self._loop.call_soon_threadsafe(self._guarded, answer, None)
+        answer = partial(self._listener.commit_answered, error, partitions)
+        self._loop.call_soon_threadsafe(self._guarded, answer, None)
 
     def _on_loop(self, work: Callable[[], None]) -> None:
         """Do a callback's work in the event loop's thread, now, and report what it raises."""

@@ -30,8 +30,9 @@ class Pauses:
 
     def pause(self, places: Collection[TopicPartition]) -> None:
         """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
-        self._paused.update(places)
-        self._consumer.pause(self._there(places))
+        there = self._there(places)
+        self._paused.update((place.topic, place.partition) for place in there)
+        self._consumer.pause(there)
 
     def resume(self, places: Collection[TopicPartition]) -> None:
         """Fetch partitions again, at once.

@@ -15,6 +15,7 @@ from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
 
+SET_POSITION = "set the position with `waitreg rewind --to-earliest`, with --topic and --partition, and start again"
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -38,12 +39,16 @@ class PolledMessages:
         group: names the consumer in errors.
         assigned: the logs of the assigned partitions, whose positions it moves.
         fault: where such an error is reported.
+        when_gone: what to do if the position of a partition isn't in its log.
     """
 
-    def __init__(self, group: str, assigned: Mapping[TopicPartition, AssignedLog], fault: Fault) -> None:
+    def __init__(
+        self, group: str, assigned: Mapping[TopicPartition, AssignedLog], fault: Fault, when_gone: str = SET_POSITION
+    ) -> None:
         self._group = group
         self._assigned = assigned
         self._fault = fault
+        self._when_gone = when_gone
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
@@ -87,6 +92,5 @@ class PolledMessages:
         offset = message.offset() if owner is None or owner.position < 0 else owner.position
         return (
             f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
-            f"{message.error().str()}. Records may be lost: find out which ones, then set the position with "
-            "`waitreg rewind --to-earliest`, with --topic and --partition, and start again"
+            f"{message.error().str()}. Records may be lost: find out which ones, then {self._when_gone}"
         )

@@ -34,13 +34,16 @@ class RecordSource(Protocol):
     """A member of the consumer group, or the reader of a replay.
 
     Attributes:
-        polling: whether a poll runs in another thread; the event loop must not use the client meanwhile.
+        polling: the event loop must not use the client meanwhile.
         assigned: the log of each partition whose records come from here.
         pending_starts: the partitions that can't start yet.
     """
 
-    polling: bool
     assigned: dict[TopicPartition, AssignedLog]
+
+    @property
+    def polling(self) -> bool:
+        """Whether a poll runs in another thread."""
 
     @property
     def pending_starts(self) -> Sized:

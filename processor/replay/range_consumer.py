@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from confluent_kafka import Consumer, Message
@@ -15,7 +14,8 @@ from confluent_kafka import TopicPartition as Answer
 from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
-from processor.intake.group_config import TUNING
+from processor.intake.consumer_thread import ConsumerThread
+from processor.intake.group_config import tuning
 from processor.intake.membership import Membership
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
@@ -31,6 +31,7 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 LOG_EVERY_S: Final = 10.0
+RANGE_GONE: Final = "replay what is left of the range: the log has the command for the rest"
 
 
 class RangeConsumer:
@@ -62,14 +63,12 @@ class RangeConsumer:
         self._membership = membership
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self.pending_starts: tuple[Start, ...] = ()
-        self.polling = False
-        self._sorted = PolledMessages(settings.processor.group, self.assigned, fault)
+        self._sorted = PolledMessages(settings.processor.group, self.assigned, fault, RANGE_GONE)
         self._loop = asyncio.get_running_loop()
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self._thread = ConsumerThread()
         self._logged_s = time.monotonic()
         config = {
-            **TUNING,
-            **settings.kafka.librdkafka,
+            **tuning(settings),
             "group.id": settings.processor.group,
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
@@ -99,14 +98,12 @@ class RangeConsumer:
             count: how many records at most.
             timeout_s: how long to wait for the first one, s.
         """
-        self.polling = True
-        polled = self._executor.submit(poll, self._consumer, count, timeout_s)
-        polled.add_done_callback(self._polled)
-        return self._within(await asyncio.wrap_future(polled))
+        return self._within(await self._thread.poll(poll, self._consumer, count, timeout_s))
 
-    def _polled(self, _: Future[list[Message]]) -> None:
-        # Not at the end of `poll`: its caller may be cancelled while the client continues.
-        self.polling = False
+    @property
+    def polling(self) -> bool:
+        """Whether a poll runs."""
+        return self._thread.polling
 
     def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Drop what is behind the ranges, and fetch no more of a partition whose range was read."""
@@ -160,12 +157,8 @@ class RangeConsumer:
 
     async def close(self, limit_s: float) -> None:
         """Give the partitions up and close the client, which has no group to leave."""
-        places = list(self.assigned)
-        self._settle(await self._listener.revoked(places))
-        self.assigned.clear()
-        closed = self._loop.run_in_executor(self._executor, self._consumer.close)
         try:
-            await asyncio.wait_for(asyncio.shield(closed), limit_s)
-        except TimeoutError:
-            log.warning("timed out after %.1f s closing the client; continuing shutdown", limit_s)
-        self._executor.shutdown(wait=False)
+            self._settle(await self._listener.revoked(list(self.assigned)))
+            self.assigned.clear()
+        finally:
+            await self._thread.close(self._consumer.close, limit_s)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from processor.replay.progress import Progress
 from processor.service.main import ProcessorService
-from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.errors import TransientError
 from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, RegistrationMode, SourceKind
@@ -36,11 +36,11 @@ class ReplayService:
 
         Raises:
             TransientError: it was stopped before; the message has the command for the rest.
-            WaitRegistryError: as a processor; the command for the rest is logged.
+            Exception: as a processor; the command for the rest is logged.
         """
         try:
             self.processor.run()
-        except WaitRegistryError:
+        except Exception:
             log.error("handle the rest with: waitreg replay %s", ranges_text(self._progress.left()))  # noqa: TRY400
             raise
         if left := self._progress.left():

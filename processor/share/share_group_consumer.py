@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer
@@ -14,6 +13,7 @@ from confluent_kafka import TopicPartition as Answer
 from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
+from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.membership import Membership
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.record_source import Listener
@@ -62,11 +62,10 @@ class ShareGroupConsumer:
         self._membership = membership
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self.pending_starts: tuple[Start, ...] = ()
-        self.polling = False
         self._leased: dict[TopicPartition, list[Message]] = {}
         self._sorted = PolledMessages(processor.group, self.assigned, fault)
         self._loop = asyncio.get_running_loop()
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self._thread = ConsumerThread()
         config = {
             "group.id": processor.group,
             # A whole number of the producers' batches, so there may be more.
@@ -94,10 +93,7 @@ class ShareGroupConsumer:
         if self._leased:
             await asyncio.sleep(min(timeout_s, OPEN_BATCH_STEP_S))
             return {}
-        self.polling = True
-        polled = self._executor.submit(self._poll, max(timeout_s, LEAST_POLL_S))
-        polled.add_done_callback(self._polled)
-        messages = await asyncio.wrap_future(polled)
+        messages = await self._thread.poll(self._poll, max(timeout_s, LEAST_POLL_S))
         if not self._membership.joined:
             self._membership.assigned("")
         return self._take(messages)
@@ -111,9 +107,10 @@ class ShareGroupConsumer:
             log.warning("share consumer: %s", error.args[0].str())
             return []
 
-    def _polled(self, _: Future[list[Message]]) -> None:
-        # Not at the end of `poll`: its caller may be cancelled while the client continues.
-        self.polling = False
+    @property
+    def polling(self) -> bool:
+        """Whether a poll runs."""
+        return self._thread.polling
 
     def _take(self, messages: list[Message]) -> Mapping[TopicPartition, list[Message]]:
         records = [message for message in messages if message.error() is None]
@@ -173,12 +170,7 @@ class ShareGroupConsumer:
                 self._consumer.acknowledge(message, AcknowledgeType.RELEASE)
             self._consumer.close()
 
-        closed = self._loop.run_in_executor(self._executor, leave)
-        try:
-            await asyncio.wait_for(asyncio.shield(closed), limit_s)
-        except TimeoutError:
-            log.warning("timed out after %.1f s closing the client; continuing shutdown", limit_s)
-        self._executor.shutdown(wait=False)
+        await self._thread.close(leave, limit_s)
 
 
 def _log_refused(offsets: Mapping[Answer, set[int]], error: KafkaException | None) -> None:

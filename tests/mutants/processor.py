@@ -416,7 +416,7 @@ def takes_what_was_read_for_settled(patch: Patch) -> None:
 @mutant("O1.1")
 def starts_before_earlier_records(patch: Patch) -> None:
     """A record starts whatever is before it in its lane."""
-    from tests.simulation.removals import earlier_is_awaited
+    from tests.simulation.ordering_removals import earlier_is_awaited
 
     earlier_is_awaited(patch)
 

@@ -414,8 +414,8 @@ class Process:
         earlier = [(*place, at) for at in self._polled[place] if at < entry.offset]
         if before := [each for each in earlier if self._lane(each) == lane and not self._world.settled(each)]:
             raise Breach(f"O1: {record} is called before {before[0]} is settled")
-        if beside := [each for each in map(record_of, self.running) if self._lane(each) == lane]:
-            raise Breach(f"O1: {record} is called while the call of {beside[0]} runs")
+        if running := [each for each in map(record_of, self.running) if self._lane(each) == lane]:
+            raise Breach(f"O1: {record} is called while the call of {running[0]} runs")
 
     def _lane(self, record: RecordId) -> object:
         if self._ordering is Ordering.UNORDERED:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest import MonkeyPatch
 
-from tests.simulation import removals
+from tests.simulation import ordering_removals, removals
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,8 @@ PROCESSOR = (
     Safeguard(removals.requested_counts_as_committed, "P1.5", first=5_700),
     Safeguard(removals.dropped_calls_are_cancelled, "P1.4"),
     Safeguard(removals.blocked_calls_are_cancelled_one_by_one, "P7.18", "P7"),
-    Safeguard(
-        removals.blocked_record_waits_for_its_call,
-        "P7.18",
-        None,
-        "3,000 seeds don't show it since more is drawn; its stories are in tests/unit/processor/test_blocked_calls.py.",
-    ),
-    Safeguard(
-        removals.registers_after_the_news,
-        "P1.1",
-        None,
-        "3,000 seeds don't show it since more is drawn; the larger exhaustive world does.",
-    ),
+    Safeguard(removals.blocked_record_waits_for_its_call, "P7.18", "P7", first=3_000),
+    Safeguard(removals.registers_after_the_news, "P1.1", first=6_200),
     Safeguard(removals.deferred_proves_ownership, "P1.1"),
     Safeguard(
         removals.commits_again_to_prove,
@@ -87,11 +77,11 @@ PROCESSOR = (
     ),
     Safeguard(removals.delay_is_awaited, "D1.1", "D1"),
     Safeguard(removals.early_is_polled_again, "P1.24"),
-    Safeguard(removals.earlier_is_awaited, "O1.1", "O1"),
-    Safeguard(removals.malformed_is_awaited, "O1.1", "O1"),
-    Safeguard(removals.letter_is_awaited, "O1.1", "O1"),
-    Safeguard(removals.order_is_that_of_polling, "O1.1", "O1"),
-    Safeguard(removals.cancelled_call_is_awaited, "O1.2", "O1"),
+    Safeguard(ordering_removals.earlier_is_awaited, "O1.1", "O1"),
+    Safeguard(ordering_removals.malformed_is_awaited, "O1.1", "O1"),
+    Safeguard(ordering_removals.letter_is_awaited, "O1.1", "O1"),
+    Safeguard(ordering_removals.order_is_that_of_polling, "O1.1", "O1"),
+    Safeguard(ordering_removals.cancelled_call_is_awaited, "O1.2", "O1"),
     Safeguard(removals.overdue_is_renewed, "P3.16", "P3"),
     Safeguard(
         removals.time_left_is_awaited,

@@ -11,7 +11,10 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from processor.handlers.grpc import GrpcHandler
 from tests.support.handler_proto import request
+from tests.support.waiting import POLL_S
+from wait_registry.handler import Record, TransientError
 from wait_registry.local.ports import LOOPBACK
 
 Answer = Callable[[Any, aio.ServicerContext], Awaitable[bytes]]
@@ -85,3 +88,12 @@ async def serving(
         yield seen
     finally:
         await seen.stop()
+
+
+async def call_until(handler: GrpcHandler, record: Record, condition: Callable[[], object]) -> None:
+    """Call until the condition holds, for which the caller sets a limit; failures that are retried count as calls."""
+    while not condition():
+        try:
+            await handler.call(record)
+        except TransientError:
+            await asyncio.sleep(POLL_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,8 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.chosen_stack import skips_are_failures
-from tests.support.waiting import wait_until
-from wait_registry.local.child import log_tail
+from tests.support.server_process import server_process
 from wait_registry.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -113,28 +111,12 @@ def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[int]]) -> Itera
     }
     # JSON is YAML.
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
-    log = folder / "prometheus.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'prometheus'}",
-                f"--web.listen-address={LOOPBACK}:{port}",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        server = Prometheus(f"http://{LOOPBACK}:{port}")
-
-        def ready() -> bool:
-            assert process.poll() is None, f"prometheus ended:\n{log_tail(log, 30)}"
-            return server.is_up()
-
-        wait_until(ready, 60, "readiness of prometheus")
+    command = [
+        binary,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'prometheus'}",
+        f"--web.listen-address={LOOPBACK}:{port}",
+    ]
+    server = Prometheus(f"http://{LOOPBACK}:{port}")
+    with server_process("prometheus", command, folder, server.is_up):
         yield server
-    finally:
-        process.kill()
-        process.wait()

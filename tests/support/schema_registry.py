@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +14,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.prometheus import TOOLS
-from tests.support.waiting import wait_until
+from tests.support.server_process import server_process
 from wait_registry.jvm import java_command
-from wait_registry.local.child import log_tail
 from wait_registry.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -76,28 +73,11 @@ def running_schema_registry(folder: Path) -> Iterator[SchemaRegistryServer]:
     """Start an empty registry; without its jar the test is skipped, on a CI machine it fails."""
     jar = _jar()
     (port,) = free_ports(1)
-    log = folder / "schema_registry.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [java_command(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)],
-            cwd=folder,
-            env={**os.environ, "QUARKUS_HTTP_PORT": str(port), "QUARKUS_HTTP_HOST": LOOPBACK},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        server = SchemaRegistryServer(port)
-
-        def ready() -> bool:
-            assert process.poll() is None, f"the schema registry ended:\n{log_tail(log, 30)}"
-            return server.is_up()
-
-        wait_until(ready, 120, "readiness of the schema registry")
+    server = SchemaRegistryServer(port)
+    command = [java_command(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)]
+    place = {"QUARKUS_HTTP_PORT": str(port), "QUARKUS_HTTP_HOST": LOOPBACK}
+    with server_process("schema_registry", command, folder, server.is_up, 120, place):
         yield server
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _jar() -> Path:

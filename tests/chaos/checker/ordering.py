@@ -16,8 +16,8 @@ from wait_registry.settings.processor import Ordering
 def out_of_order(ledger: Ledger) -> Iterator[Finding]:
     """Find first deliveries that were called before an earlier record of their lane was settled, by any process.
 
-    A committed offset passes settled records only, so this holds over all processes: whoever calls a record has polled
-    the earlier ones, or begins behind them.
+    A committed offset passes settled records only. So a process that calls a record has polled the earlier ones, or
+    begins behind them, and the rule holds over all processes.
     """
     ordering = ledger.history.settings.processor.ordering
     if ordering is Ordering.UNORDERED:

@@ -138,7 +138,7 @@ def test_a_stopped_processor_finishes_in_the_old_wait_topic(processor_scenario: 
 
 @pytest.fixture
 def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Have the answer of a commit that comes in the consumer's thread wait for the loop, as a rebalance would there.
+    """Have the answer of a commit wait for the loop in the consumer's thread, as a rebalance would there.
 
     Yields whether the loop answered, for each.
     """
@@ -147,10 +147,9 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
     def on_commit(self: GroupConsumer, *answer: Any) -> None:
         original(self, *answer)
-        if threading.get_ident() != self._loop_thread:
-            reached = threading.Event()
-            self._loop.call_soon_threadsafe(reached.set)
-            answered.append(reached.wait(LOOP_ANSWERS_WITHIN_S))
+        reached = threading.Event()
+        self._loop.call_soon_threadsafe(reached.set)
+        answered.append(reached.wait(LOOP_ANSWERS_WITHIN_S))
 
     monkeypatch.setattr(GroupConsumer, "on_commit", on_commit)
     yield answered

@@ -51,7 +51,7 @@ def processors() -> Iterator[Processors]:
         yield own
 
 
-def told(database: Database, settings: Settings, **given: object) -> list[dict[str, Any]]:
+def deliveries(database: Database, settings: Settings, **given: object) -> list[dict[str, Any]]:
     """Return the answer of the query."""
     query = load_query("record_deliveries")
     with database.connect(settings) as connection:
@@ -82,7 +82,7 @@ def test_one_query_tells_every_delivery_of_one_record(
 
     (key,), wait_ids = {key for key, _ in failing.ids}, [wait_id for _, wait_id in failing.ids]
     letter = topics.read(settings.dead_letter.topic)[0]
-    rows = told(database, settings, id=key)
+    rows = deliveries(database, settings, id=key)
     second = rows[2]["place"]
     # The key decides the partition.
     assert re.fullmatch(re.escape(retry_topic(topic, group, 2)) + r"\[\d\] offset 0", second)
@@ -94,5 +94,5 @@ def test_one_query_tells_every_delivery_of_one_record(
     assert wait_ids[0] == key
     assert {row["idempotency_key"] for row in rows} == {key}
     assert rows[2]["detail"].endswith("delivery 3 failed")
-    assert told(database, settings, topic=topic, partition=0, offset=0) == rows
-    assert told(database, settings, id=wait_ids[2]) == rows
+    assert deliveries(database, settings, topic=topic, partition=0, offset=0) == rows
+    assert deliveries(database, settings, id=wait_ids[2]) == rows

@@ -76,8 +76,8 @@ def test_dead_letters_carry_the_key_of_the_first_delivery(at: Scenario) -> None:
 
     assert at.sweep().counts == {"exported": 2}
     lineages = [lineage for letter in at.dead_letters() if (lineage := decode_dead_letter(letter.headers).lineage)]
-    told = {lineage.wait_id: (lineage.idempotency_key, lineage.source) for lineage in lineages}
-    assert told == {first.wait_id: (None, None), retried.wait_id: (FIRST_DELIVERY, later["source"])}
+    found = {lineage.wait_id: (lineage.idempotency_key, lineage.source) for lineage in lineages}
+    assert found == {first.wait_id: (None, None), retried.wait_id: (FIRST_DELIVERY, later["source"])}
 
 
 @pytest.mark.guarantee("P4.9")

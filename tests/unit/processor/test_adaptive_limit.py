@@ -84,8 +84,8 @@ def test_nothing_but_failures_changes_nothing() -> None:
     st.integers(0, 200),
     st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300), st.floats(0, 60), st.booleans()), max_size=60),
 )
-def test_the_limit_stays_within_its_bounds(least: int, more: int, told: list[tuple[int, int, float, bool]]) -> None:
+def test_the_limit_stays_within_its_bounds(least: int, more: int, windows: list[tuple[int, int, float, bool]]) -> None:
     limit = AdaptiveLimit(least, least + more)
-    for now_s, (calls, running, seconds, failed) in enumerate(told):
+    for now_s, (calls, running, seconds, failed) in enumerate(windows):
         limit.learn([EndedCall(seconds, running, failed)] * calls, running, float(10 * now_s))
         assert least <= limit.current <= least + more

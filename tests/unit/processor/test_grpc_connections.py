@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
-from tests.support.grpc_service import serving
+from tests.support.grpc_service import call_until, serving
 from tests.support.name_server import name_server
 from tests.support.waiting import POLL_S
 from tests.unit.processor.parts import RECORD
@@ -41,15 +41,6 @@ async def opened(handler: GrpcHandler) -> AsyncIterator[GrpcHandler]:
         await handler.close()
 
 
-async def call_until(handler: GrpcHandler, condition: Callable[[], object]) -> None:
-    """Call until the condition holds; failures that are retried count as calls."""
-    while not condition():
-        try:
-            await handler.call(RECORD)
-        except TransientError:
-            await asyncio.sleep(POLL_S)
-
-
 async def test_calls_take_turns_among_the_servers_of_one_name() -> None:
     [port] = free_ports(1)
     async with AsyncExitStack() as running:
@@ -58,7 +49,7 @@ async def test_calls_take_turns_among_the_servers_of_one_name() -> None:
         handler = handler_for(f"grpc://orders.test:{port}")
         handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
         async with opened(handler):
-            await call_until(handler, lambda: all(server.requests for server in servers))
+            await call_until(handler, RECORD, lambda: all(server.requests for server in servers))
             before = [len(server.requests) for server in servers]
             for _ in range(30):
                 await handler.call(RECORD)
@@ -74,10 +65,10 @@ async def test_the_servers_that_remain_get_all_calls() -> None:
         handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
         async with opened(handler):
             async with serving(host=ADDRESSES[0], port=port) as leaving:
-                await call_until(handler, lambda: leaving.requests)
-            await call_until(handler, lambda: all(server.requests for server in servers))
+                await call_until(handler, RECORD, lambda: leaving.requests)
+            await call_until(handler, RECORD, lambda: all(server.requests for server in servers))
             before = sum(len(server.requests) for server in servers)
-            await call_until(handler, lambda: sum(len(server.requests) for server in servers) == before + 30)
+            await call_until(handler, RECORD, lambda: sum(len(server.requests) for server in servers) == before + 30)
 
 
 async def test_every_record_is_done_although_the_server_restarts_under_load() -> None:
@@ -130,7 +121,7 @@ async def test_a_server_that_is_away_is_tried_about_once_a_second() -> None:
 
     away = await asyncio.start_server(refuse, LOOPBACK, 0)
     async with away, opened(handler_for(f"grpc://{LOOPBACK}:{away.sockets[0].getsockname()[1]}")) as handler:
-        calls = asyncio.create_task(call_until(handler, eight.is_set))
+        calls = asyncio.create_task(call_until(handler, RECORD, eight.is_set))
         await asyncio.wait_for(eight.wait(), 30)
         await calls
 

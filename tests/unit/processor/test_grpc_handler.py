@@ -14,7 +14,7 @@ from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.open_handler import CURRENT_ATTEMPT
-from tests.support.grpc_service import serving
+from tests.support.grpc_service import call_until, serving
 from tests.support.handler_proto import discarded, retry_info, status_with
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
@@ -169,11 +169,7 @@ async def test_calls_succeed_again_once_the_service_is_back() -> None:
         await handler.call(RECORD)
     async with serving(port=port) as again:
         async with asyncio.timeout(LIMIT_S):
-            while not again.requests:
-                try:
-                    await handler.call(RECORD)
-                except TransientError:
-                    await asyncio.sleep(0.05)
+            await call_until(handler, RECORD, lambda: again.requests)
     await handler.close()
 
 

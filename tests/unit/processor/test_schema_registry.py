@@ -18,6 +18,7 @@ from processor.handlers import schema_registry
 from processor.handlers.loading import handler_from
 from tests.support.certificates import Authority
 from tests.support.http_service import Answer, Call, HttpService
+from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, MalformedError, PermanentError, TransientError
 from wait_registry.handler import Avro
 from wait_registry.local.ports import LOOPBACK
@@ -85,14 +86,13 @@ async def test_a_lookup_does_not_hold_up_the_event_loop() -> None:
 
     with HttpService(answer) as service:
         calling = asyncio.create_task(call(kept.asynchronous, ORDER, service.address))
-        while not service.calls and not calling.done():  # noqa: ASYNC110 - set by another thread
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_until, lambda: service.calls or calling.done())
         loop_runs.set()
         await calling
     assert kept.got == [Order(id=2)]
 
 
-Told = tuple[type[Exception], str]
+Raised = tuple[type[Exception], str]
 UNKNOWN = {"error_code": 40403, "message": "Schema not found"}
 
 
@@ -115,7 +115,7 @@ UNKNOWN = {"error_code": 40403, "message": "Schema not found"}
 )
 @pytest.mark.guarantee("P1.29")
 @pytest.mark.parametrize("kind", ["asynchronous", "plain"])
-async def test_only_a_schema_that_does_not_exist_is_the_records_fault(answer: Answer, raised: Told, kind: str) -> None:
+async def test_a_record_is_malformed_only_if_its_schema_is_unknown(answer: Answer, raised: Raised, kind: str) -> None:
     kept = Kept()
     with HttpService(lambda call: answer) as service:
         with pytest.raises(raised[0], match=raised[1]) as failed:

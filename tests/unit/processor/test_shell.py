@@ -82,12 +82,12 @@ async def test_a_commit_that_is_refused_for_good_is_a_fault() -> None:
 @pytest.mark.guarantee("P8.20")
 async def test_a_commit_waits_while_the_client_polls() -> None:
     bench = PipelineBench(commit_interval_s=0.01)
-    bench.group_consumer.polling = True
+    bench.group_consumer.thread.polling = True
     bench.poll(0)
     await bench.run_until(lambda: bench.engine.partitions[PLACE].requested == 1)
     assert bench.commits == []
     await bench.shell.revoked([PLACE])
-    bench.group_consumer.polling = False
+    bench.group_consumer.thread.polling = False
     await bench.shell.run_once()
     assert bench.commits == [], "it is from before the rebalance"
     await bench.pool.stop()

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.dispatch.retry_policy import Ladder
-from processor.events import DeadLetter, Failed
 from processor.handlers.url_template import url_template
-from wait_registry.errors import ConfigurationError, MalformedError
+from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 from wait_registry.records.headers import Headers
+from wait_registry.testing import DeadLetter, outcome_of
 
 HEADERS: Headers = (("customer", b"first"), ("customer", b"blue & green"), ("a b", b"\xff/"), ("id", b"7"))
 
@@ -57,10 +56,11 @@ def test_any_value_is_one_segment_and_nothing_else(value: bytes) -> None:
     ],
 )
 def test_a_record_without_a_value_is_dead_lettered_as_malformed(headers: Headers, said: str) -> None:
-    with pytest.raises(MalformedError, match=said) as caught:
-        url_template("http://user:secret@shop/{header:id}")(record_with(headers))
-    assert "secret" not in str(caught.value)
-    assert Ladder((10,)).after(Failed(caught.value), 0) == DeadLetter("malformed", caught.value, ours=False)
+    outcome = outcome_of("http://user:secret@shop/{header:id}", record_with(headers), retry={"delays": ["10s"]})
+    assert isinstance(outcome, DeadLetter)
+    assert outcome.reason == "malformed"
+    assert said in str(outcome.error)
+    assert "secret" not in str(outcome.error)
 
 
 @pytest.mark.guarantee("P8.8")

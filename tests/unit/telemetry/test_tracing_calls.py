@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
+from processor.handlers.open_handler import OpenHandler
 from tests.support.grpc_service import serving
 from tests.support.http_service import Answer, HttpService
 from tests.support.traces import Traced, id_of, traceparent
@@ -24,19 +25,23 @@ TAKEN = RecordTaken(
 )
 
 
+async def attempt_with(traced: Traced, handler: OpenHandler) -> None:
+    """Call a handler as a worker does."""
+    await handler.open()
+    try:
+        record = traced.tracer.record_taken(TAKEN)
+        record.attempt_started(1)
+        await handler.call(RECORD)
+        record.attempt_ended(None)
+        record.leave()
+    finally:
+        await handler.close()
+
+
 def test_the_http_request_is_a_child_of_the_attempt(traced: Traced) -> None:
     async def call(url: str) -> None:
         settings = HttpHandlerSettings(forward_headers=("traceparent", "tracestate", "tenant"))
-        handler = HttpHandler(url, settings, 1, trace_headers=traced.tracer.http_headers)
-        await handler.open()
-        try:
-            record = traced.tracer.record_taken(TAKEN)
-            record.attempt_started(1)
-            await handler.call(RECORD)
-            record.attempt_ended(None)
-            record.leave()
-        finally:
-            await handler.close()
+        await attempt_with(traced, HttpHandler(url, settings, 1, trace_headers=traced.tracer.http_headers))
 
     with HttpService(lambda _: Answer()) as service:
         asyncio.run(asyncio.wait_for(call(service.address), 60))
@@ -52,16 +57,8 @@ def test_the_http_request_is_a_child_of_the_attempt(traced: Traced) -> None:
 
 async def test_the_grpc_call_is_a_child_of_the_attempt(traced: Traced) -> None:
     async with serving() as service:
-        handler = GrpcHandler(service.address, GrpcHandlerSettings(), 60.0, 1, traced.tracer.http_headers)
-        await handler.open()
-        try:
-            record = traced.tracer.record_taken(TAKEN)
-            record.attempt_started(1)
-            await handler.call(RECORD)
-            record.attempt_ended(None)
-            record.leave()
-        finally:
-            await handler.close()
+        settings = GrpcHandlerSettings()
+        await attempt_with(traced, GrpcHandler(service.address, settings, 60.0, 1, traced.tracer.http_headers))
     [attempt], [metadata] = traced.spans("attempt"), service.metadata
     assert {name: metadata[name] for name in ("traceparent", "tracestate")} == {
         "traceparent": f"00-{TRACE:032x}-{id_of(attempt):016x}-01",

@@ -1,0 +1,53 @@
+"""The one thread that polls a client, while the event loop continues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class ConsumerThread:
+    """Runs the calls of a client that wait, one after the other.
+
+    Attributes:
+        polling: whether a poll runs; the client has other callers wait until it returns.
+    """
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
+        self.polling = False
+
+    async def poll(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run a poll and return its result."""
+        self.polling = True
+        polled = self._executor.submit(work, *arguments)
+        # Not at the end of this method: its caller may be cancelled while the client continues.
+        polled.add_done_callback(self._polled)
+        return await asyncio.wrap_future(polled)
+
+    def _polled(self, _: Future[Any]) -> None:
+        self.polling = False
+
+    def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Run something else when the poll has ended; RuntimeError after `end`."""
+        return self._executor.submit(work, *arguments)
+
+    def end(self) -> None:
+        """Wait for what runs, and run nothing more; not on the event loop."""
+        self._executor.shutdown()
+
+    async def close(self, work: Callable[[], None], limit_s: float) -> None:
+        """Run the last call, and don't wait for it for longer than a limit, s."""
+        closed = self._executor.submit(work)
+        self._executor.shutdown(wait=False)
+        try:
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(closed)), limit_s)
+        except TimeoutError:
+            log.warning("timed out after %.1f s closing the client; continuing shutdown", limit_s)
