@@ -15,14 +15,19 @@ PROTO_ROOT = Path(__file__).parents[2] / "processor" / "handlers" / "proto"
 PROTO = "waitreg/v1/handler.proto"
 
 
-@cache
-def messages() -> dict[str, type[Any]]:
-    """Return the message classes by their full names."""
+def proto_file() -> descriptor_pb2.FileDescriptorProto:
+    """Return the descriptor of handler.proto."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "handler.binpb"
         _protoc(f"--descriptor_set_out={out}")
-        files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
-    return message_factory.GetMessages(files.file)
+        (file,) = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
+    return file
+
+
+@cache
+def messages() -> dict[str, type[Any]]:
+    """Return the message classes by their full names."""
+    return message_factory.GetMessages([proto_file()])
 
 
 def generate_python(folder: Path) -> None:
