@@ -90,17 +90,19 @@ def test_a_connection_without_its_first_answers_is_interrupted(
 
         def connect() -> None:
             try:
-                opened.enter_context(connections.open(settings, "test"))
+                opened.enter_context(connections.open(settings, "asks its first question"))
             except (PostgresUnavailable, psycopg.OperationalError):
                 ended.set()
 
         link.slow(1_000_000, 0.2)
         thread = threading.Thread(target=connect, daemon=True)
         thread.start()
-        asked = "select 1 from pg_stat_activity where query like '%%set_config(''tcp_keepalives%%' and pid <> %s"
+        asked = (
+            "select 1 from pg_stat_activity where application_name = 'asks its first question'"
+            " and query like '%set_config(''tcp_keepalives%'"
+        )
         with psycopg.connect(database.url, autocommit=True) as looking:
-            pid = looking.info.backend_pid
-            wait_until(lambda: looking.execute(asked, (pid,)).fetchall(), what="its first question", poll_s=0.01)
+            wait_until(lambda: looking.execute(asked).fetchall(), what="its first question", poll_s=0.01)
         link.stall()
         connections.give_up()
         assert ended.wait(30)
