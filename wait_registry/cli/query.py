@@ -12,9 +12,6 @@ from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import psycopg
-    from psycopg.rows import TupleRow
-
     from wait_registry.cli.query_file import QueryFile
     from wait_registry.settings.root import Settings
 
@@ -62,50 +59,18 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
 
 
 def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], as_json: bool) -> None:
-    import psycopg
-
+    from wait_registry.cli.read_tables import age, read_tables
     from wait_registry.cli.result_rows import render_rows
-    from wait_registry.postgres.connection import PostgresUnavailable, connect
-    from wait_registry.postgres.schema import require_schema
 
-    with connect(settings.postgres, application_name="waitreg query") as connection:
-        connection.read_only = True
-        require_schema(connection)
-        try:
-            age = _age(connection, settings)
-            # The text comes from our own files, never from input; values are sent separately.
-            cursor = connection.execute(query.sql.encode(), values)
-            columns = [column.name for column in cursor.description or ()]
-            for line in render_rows(columns, cursor, as_json):
-                print(line)
-            # Only rows on standard output, for scripts.
-            print(age, file=sys.stderr if as_json else sys.stdout)
-        except psycopg.DataError as error:
-            raise ConfigurationError(f"query {query.name!r} can't use these values: {_reason(error)}") from None
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise ConfigurationError(
-                f"{_reason(error)}: grant select on it, or set postgres.url to another user"
-            ) from None
-        except psycopg.OperationalError as error:
-            raise PostgresUnavailable(f"query {query.name!r} was interrupted, run it again: {_reason(error)}") from None
-
-
-def _age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
-    """Return the line with the age of the answer; a user who may not read the age may still query."""
-    import psycopg
-
-    from wait_registry.cli.tables_age import age_line
-
-    try:
-        return age_line(connection, settings)
-    except psycopg.errors.InsufficientPrivilege as error:
-        connection.rollback()
-        return f"age of the tables unknown: {_reason(error)}"
-
-
-def _reason(error: psycopg.Error) -> str:
-    """Return the server's message, without the statement that it quotes."""
-    return error.diag.message_primary or str(error).strip()
+    with read_tables(settings, f"query {query.name!r}") as connection:
+        as_of = age(connection, settings)
+        # The text comes from our own files, never from input; values are sent separately.
+        cursor = connection.execute(query.sql.encode(), values)
+        columns = [column.name for column in cursor.description or ()]
+        for line in render_rows(columns, cursor, as_json):
+            print(line)
+        # Only rows on standard output, for scripts.
+        print(as_of, file=sys.stderr if as_json else sys.stdout)
 
 
 def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:

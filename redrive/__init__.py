@@ -1,0 +1,1 @@
+"""Dead letters: which are meant, what they are, and how they are handled again."""

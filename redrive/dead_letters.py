@@ -1,0 +1,150 @@
+"""Dead letters in Postgres: pages and groups of them, and one with everything that it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from redrive.filter import Filter
+from wait_registry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import psycopg
+
+Connection: TypeAlias = "psycopg.Connection[Any]"
+
+_PAGE: Final = """
+select
+    topic || ':' || partition || ':' || "offset" as place,
+    dead_letter_time as at,
+    coalesce(reason, 'foreign') as reason,
+    error_class as error,
+    left(error_message, 200) as message,
+    case when finished_late then 'yes' else 'no' end as finished_late,
+    consumer_group as "group",
+    original_topic || ':' || original_partition || ':' || original_offset as record,
+    wait_registry_text(substring(key from 1 for 200)) as key,
+    octet_length(body) as bytes,
+    delivery,
+    wait_expiration_uuid as wait_id
+from dead_letter
+where {where}
+order by dead_letter_time desc, topic desc, partition desc, "offset" desc
+limit %s
+"""
+_AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
+GROUPINGS: Final = {
+    "reason": "coalesce(reason, 'foreign')",
+    "error": "error_class",
+    "topic": "original_topic",
+    "group": "consumer_group",
+    "instance": "instance",
+    "dlq": "topic",
+    "hour": "date_trunc('hour', dead_letter_time)",
+}
+_GROUPS: Final = """
+select {columns}, count(*) as dead_letters, min(dead_letter_time) as first, max(dead_letter_time) as last
+from dead_letter
+where {where}
+group by {numbers}
+order by dead_letters desc, {numbers}
+limit %s
+"""
+
+
+class Place(NamedTuple):
+    """Topic, partition and offset of a record."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Return it as it is typed: ``orders.dlq:0:17``."""
+        return f"{self.topic}:{self.partition}:{self.offset}"
+
+
+class Cursor(NamedTuple):
+    """The last dead letter of a page; the next page begins behind it."""
+
+    time: datetime
+    place: Place
+
+    def __str__(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.time.astimezone(UTC).isoformat()},{self.place}"
+
+
+class Rows(NamedTuple):
+    """Rows of a query with the names of their columns, and the cursor of the next page if there is one."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    following: Cursor | None = None
+
+
+def parse_place(text: str) -> Place:
+    """Read ``topic:partition:offset``.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    match = re.fullmatch(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,9}):([0-9]{1,18})", text)
+    if match is None:
+        raise ConfigurationError(f"{text!r} is no place of a record, e.g. orders.dlq:0:17")
+    return Place(match[1], int(match[2]), int(match[3]))
+
+
+def parse_cursor(text: str) -> Cursor:
+    """Read the cursor that a page ended with.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    time, _, place = text.partition(",")
+    try:
+        return Cursor(datetime.fromisoformat(time), parse_place(place))
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no cursor: take the one that the page before ended with") from None
+
+
+def page(connection: Connection, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
+    """Return the newest dead letters, or those that follow a cursor.
+
+    Args:
+        connection: to Postgres.
+        chosen: which ones; give it a time, or all rows are looked through.
+        rows: how many at most.
+        after: the cursor of the page before.
+    """
+    where, parameters = chosen.sql()
+    if after is not None:
+        where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
+    found = _ask(connection, _PAGE.format(where=where), [*parameters, rows + 1])
+    if len(found.rows) <= rows:
+        return found
+    shown = found.rows[:rows]
+    return Rows(found.columns, shown, Cursor(shown[-1][1], parse_place(shown[-1][0])))
+
+
+def groups(connection: Connection, chosen: Filter, by: Sequence[str], rows: int) -> Rows:
+    """Return how many dead letters there are of each combination, the most frequent first.
+
+    Args:
+        connection: to Postgres.
+        chosen: which ones.
+        by: names in `GROUPINGS`.
+        rows: how many combinations at most.
+    """
+    where, parameters = chosen.sql()
+    columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
+    numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
+    return _ask(connection, _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows])
+
+
+def _ask(connection: Connection, text: str, parameters: Sequence[object]) -> Rows:
+    # The text comes from this file and from `FIELDS`, never from input; values are sent separately.
+    cursor = connection.execute(text.encode(), parameters)
+    return Rows([column.name for column in cursor.description or ()], cursor.fetchall())

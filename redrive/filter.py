@@ -1,0 +1,215 @@
+"""Which dead letters are meant: conditions such as ``group=payments reason=failed since=2h``.
+
+The command, the address of a page and the record of what an operator did have the same text, and this is its only
+parser. Of several ``=`` and ``~`` conditions on one field one must hold; all others must hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.delays import parse_delay
+
+Value: TypeAlias = str | int | bytes | datetime
+# Postgres has no larger bigint.
+_MOST: Final = 2**63 - 1
+_CONDITION: Final = re.compile(r"([a-z_]*)(!=|>=|=|~|<)(.*)", re.DOTALL)
+
+
+class Kind(Enum):
+    """What the values of a field are, and the operators that it takes."""
+
+    TEXT = ("=", "!=", "~")
+    NUMBER = ("=", "!=", ">=", "<")
+    BYTES = ("=", "!=")
+    TIME = ("=",)
+
+
+class Field(NamedTuple):
+    """A field: its SQL expression on the table dead_letter, what its values are, and what it means."""
+
+    sql: str
+    kind: Kind
+    meaning: str
+
+
+FIELDS: Final[Mapping[str, Field]] = {
+    "group": Field("consumer_group", Kind.TEXT, "consumer group"),
+    "topic": Field("original_topic", Kind.TEXT, "input topic"),
+    "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
+    "offset": Field("original_offset", Kind.NUMBER, "offset in the input topic"),
+    "dlq": Field("topic", Kind.TEXT, "dead letter topic"),
+    "reason": Field(
+        "coalesce(reason, 'foreign')", Kind.TEXT, "failed, expired, blocked, unregistrable, malformed or foreign"
+    ),
+    "error": Field("error_class", Kind.TEXT, "class of the error"),
+    "message": Field("error_message", Kind.TEXT, "message of the error"),
+    "key": Field("key", Kind.BYTES, r"key of the record: text, or \x and hexadecimal digits"),
+    "instance": Field("instance", Kind.TEXT, "processor instance"),
+    "delivery": Field("delivery", Kind.NUMBER, "which delivery of the record failed, the first is 1"),
+    "wait_id": Field("wait_expiration_uuid", Kind.TEXT, "wait ID"),
+    "idempotency_key": Field("idempotency_key", Kind.TEXT, "idempotency key"),
+    "since": Field("dead_letter_time >= %s", Kind.TIME, "not before: 2h, 7d or an ISO 8601 time"),
+    "before": Field("dead_letter_time < %s", Kind.TIME, "before: 2h, 7d or an ISO 8601 time"),
+}
+
+
+class Condition(NamedTuple):
+    """One condition. In a text, ``*`` stands for any characters; ``\\*`` is an asterisk, ``\\\\`` a backslash."""
+
+    field: str
+    operator: str
+    value: Value
+
+    def __str__(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.field}{self.operator}{_typed(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions, each once."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the conditions as they are typed, with absolute times; separated by spaces, for people to read."""
+        return " ".join(map(str, self.conditions))
+
+    def values(self, field: str) -> list[Value]:
+        """Return the values of a field's ``=`` conditions."""
+        return [each.value for each in self.conditions if (each.field, each.operator) == (field, "=")]
+
+    def sql(self) -> tuple[str, list[Value]]:
+        """Return a condition on rows of dead_letter for psycopg, and its parameters; a value is never in the text."""
+        texts: list[str] = []
+        parameters: list[Value] = []
+        alternatives: dict[str, list[Condition]] = {}
+        for condition in self.conditions:
+            if condition.operator in ("=", "~") and FIELDS[condition.field].kind is not Kind.TIME:
+                alternatives.setdefault(condition.field, []).append(condition)
+            else:
+                alternatives[str(condition)] = [condition]
+        for conditions in alternatives.values():
+            texts.append(f"({' or '.join(map(_sql, conditions))})")
+            parameters += map(_parameter, conditions)
+        return " and ".join(texts) or "true", parameters
+
+
+def parse_filter(texts: Iterable[str], now: datetime) -> Filter:
+    """Read conditions.
+
+    Args:
+        texts: one condition each, such as ``error=*Timeout*``.
+        now: what relative times are counted from.
+
+    Raises:
+        ConfigurationError: a condition can't be read; the message says what was expected.
+    """
+    return Filter(tuple(dict.fromkeys(_parse(text, now) for text in texts)))
+
+
+def _parse(text: str, now: datetime) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(f"{text!r} is no condition, e.g. group=payments, error=*Timeout* or since=2h")
+    name, operator, value = match.groups()
+    field = FIELDS.get(name)
+    if field is None:
+        near = get_close_matches(name, FIELDS, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ConfigurationError(f"{text!r}: there is no field {name!r}; {hint}There are {', '.join(FIELDS)}")
+    if operator not in field.kind.value:
+        raise ConfigurationError(f"{text!r}: {name} takes {' '.join(field.kind.value)}, not {operator}")
+    return Condition(name, operator, _value(field.kind, text, value, now))
+
+
+def _value(kind: Kind, text: str, value: str, now: datetime) -> Value:
+    if not value:
+        raise ConfigurationError(f"{text!r} has no value: leave the condition out, or give one")
+    try:
+        if kind is Kind.NUMBER:
+            return _number(value)
+        if kind is Kind.TIME:
+            return _time(value, now)
+        if kind is Kind.BYTES:
+            return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
+        if "\0" in value or value.encode() == b"":
+            raise ValueError
+    except ValueError:
+        expected = {
+            Kind.TEXT: "text without NUL, in UTF-8",
+            Kind.NUMBER: "a whole number, from 0 on",
+            Kind.TIME: "a time ago (10m, 2h, 7d) or an ISO 8601 time (2026-11-27T08:00Z)",
+            Kind.BYTES: r"text, or \x and an even number of hexadecimal digits",
+        }
+        raise ConfigurationError(f"{text!r}: expected {expected[kind]}") from None
+    return value
+
+
+def _number(value: str) -> int:
+    if re.fullmatch(r"[0-9]{1,19}", value) is None or int(value) > _MOST:
+        raise ValueError
+    return int(value)
+
+
+def _time(value: str, now: datetime) -> datetime:
+    try:
+        return now - timedelta(seconds=parse_delay(value))
+    except ValueError:
+        time = datetime.fromisoformat(value)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _typed(value: Value) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = ""
+        return text if text.isprintable() and text and not text.startswith("\\x") else f"\\x{value.hex()}"
+    return str(value)
+
+
+def _sql(condition: Condition) -> str:
+    field, operator = FIELDS[condition.field], condition.operator
+    if field.kind is Kind.TIME:
+        return field.sql
+    if operator == "~":
+        return f"strpos({field.sql}, %s) > 0"
+    if field.kind is Kind.TEXT and _has_wildcard(condition.value):
+        return f"{field.sql} like %s" if operator == "=" else f"{field.sql} like %s is not true"
+    return f"{field.sql} {'is distinct from' if operator == '!=' else operator} %s"
+
+
+def _parameter(condition: Condition) -> Value:
+    value = condition.value
+    if FIELDS[condition.field].kind is not Kind.TEXT or condition.operator == "~" or not isinstance(value, str):
+        return value
+    if not _has_wildcard(value):
+        return "".join(_characters(value))
+    return "".join("%" if part == "*" else _escaped(part.removeprefix("\\")) for part in _PARTS.findall(value))
+
+
+_PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)
+
+
+def _characters(value: str) -> Sequence[str]:
+    return [part[-1] for part in _PARTS.findall(value)]
+
+
+def _has_wildcard(value: Value) -> bool:
+    return isinstance(value, str) and "*" in _PARTS.findall(value)
+
+
+def _escaped(character: str) -> str:
+    return f"\\{character}" if character in ("%", "_", "\\") else character

@@ -1,0 +1,80 @@
+"""Conditions are read and written in one way, and no value becomes SQL."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.filter import FIELDS, Condition, Filter, Kind, Value, parse_filter
+from wait_registry.errors import ConfigurationError
+
+NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
+VALUES: dict[Kind, st.SearchStrategy[Value]] = {
+    Kind.TEXT: st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
+    Kind.NUMBER: st.integers(0, 2**63 - 1),
+    Kind.BYTES: st.binary(min_size=1),
+    Kind.TIME: st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
+}
+CONDITIONS = st.sampled_from(list(FIELDS)).flatmap(
+    lambda name: st.builds(
+        Condition, st.just(name), st.sampled_from(FIELDS[name].kind.value), VALUES[FIELDS[name].kind]
+    )
+)
+
+
+@given(st.lists(CONDITIONS, unique=True))
+def test_what_is_written_is_read_again(conditions: list[Condition]) -> None:
+    assert parse_filter(map(str, conditions), NOW) == Filter(tuple(conditions))
+
+
+@given(st.lists(CONDITIONS, unique=True))
+def test_values_are_parameters_and_never_sql(conditions: list[Condition]) -> None:
+    text, parameters = Filter(tuple(conditions)).sql()
+    assert text.count("%s") == len(parameters) == len(conditions)
+    # What isn't a parameter is made of the fields' own SQL and these words.
+    rest = text
+    for piece in sorted({field.sql for field in FIELDS.values()}, key=len, reverse=True):
+        rest = rest.replace(piece, "")
+    assert re.fullmatch(r"(and|or|is distinct from|not|like|true|strpos|[ ()=<>,0%s]|is not true)*", rest), rest
+
+
+def test_a_relative_time_becomes_an_absolute_one() -> None:
+    assert (
+        str(parse_filter(["since=2h", "before=30m"], NOW)) == "since=2026-11-27T06:00:00Z before=2026-11-27T07:30:00Z"
+    )
+
+
+def test_several_values_of_one_field_are_alternatives_and_fields_are_not() -> None:
+    chosen = parse_filter(["reason=failed", "group=a", "reason=expired", "group!=b", "offset>=3", "offset<9"], NOW)
+    assert chosen.sql() == (
+        "(coalesce(reason, 'foreign') = %s or coalesce(reason, 'foreign') = %s) and (consumer_group = %s) and "
+        "(consumer_group is distinct from %s) and (original_offset >= %s) and (original_offset < %s)",
+        ["failed", "expired", "a", "b", 3, 9],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("payments", "is no condition"),
+        ("grup=a", "there is no field 'grup'; did you mean group?"),
+        ("=a", "there is no field ''"),
+        ("group>=a", "group takes = != ~, not >="),
+        ("group=", "has no value"),
+        ("offset=x", "expected a whole number"),
+        ("offset=1_0", "expected a whole number"),
+        ("offset=9223372036854775808", "expected a whole number"),
+        ("since=yesterday", "expected a time ago (10m, 2h, 7d) or an ISO 8601 time"),
+        (r"key=\x1", r"expected text, or \x and an even number of hexadecimal digits"),
+        ("key=\ud800", r"expected text, or \x and an even number of hexadecimal digits"),
+        ("group=a\0", "expected text without NUL"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_was_expected(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        parse_filter([text], NOW)
+    assert says in str(refused.value)

@@ -1,0 +1,1 @@
+"""`waitreg dlq`: dead letters, for the people who decide about them."""

@@ -1,0 +1,65 @@
+"""A read-only connection to the tables for a command, with what a user can do when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wait_registry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    from wait_registry.settings.root import Settings
+
+
+@contextmanager
+def read_tables(settings: Settings, what: str) -> Iterator[psycopg.Connection[TupleRow]]:
+    """Connect for reading.
+
+    Args:
+        settings: where Postgres is.
+        what: what is read, for messages.
+
+    Raises:
+        ConfigurationError: a value can't be used, or a right is missing.
+        PostgresUnavailable: the connection broke, or there is none.
+    """
+    import psycopg
+
+    from wait_registry.postgres.connection import PostgresUnavailable, connect
+    from wait_registry.postgres.schema import require_schema
+
+    with connect(settings.postgres, application_name="waitreg query") as connection:
+        connection.read_only = True
+        require_schema(connection)
+        try:
+            yield connection
+        except psycopg.DataError as error:
+            raise ConfigurationError(f"{what} can't use these values: {reason(error)}") from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise ConfigurationError(
+                f"{reason(error)}: grant select on it, or set postgres.url to another user"
+            ) from None
+        except psycopg.OperationalError as error:
+            raise PostgresUnavailable(f"{what} was interrupted, run it again: {reason(error)}") from None
+
+
+def age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
+    """Return the line with the age of the answer; a user who may not read the age may still query."""
+    import psycopg
+
+    from wait_registry.cli.tables_age import age_line
+
+    try:
+        return age_line(connection, settings)
+    except psycopg.errors.InsufficientPrivilege as error:
+        connection.rollback()
+        return f"age of the tables unknown: {reason(error)}"
+
+
+def reason(error: psycopg.Error) -> str:
+    """Return the server's message, without the statement that it quotes."""
+    return error.diag.message_primary or str(error).strip()
