@@ -1,15 +1,21 @@
-"""`waitreg dlq list`."""
+"""`waitreg dlq list|show|diff`."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
 from wait_registry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from redrive.dead_letter import DeadLetter
+    from redrive.difference import Content
+    from wait_registry.settings.root import Settings
 
 _WINDOW: Final = "since=24h"
 _EXAMPLES: Final = (
@@ -41,8 +47,8 @@ def list_(
     the record in the input topic), dlq, reason, error, message, key, instance, delivery, wait_id, idempotency_key,
     since, before. Without since, the last 24 hours are listed.
     """
-    from redrive.dead_letters import GROUPINGS, groups, page, parse_cursor
     from redrive.filter import parse_filter
+    from redrive.listing import GROUPINGS, groups, page, parse_cursor
     from wait_registry.cli.read_tables import age, read_tables
     from wait_registry.cli.result_rows import render_rows
 
@@ -66,3 +72,104 @@ def list_(
         print(f"more: --after '{found.following}'", file=beside)
     print(as_of, file=beside)
     return 0
+
+
+@command.command(
+    "show",
+    cls=Command,
+    extra="query",
+    examples=(
+        "waitreg dlq show orders.dlq:0:17",
+        "waitreg dlq show 019fc448-d29b-8abc-9def-0123456789ab --body body.bin",
+    ),
+)
+@click.argument("which", metavar="PLACE|WAIT-ID")
+@click.option("--body", type=click.Path(path_type=Path), metavar="FILE", help="Also write the value to FILE, as it is.")
+@click.pass_obj
+def show(invocation: Invocation, which: str, body: Path | None) -> int:
+    """Show a dead letter: error, record, and what happened to it.
+
+    PLACE is topic:partition:offset of the dead letter, as `waitreg dlq list` prints it. Bytes that aren't text are
+    shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that could change the terminal are
+    escaped.
+    """
+    from redrive.dead_letter import find
+    from wait_registry.cli.dlq.show import lines, write_body
+    from wait_registry.cli.query_file import bind, load_query
+    from wait_registry.cli.read_tables import age, read_tables
+    from wait_registry.cli.result_rows import render_rows
+
+    settings, query = invocation.settings(), load_query("record_deliveries")
+    with read_tables(settings, "the dead letter") as connection:
+        as_of = age(connection, settings)
+        letters = find(connection, which)
+        for letter in letters:
+            for line in lines(letter):
+                print(line)
+        key = letters[0].row["idempotency_key"]
+        if key is not None:
+            print("\ndeliveries of this record:")
+            rows = connection.execute(query.sql.encode(), bind(query, {"id": key}))
+            for line in render_rows([column.name for column in rows.description or ()], rows):
+                print(line)
+    if body is not None:
+        write_body(letters[0], body)
+    print(as_of)
+    return 0
+
+
+@command.command(
+    "diff",
+    cls=Command,
+    extra="query",
+    examples=(
+        "waitreg dlq diff orders.dlq:0:17 orders.dlq:0:18",
+        "waitreg dlq diff orders.dlq:0:17 --input",
+        "waitreg dlq diff orders.dlq:0:17 --file body.json",
+    ),
+)
+@click.argument("left", metavar="PLACE")
+@click.argument("right", metavar="[PLACE]", required=False)
+@click.option("--input", "with_input", is_flag=True, help="Compare with the record in the input topic.")
+@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Compare the value with that of FILE.")
+@click.pass_obj
+def diff(invocation: Invocation, left: str, right: str | None, with_input: bool, file: Path | None) -> int:
+    """Show how two records differ: key, headers and value.
+
+    JSON values are compared field by field, other values by bytes. Ends with 0 if there is no difference, and with 1 if
+    there is one.
+    """
+    from redrive.difference import difference
+
+    if (right is not None) + with_input + (file is not None) != 1:
+        raise ConfigurationError("give a second PLACE, --input or --file: one of the three")
+    settings = invocation.settings()
+    letter = _one(settings, left)
+    lines = list(difference(letter.content, _other(settings, letter, right, file)))
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
+
+
+def _other(settings: Settings, letter: DeadLetter, right: str | None, file: Path | None) -> Content:
+    from redrive.input_record import read_record
+
+    if right is not None:
+        return _one(settings, right).content
+    if file is not None:
+        try:
+            return letter.content._replace(value=file.read_bytes())
+        except OSError as error:
+            raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error
+    record = letter.record()
+    if record is None:
+        raise ConfigurationError(f"{letter.place} doesn't say which record it was")
+    return read_record(settings.kafka, record)
+
+
+def _one(settings: Settings, which: str) -> DeadLetter:
+    from redrive.dead_letter import find
+    from wait_registry.cli.read_tables import read_tables
+
+    with read_tables(settings, "the dead letter") as connection:
+        return find(connection, which)[0]

@@ -1,19 +1,14 @@
-"""Dead letters in Postgres: pages and groups of them, and one with everything that it has."""
+"""Pages of dead letters, and how many there are of each kind."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
+from redrive.dead_letter import Connection, Place, parse_place
 from redrive.filter import Filter
 from wait_registry.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    import psycopg
-
-Connection: TypeAlias = "psycopg.Connection[Any]"
 
 _PAGE: Final = """
 select
@@ -54,18 +49,6 @@ limit %s
 """
 
 
-class Place(NamedTuple):
-    """Topic, partition and offset of a record."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        """Return it as it is typed: ``orders.dlq:0:17``."""
-        return f"{self.topic}:{self.partition}:{self.offset}"
-
-
 class Cursor(NamedTuple):
     """The last dead letter of a page; the next page begins behind it."""
 
@@ -83,18 +66,6 @@ class Rows(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     following: Cursor | None = None
-
-
-def parse_place(text: str) -> Place:
-    """Read ``topic:partition:offset``.
-
-    Raises:
-        ConfigurationError: it is something else.
-    """
-    match = re.fullmatch(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,9}):([0-9]{1,18})", text)
-    if match is None:
-        raise ConfigurationError(f"{text!r} is no place of a record, e.g. orders.dlq:0:17")
-    return Place(match[1], int(match[2]), int(match[3]))
 
 
 def parse_cursor(text: str) -> Cursor:

@@ -1,0 +1,94 @@
+"""What differs between two records: key, headers, value; a JSON value by path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from redrive.shown import is_text, lines_of, safe
+from wait_registry.records.headers import Headers
+
+_AROUND: Final = 8
+_MISSING: Final = object()
+
+
+class Content(NamedTuple):
+    """What a producer wrote: key, headers and value."""
+
+    key: bytes | None
+    headers: Headers
+    value: bytes | None
+
+
+def difference(left: Content, right: Content) -> Iterator[str]:
+    """Yield a line for each difference, with both sides; none if the records are the same, byte for byte."""
+    yield from _values("key", left.key, right.key)
+    yield from _headers(left.headers, right.headers)
+    before, after = _json_of(left.value), _json_of(right.value)
+    if left.value != right.value and before is not _MISSING and after is not _MISSING:
+        paths = list(_paths("$", before, after))
+        yield from paths or ["value: the same JSON, written in another way"]
+    else:
+        yield from _values("value", left.value, right.value)
+
+
+def _values(name: str, left: bytes | None, right: bytes | None) -> Iterator[str]:
+    if left == right:
+        return
+    if left is None or right is None:
+        yield f"{name}: {_size(left)}, {_size(right)}"
+        return
+    first = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    yield f"{name}: {_size(left)}, {_size(right)}; the first difference is at byte {first}"
+    for side, data in (("-", left), ("+", right)):
+        part = data[max(0, first - _AROUND) : first + _AROUND]
+        yield f"  {side} {safe(part.decode()) if is_text(part) else next(lines_of(part), '')}"
+
+
+def _headers(left: Headers, right: Headers) -> Iterator[str]:
+    if left == right:
+        return
+    for number in range(max(len(left), len(right))):
+        before = left[number] if number < len(left) else None
+        after = right[number] if number < len(right) else None
+        if before != after:
+            yield f"header {number + 1}: {_header(before)}, {_header(after)}"
+
+
+def _header(header: tuple[str, bytes | None] | None) -> str:
+    if header is None:
+        return "none"
+    name, value = header
+    if value is None:
+        return f"{safe(name)} = null"
+    return f"{safe(name)} = {safe(value.decode()) if is_text(value) else value.hex()}"
+
+
+def _size(data: bytes | None) -> str:
+    return "null" if data is None else f"{len(data)} bytes"
+
+
+def _json_of(data: bytes | None) -> Any:
+    """Read JSON without losing a digit; `_MISSING` if it is none."""
+    try:
+        return json.loads(data or b"", parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return _MISSING
+
+
+def _paths(path: str, left: Any, right: Any) -> Iterator[str]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in dict.fromkeys([*left, *right]):
+            yield from _paths(f"{path}.{name}", left.get(name, _MISSING), right.get(name, _MISSING))
+    elif isinstance(left, list) and isinstance(right, list):
+        for number in range(max(len(left), len(right))):
+            sides = (side[number] if number < len(side) else _MISSING for side in (left, right))
+            yield from _paths(f"{path}[{number}]", *sides)
+    elif type(left) is not type(right) or left != right:
+        yield f"{safe(path)}: {_json(left)}, {_json(right)}"
+
+
+def _json(value: Any) -> str:
+    return "none" if value is _MISSING else safe(json.dumps(value, ensure_ascii=False, default=str))

@@ -1,0 +1,61 @@
+"""Bytes for people: text if it is text, else hexadecimal digits; no character that moves a cursor or hides another."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+# A page or a terminal shows no more of a value.
+MOST_BYTES: Final = 64 * 1024
+_HEX_WIDTH: Final = 16
+_KEPT: Final = "\n\t"
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether bytes are UTF-8 without NUL."""
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def safe(text: str, kept: str = "") -> str:
+    """Escape control characters, and characters that change the direction of text or take no width.
+
+    Args:
+        text: anything.
+        kept: characters to leave alone, such as line ends.
+    """
+    return "".join(
+        character if character in kept or unicodedata.category(character) not in _HIDDEN else _escaped(character)
+        for character in text
+    )
+
+
+def lines_of(data: bytes, most: int = MOST_BYTES) -> Iterator[str]:
+    """Yield the lines that show bytes: of text its own, else offset, hexadecimal digits and ASCII.
+
+    Args:
+        data: anything.
+        most: how many bytes are shown; a last line says how many are left out.
+    """
+    if is_text(data):
+        # A character is not cut in two.
+        text = data[:most].decode(errors="ignore")
+        yield from safe(text, _KEPT).split("\n")
+    else:
+        for start in range(0, min(len(data), most), _HEX_WIDTH):
+            part = data[start : start + _HEX_WIDTH]
+            ascii_text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+            yield f"{start:08x}  {part.hex(' '):<{3 * _HEX_WIDTH}} {ascii_text}"
+    if len(data) > most:
+        yield f"({len(data) - most} more bytes)"
+
+
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,73 @@
+"""A dead letter as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from redrive.dead_letter import DeadLetter
+from redrive.shown import is_text, lines_of, safe
+from wait_registry.errors import ConfigurationError
+
+_INDENT = "  "
+
+
+def lines(letter: DeadLetter) -> Iterator[str]:
+    """Yield the lines that show a dead letter."""
+    row, record = letter.row, letter.record()
+    source = "" if row["source_topic"] is None else "{source_topic}:{source_partition}:{source_offset}".format(**row)
+    yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
+    for name, value in (
+        ("record", record),
+        ("produced", row["original_timestamp"]),
+        ("consumed at", source),
+        ("group", row["consumer_group"]),
+        ("instance", row["instance"]),
+        ("delivery", row["delivery"]),
+        ("wait ID", row["wait_expiration_uuid"]),
+        ("idempotency key", row["idempotency_key"]),
+    ):
+        if value not in (None, ""):
+            yield f"{_INDENT}{name:<16}{safe(str(value))}"
+    if row["error_class"] is not None:
+        yield f"error: {safe(row['error_class'])}: {safe(row['error_message'] or '')}"
+    yield f"was it done? {letter.may_be_done()}"
+    yield from _content("key", letter.content.key)
+    yield f"headers: {len(letter.content.headers)}"
+    for name, header in letter.content.headers:
+        yield f"{_INDENT}{safe(name)} = {_header(header)}"
+    yield from _content("value", letter.content.value)
+    if row["error_stacktrace"]:
+        yield "stack trace:"
+        for line in safe(row["error_stacktrace"], "\n\t").rstrip().split("\n"):
+            yield f"{_INDENT}{line}"
+
+
+def write_body(letter: DeadLetter, file: Path) -> None:
+    """Write the value of a dead letter to a new file.
+
+    Raises:
+        ConfigurationError: the value is null, the file exists or can't be written.
+    """
+    if letter.content.value is None:
+        raise ConfigurationError(f"the value of {letter.place} is null, so {file} wasn't written")
+    try:
+        with file.open("xb") as opened:
+            opened.write(letter.content.value)
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be written: {error.strerror}; name a new file") from error
+
+
+def _content(name: str, data: bytes | None) -> Iterator[str]:
+    if data is None:
+        yield f"{name}: null"
+        return
+    yield f"{name}: {len(data)} bytes"
+    for line in lines_of(data) if data else ():
+        yield f"{_INDENT}{line}"
+
+
+def _header(value: bytes | None) -> str:
+    if value is None:
+        return "null"
+    return safe(value.decode()) if is_text(value) else f"\\x{value.hex()}"
