@@ -33,11 +33,15 @@ class Kind(Enum):
 
 
 class Field(NamedTuple):
-    """A field: its SQL expression on the table dead_letter, what its values are, and what it means."""
+    """A field: its SQL expression on the table dead_letter, what its values are, and what it means.
+
+    ``equals`` is the condition for one exact value, where the plain one would use no index.
+    """
 
     sql: str
     kind: Kind
     meaning: str
+    equals: str = ""
 
 
 FIELDS: Final[Mapping[str, Field]] = {
@@ -51,11 +55,21 @@ FIELDS: Final[Mapping[str, Field]] = {
     ),
     "error": Field("error_class", Kind.TEXT, "class of the error"),
     "message": Field("error_message", Kind.TEXT, "message of the error"),
-    "key": Field("key", Kind.BYTES, r"key of the record: text, or \x and hexadecimal digits"),
+    "key": Field(
+        "key",
+        Kind.BYTES,
+        r"key of the record: text, or \x and hexadecimal digits",
+        "substring(key from 1 for 64) = substring(%s from 1 for 64) and key = %s",
+    ),
     "instance": Field("instance", Kind.TEXT, "processor instance"),
     "delivery": Field("delivery", Kind.NUMBER, "which delivery of the record failed, the first is 1"),
     "wait_id": Field("wait_expiration_uuid", Kind.TEXT, "wait ID"),
-    "idempotency_key": Field("idempotency_key", Kind.TEXT, "idempotency key"),
+    "idempotency_key": Field(
+        "idempotency_key",
+        Kind.TEXT,
+        "idempotency key",
+        "idempotency_key = %s and (wait_expiration_uuid = %s or idempotency_key <> wait_expiration_uuid)",
+    ),
     "since": Field("dead_letter_time >= %s", Kind.TIME, "not before: 2h, 7d or an ISO 8601 time"),
     "before": Field("dead_letter_time < %s", Kind.TIME, "before: 2h, 7d or an ISO 8601 time"),
 }
@@ -98,8 +112,10 @@ class Filter:
             else:
                 alternatives[str(condition)] = [condition]
         for conditions in alternatives.values():
-            texts.append(f"({' or '.join(map(_sql, conditions))})")
-            parameters += map(_parameter, conditions)
+            pieces = [_sql(condition) for condition in conditions]
+            texts.append(f"({' or '.join(pieces)})")
+            for condition, piece in zip(conditions, pieces, strict=True):
+                parameters += [_parameter(condition)] * piece.count("%s")
         return " and ".join(texts) or "true", parameters
 
 
@@ -188,6 +204,8 @@ def _sql(condition: Condition) -> str:
         return f"strpos({field.sql}, %s) > 0"
     if field.kind is Kind.TEXT and _has_wildcard(condition.value):
         return f"{field.sql} like %s" if operator == "=" else f"{field.sql} like %s is not true"
+    if operator == "=" and field.equals:
+        return f"({field.equals})"
     return f"{field.sql} {'is distinct from' if operator == '!=' else operator} %s"
 
 

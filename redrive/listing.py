@@ -81,6 +81,14 @@ def parse_cursor(text: str) -> Cursor:
         raise ConfigurationError(f"{text!r} is no cursor: take the one that the page before ended with") from None
 
 
+def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[str, list[Any]]:
+    """Return the query of `page` and its parameters: one row more than is shown says whether there are more."""
+    where, parameters = chosen.sql()
+    if after is not None:
+        where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
+    return _PAGE.format(where=where), [*parameters, rows + 1]
+
+
 def page(connection: Connection, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
     """Return the newest dead letters, or those that follow a cursor.
 
@@ -90,10 +98,7 @@ def page(connection: Connection, chosen: Filter, rows: int, after: Cursor | None
         rows: how many at most.
         after: the cursor of the page before.
     """
-    where, parameters = chosen.sql()
-    if after is not None:
-        where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
-    found = _ask(connection, _PAGE.format(where=where), [*parameters, rows + 1])
+    found = _ask(connection, *page_query(chosen, rows, after))
     if len(found.rows) <= rows:
         return found
     shown = found.rows[:rows]
@@ -109,10 +114,15 @@ def groups(connection: Connection, chosen: Filter, by: Sequence[str], rows: int)
         by: names in `GROUPINGS`.
         rows: how many combinations at most.
     """
+    return _ask(connection, *groups_query(chosen, by, rows))
+
+
+def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
+    """Return the query of `groups` and its parameters."""
     where, parameters = chosen.sql()
     columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
     numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
-    return _ask(connection, _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows])
+    return _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows]
 
 
 def _ask(connection: Connection, text: str, parameters: Sequence[object]) -> Rows:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-
-from wait_registry.cli.query_file import QueryFile, bind
 
 LARGE = {"wait", "dead_letter", "late_outcome", "quarantine", "sweep"}
 # Bodies and headers in one of these would be carried through a sort or a hash table.
@@ -61,9 +59,9 @@ class Plan:
         return (node for node in self.nodes if node.get("Relation Name") in LARGE)
 
 
-def executed(connection: psycopg.Connection[Any], query: QueryFile, given: Mapping[str, str]) -> Plan:
-    explain = f"explain (analyze, buffers, verbose, timing off, format json) {query.sql}"
-    row = connection.execute(explain.encode(), bind(query, given)).fetchone()
+def executed(connection: psycopg.Connection[Any], sql: str, parameters: Mapping[str, str] | Sequence[Any]) -> Plan:
+    explain = f"explain (analyze, buffers, verbose, timing off, format json) {sql}"
+    row = connection.execute(explain.encode(), parameters).fetchone()
     assert row is not None
     plans = row[0] if isinstance(row[0], list) else json.loads(row[0])
     return Plan(list(nodes_of(plans[0]["Plan"])))

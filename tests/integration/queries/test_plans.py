@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
+from redrive import listing
+from redrive.dead_letter import Place
+from redrive.filter import parse_filter
 from tests.integration.queries.plan import Plan, executed
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
-from wait_registry.cli.query_file import load_query, query_names
+from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.local.stack import EmbeddedStack
 
 ROWS = 1_000_000
@@ -199,6 +203,37 @@ def test_every_query_has_a_rule() -> None:
 @pytest.mark.parametrize("name", query_names())
 def test_the_plan_does_what_its_rule_allows(name: str, large: psycopg.Connection[Any]) -> None:
     rule = RULES[name]
-    plan = executed(large, load_query(name), rule.parameters)
+    query = load_query(name)
+    plan = executed(large, query.sql, bind(query, rule.parameters))
     assert complaints(plan, rule) == []
     assert plan.nodes[0]["Actual Rows"] > 0, "a query that finds nothing shows nothing of its cost"
+
+
+NOW = datetime.now(UTC)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("query", "rule"),
+    [
+        (listing.page_query(parse_filter(["since=20d"], NOW), 100), looking_up()),
+        (
+            listing.page_query(
+                parse_filter(["since=20d", "group=group-1", "reason=failed"], NOW),
+                25,
+                listing.Cursor(NOW - timedelta(days=10), Place("dlq", 0, 0)),
+            ),
+            looking_up(),
+        ),
+        (listing.page_query(parse_filter(["since=365d", "key=customer-77"], NOW), 100), looking_up()),
+        (listing.page_query(parse_filter(["since=365d", "topic=orders-1", "offset=500"], NOW), 100), looking_up()),
+        (listing.groups_query(parse_filter(["since=24h"], NOW), ["error", "topic"], 50), counting(rows=DAY)),
+    ],
+    ids=["first page", "later page", "key", "record", "counts of a day"],
+)
+def test_a_list_of_dead_letters_does_what_its_rule_allows(
+    query: tuple[str, list[Any]], rule: Rule, large: psycopg.Connection[Any]
+) -> None:
+    plan = executed(large, *query)
+    assert complaints(plan, rule) == []
+    assert plan.nodes[0]["Actual Rows"] > 0

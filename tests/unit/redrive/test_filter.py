@@ -34,10 +34,12 @@ def test_what_is_written_is_read_again(conditions: list[Condition]) -> None:
 @given(st.lists(CONDITIONS, unique=True))
 def test_values_are_parameters_and_never_sql(conditions: list[Condition]) -> None:
     text, parameters = Filter(tuple(conditions)).sql()
-    assert text.count("%s") == len(parameters) == len(conditions)
+    assert text.count("%s") == len(parameters) >= len(conditions)
     # What isn't a parameter is made of the fields' own SQL and these words.
     rest = text
-    for piece in sorted({field.sql for field in FIELDS.values()}, key=len, reverse=True):
+    for piece in sorted(
+        {text for field in FIELDS.values() for text in (field.sql, field.equals)}, key=len, reverse=True
+    ):
         rest = rest.replace(piece, "")
     assert re.fullmatch(r"(and|or|is distinct from|not|like|true|strpos|[ ()=<>,0%s]|is not true)*", rest), rest
 
