@@ -68,7 +68,8 @@ FIELDS: Final[Mapping[str, Field]] = {
         "idempotency_key",
         Kind.TEXT,
         "idempotency key",
-        "idempotency_key = %s and (wait_expiration_uuid = %s or idempotency_key <> wait_expiration_uuid)",
+        "(wait_expiration_uuid = %s and idempotency_key = %s)"
+        " or (idempotency_key = %s and idempotency_key <> wait_expiration_uuid)",
     ),
     "since": Field("dead_letter_time >= %s", Kind.TIME, "not before: 2h, 7d or an ISO 8601 time"),
     "before": Field("dead_letter_time < %s", Kind.TIME, "before: 2h, 7d or an ISO 8601 time"),

@@ -226,10 +226,16 @@ NOW = datetime.now(UTC)
             looking_up(),
         ),
         (listing.page_query(parse_filter(["since=365d", "key=customer-77"], NOW), 100), looking_up()),
+        (
+            listing.page_query(
+                parse_filter(["since=365d", "idempotency_key=10000000-0000-8000-8000-000000500001"], NOW), 100
+            ),
+            looking_up(),
+        ),
         (listing.page_query(parse_filter(["since=365d", "topic=orders-1", "offset=500"], NOW), 100), looking_up()),
         (listing.groups_query(parse_filter(["since=24h"], NOW), ["error", "topic"], 50), counting(rows=DAY)),
     ],
-    ids=["first page", "later page", "key", "record", "counts of a day"],
+    ids=["first page", "later page", "key", "idempotency key", "record", "counts of a day"],
 )
 def test_a_list_of_dead_letters_does_what_its_rule_allows(
     query: tuple[str, list[Any]], rule: Rule, large: psycopg.Connection[Any]
