@@ -28,7 +28,7 @@ def require_share_group(admin: AdminClient, processor: ProcessorSettings) -> Non
         WaitRegistryError: the broker doesn't answer, or refuses the request.
     """
     log.warning(
-        "processor.source is share, which is experimental: P1, O1, D1 and R1 of docs/guarantees.md aren't promised"
+        "processor.source is share, which is experimental: P1, O1 and D1 of docs/guarantees.md aren't promised"
     )
     resource = ConfigResource(ResourceType.GROUP, processor.group)
     (future,) = admin.describe_configs([resource], request_timeout=timeout_of(admin)).values()
