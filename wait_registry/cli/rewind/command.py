@@ -52,9 +52,9 @@ def command(
 ) -> int:
     """Move the committed offsets of a group.
 
-    Moves processor.group in its input topics, in both directions. Prints per partition how many records, at most, are handled
-    again or skipped, and how many of them are registered now. Registrations aren't changed: a registered record that
-    the group skips still expires.
+    Moves processor.group in its input topics, in both directions. Prints per partition how many records, at most, are
+    handled again or skipped, and how many of them are registered now. Registrations aren't changed: a registered record
+    that the group skips still expires.
 
     Stop every processor of the group first. The command ends with 3 if the group has a member. After a move back, the
     processors first register the records that may be registered already, so that none of these is handled and expires
