@@ -154,7 +154,7 @@ class Record:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the registration expires (UTC); None if the record wasn't registered when its call began."""
+        """When the registration expires (UTC); None while the record isn't registered."""
         return self._expires_at
 
 
