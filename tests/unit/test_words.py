@@ -27,6 +27,7 @@ ACCOUNT = "wait_registry/local/account.py"
             "ordering",
             "registration",
             "retries",
+            "runbook",
             "share-groups",
             "sizing",
         )
