@@ -114,7 +114,8 @@ class Pipeline:
         self._draining = False
         self.leaving: asyncio.Future[None] | None = None
         self._end_s: float | None = None
-        self.engine = engine_of(context.settings, context.limits)
+        self._bulkheads = bulkheads_of(context.settings.processor)
+        self.engine = engine_of(context.settings, context.limits, self._bulkheads)
         self.shell = self._make_shell(context)
         self.group_consumer = self.shell.consumer
 
@@ -291,6 +292,9 @@ class Pipeline:
         yield Reading(metrics.PROCESSOR_OUTBOX, self._context.outbox.unacknowledged)
         yield Reading(metrics.PROCESSOR_STALLED, self._context.watchdog.late_s())
         yield Reading(metrics.PROCESSOR_BLOCKED_SLOTS, self._context.blocked())
+        if self._bulkheads is not None:
+            for route, free in self._bulkheads.free.items():
+                yield Reading(metrics.PROCESSOR_ROUTE_FREE_SLOTS, free, (str(route),))
         yield Reading(metrics.PROCESSOR_LONG_CALLS, self._context.long_calls())
         yield Reading(metrics.PROCESSOR_BLOCKED_CANCELLED, self.engine.blocked_cancelled)
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
@@ -299,7 +303,7 @@ class Pipeline:
         yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
 
 
-def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
+def engine_of(settings: Settings, limits: TimeLimits, bulkheads: Bulkheads | None) -> Engine:
     """Build the engine of a processor from its settings."""
     processor = settings.processor
     rules = Rules(
@@ -314,7 +318,7 @@ def engine_of(settings: Settings, limits: TimeLimits) -> Engine:
     limit = limit_of(processor)
     prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)
     ladder = Ladder(processor.retry.delays_s)
-    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder, bulkheads_of(processor))
+    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder, bulkheads)
 
 
 def limit_of(processor: ProcessorSettings) -> ConcurrencyLimit:

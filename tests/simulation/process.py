@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
+from processor.dispatch.bulkheads import Bulkheads
 from processor.dispatch.concurrency import FixedLimit
 from processor.dispatch.prefetch import Prefetch
 from processor.dispatch.retry_policy import Ladder
@@ -69,6 +70,7 @@ class Process:
         hold: whether a record that is too large to register is called all the same.
         now: reads the clock.
         cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s.
+        routes: how many calls of records with an even offset (route 0) or an odd one (1) may run, if limited.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Process:
         now: Callable[[], Instant],
         random: Random,
         cancel_after_s: float | None = None,
+        routes: Mapping[int, int] | None = None,
     ) -> None:
         self.number = number
         self.mode = mode
@@ -96,10 +99,10 @@ class Process:
         self._random = random
         policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
         rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S, hold, cancel_after_s)
-        limit = FixedLimit(slots)
-        self.engine = Engine(
-            rules, scheduler_of(ordering), limit, Prefetch(limit, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
-        )
+        limit, self._routes = FixedLimit(slots), routes or {}
+        prefetch, ladder = Prefetch(limit, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+        bulkheads = Bulkheads(_route_of, routes) if routes else None
+        self.engine = Engine(rules, scheduler_of(ordering), limit, prefetch, ladder, bulkheads)
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
         self._ever: set[RecordId] = set()
@@ -331,6 +334,9 @@ class Process:
         self._world.may_be_left.update(abandoned)
         if len(self.running) > self._slots:
             raise Breach(f"P7: {len(self.running)} calls run")
+        for route, most in self._routes.items():
+            if (count := sum(_route_of(entry) == route for entry in self.running)) > most:
+                raise Breach(f"P7: {count} calls of route {route} run")
         for place in self.engine.partitions:
             start = self._world.start(place)
             uncommitted = sum(offset >= start for offset in self._polled[place])
@@ -433,3 +439,7 @@ class Process:
         self.alive = False
         self._leave()
         return self.requests.die()
+
+
+def _route_of(entry: Entry) -> int:
+    return entry.offset % 2

@@ -14,6 +14,7 @@ from processor import engine, lifecycle
 from processor.commits import Commits
 from processor.dispatch import slots
 from processor.dispatch.blocked_calls import BlockedCalls
+from processor.dispatch.bulkheads import Bulkheads, BulkheadScheduler
 from processor.engine import Engine
 from processor.events import CallsEnded, Cancel, DeadLetter, Polled, Publish, Rewind, WriteTombstones
 from processor.lifecycle import UNSTARTED, Entry, State, Step
@@ -320,6 +321,16 @@ def blocked_calls_are_cancelled_one_by_one(patch: MonkeyPatch) -> None:
         return choose(self, slots, continuing, now_s)
 
     patch.setattr(BlockedCalls, "choose", changed)
+
+
+def route_has_a_limit(patch: MonkeyPatch) -> None:
+    """Start the call of a record whose route has no free slot."""
+    patch.setattr(BulkheadScheduler, "_takes_slot", lambda self, entry: True)
+
+
+def slots_of_routes_come_back(patch: MonkeyPatch) -> None:
+    """Keep the slot of a route when its call has ended."""
+    patch.setattr(Bulkheads, "give", lambda self, entries: None)
 
 
 def blocked_record_waits_for_its_call(patch: MonkeyPatch) -> None:

@@ -58,7 +58,9 @@ class Run:
         self._hold = random.random() < 0.3
         self.world.refuses_letters = not self._calm and random.random() < 0.2
         # Of its own, so that older seeds stay what they were.
-        self._cancel_after_s = Random(-1 - seed).choice([None, None, 1.0])
+        own = Random(-1 - seed)
+        self._cancel_after_s = own.choice([None, None, 1.0])
+        self._routes = own.choice([None, None, {0: 1}, {0: 1, 1: 1}])
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0
@@ -237,6 +239,7 @@ class Run:
                     self._now,
                     self._random,
                     self._cancel_after_s,
+                    self._routes,
                 )
             )
         return self._processes

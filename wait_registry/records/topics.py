@@ -23,8 +23,11 @@ def is_topic_name(text: str) -> bool:
 
 
 def redelivery_topic(topic: str, group: str) -> str:
-    """Return the topic through which a group receives expired records of an input topic; other groups don't."""
-    return f"{topic}.{group}.redeliver"
+    """Return the topic through which a group receives expired records of an input topic; no other group has it.
+
+    Dots of the group are doubled in the name, as in those of retry topics.
+    """
+    return f"{_of_group(topic, group)}.redeliver"
 
 
 def retry_topic(topic: str, group: str, delay: int) -> str:
@@ -43,4 +46,13 @@ def retry_delay_s(name: str, topic: str, group: str) -> int | None:
 
 
 def _retry_prefix(topic: str, group: str) -> str:
-    return f"{topic}.{group}.retry."
+    return f"{_of_group(topic, group)}.retry."
+
+
+def _of_group(topic: str, group: str) -> str:
+    """Return a prefix that no other topic and group have, as long as no input topic ends with a dot.
+
+    A group deletes what it has committed from its own topics, so it must never share one. With dots as they are, group
+    b.c of topic a and group c of topic a.b would both have a.b.c.
+    """
+    return f"{topic}.{group.replace('.', '..')}"

@@ -284,17 +284,24 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
     ):
         if not is_topic_name(value):
             yield error(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
+        elif name == "processor.topics" and value.endswith("."):
+            yield error(
+                f"processor.topics contains {value!r}, which ends with a dot: its retry and redelivery topics could be "
+                "those of another topic and group, which would delete each other's records; mirror it to another name"
+            )
     template, group = settings.dead_letter.topic, settings.processor.group
     unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
     if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
         yield error(
             f"dead_letter.topic is {template!r}: expected a topic name, which may contain {{topic}} and {{group}}"
         )
-    uses_group = "{group}" in template or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
+    retries = settings.processor.retry.delays
+    uses_group = "{group}" in template or retries or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
     if group and uses_group and not is_topic_name(group):
         yield error(
-            f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic or "
-            "processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - only"
+            f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic, "
+            "processor.retry.delays or processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - "
+            "only"
         )
 
 

@@ -142,6 +142,11 @@ PROCESSOR_BLOCKED_SLOTS = _gauge(
     "waitreg_processor_blocked_slots",
     "Worker slots held by calls that timed out and haven't ended: plain handlers, or async ones that ignore it",
 )
+PROCESSOR_ROUTE_FREE_SLOTS = _gauge(
+    "waitreg_processor_route_free_slots",
+    "Calls that a route with a max_in_flight of its own may still start; at 0 its records wait",
+    route=OPEN,
+)
 PROCESSOR_LONG_CALLS = _gauge(
     "waitreg_processor_long_calls", "Worker slots held by calls that run for longer than processor.blocked_after_s"
 )

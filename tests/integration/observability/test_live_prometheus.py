@@ -30,6 +30,7 @@ STILL = {
     m.SINK_STANDBY: "one sink; tests/integration/sink/test_fencing.py",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
     m.PROCESSOR_REFUSED: "every dead letter fits; tests/integration/processor/test_oversized.py",
+    m.PROCESSOR_ROUTE_FREE_SLOTS: "no route has a limit; tests/integration/processor/test_routes.py",
     m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }
 # Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.

@@ -16,6 +16,7 @@ from tests.support.naming import Names
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record, TransientError
+from wait_registry.telemetry.metrics import PROCESSOR_ROUTE_FREE_SLOTS
 
 EXPRESS = (("shipping", b"express"),)
 
@@ -78,6 +79,7 @@ def test_a_blocked_route_does_not_stop_the_others(shops: ShopFactory, mode: str)
     at.topics.produce(at.settings.processor.topics[1], [b"refund"] * 20)
     wait_until(lambda: len(shop.express) == 20 and len(shop.others) == 20, 180, "the records of the other routes")
     assert sum(shop.orders.calls.values()) == 2
+    assert running.values(PROCESSOR_ROUTE_FREE_SLOTS) == [0]
     shop.orders.opened.set()
     wait_until(lambda: running.done == 100, 180, "all records")
     running.stop()

@@ -187,10 +187,12 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"dead_letter__topic": "waitreg.wait"}, "are both waitreg.wait"),
         ({"wait__topic": "a b"}, "wait.topic is 'a b', not a topic name"),
         ({"processor__topics": "orders,.."}, "processor.topics is '..', not a topic name"),
+        ({"processor__topics": "orders."}, "contains 'orders.', which ends with a dot"),
         ({"dead_letter__topic": "{topic}.{reason}"}, "dead_letter.topic is '{topic}.{reason}'"),
         ({"dead_letter__topic": "dlq {topic}"}, "dead_letter.topic is 'dlq {topic}'"),
         ({"processor__group": "my group", "dead_letter__topic": "{group}.dlq"}, "processor.group is 'my group'"),
         ({"processor__group": "my group", "processor__expiry_policy": "redeliver"}, "processor.group is 'my group'"),
+        ({"processor__group": "my group", "processor__retry__delays": "1m"}, "processor.group is 'my group'"),
     ],
 )
 def test_a_contradiction_is_refused(changes: dict[str, Any], says: str) -> None:

@@ -205,5 +205,6 @@ def redelivery_vectors() -> list[Json]:
         vector("no group", "encode", {**given, "lineage": {**LINEAGE, "group": None}}, "error"),
         vector("no delivery", "encode", {**given, "lineage": {**LINEAGE, "delivery": None}}, "error"),
         vector("its topic", "topic", {"topic": "orders", "group": "billing"}, "orders.billing.redeliver"),
+        vector("its topic, a group with a dot", "topic", {"topic": "a", "group": "b.c"}, "a.b..c.redeliver"),
         *_consumed_vectors(),
     ]
