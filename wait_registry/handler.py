@@ -2,17 +2,18 @@
 
 A handler is ``async def handle(record)``, a plain function (run in a thread) or a class that is an async context
 manager with such a method ``handle``, opened once per process. ``None`` means done. ``Discard(reason)`` means that
-the record needs no work. ``TransientError``, ``TimeoutError`` and ``OSError`` are retried in process; any other
-exception, and any other result, dead-letters the record at once.
+the record needs no work. After a ``TransientError``, ``TimeoutError`` or other ``OSError``, the handler is called
+again, in the process and then from the retry topics. Any other exception, and any other result, dead-letters the
+record at once.
 
 If the first parameter is annotated with another type than `Record`, the value is decoded to that type: a pydantic
 model or dataclass (from JSON, or from Avro as ``Annotated[Order, Avro]``), or a Protobuf message class. The record is
 the second parameter, if the handler has one. A value that can't be decoded is dead-lettered as ``malformed`` without a
 call.
 
-Delivery is at least once: after a crash or a rebalance the handler may get the same record again, with the same
-``wait_id``. From a retry topic, or redelivered, it has another wait ID. ``idempotency_key`` is the same each time. Send
-it to the services that the handler calls, unless the record has a key of its own.
+Delivery is at least once: the handler may get the same record again, after a failure, a crash or a rebalance. Its
+``idempotency_key`` is the same each time. Send it to the services that the handler calls, unless the record has an ID
+of its own.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ __all__ = [
 
 
 class Record:
-    """One consumed record. It can't be changed: what is registered and dead-lettered comes out as it went in.
+    """One consumed record; it can't be changed.
 
-    A redelivered record has the topic, partition, offset and timestamp of its first delivery.
+    In a later delivery it still has the topic, partition, offset and timestamp of the first one.
     """
 
     __slots__ = (
@@ -133,17 +134,17 @@ class Record:
 
     @property
     def delivery(self) -> int:
-        """How often the record was delivered, this time included."""
+        """The number of this delivery, from 1; the attempts of one delivery don't count."""
         return self._delivery
 
     @property
     def wait_id(self) -> str:
-        """The key of this delivery's registration."""
+        """The key of this delivery's registration; a retry or a redelivery has another one."""
         return self._wait_id
 
     @property
     def idempotency_key(self) -> str:
-        """The wait ID of the first delivery, which is the same in every delivery and attempt."""
+        """The same in every attempt and delivery: the wait ID of the first delivery."""
         return self._idempotency_key or self.wait_id
 
     @property
@@ -153,7 +154,7 @@ class Record:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the registration expires (UTC); None if there is none yet."""
+        """When the registration expires (UTC); None while the record isn't registered."""
         return self._expires_at
 
 
@@ -166,7 +167,7 @@ class Avro:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """A handler's result for a record that needs no work; ``reason`` is logged, and metrics count the record."""
+    """A handler's result for a record that needs no work; the processor logs ``reason`` and counts the record."""
 
     reason: str
 

@@ -1,6 +1,7 @@
-"""Tests of handlers without Kafka: a record goes in, what a processor would do with it comes out.
+"""Tests of handlers without Kafka: say what a processor would do with a record.
 
-The handler is loaded, called, timed and judged by the processor's own code. Only pauses between attempts take no time.
+The processor's own code loads, calls and times the handler, and decides about the record. Pauses between attempts
+take no time.
 
     from wait_registry.testing import Discarded, outcome_of, record
 
@@ -8,6 +9,8 @@ The handler is loaded, called, timed and judged by the processor's own code. Onl
         assert outcome_of("orders:handle", record({"id": 1, "status": "cancelled"})) == Discarded("cancelled")
 
 In a test that is a coroutine, or for several records with one handler, use `HandlerTester`:
+
+    from wait_registry.testing import DeadLetter, HandlerTester, record
 
     async with HandlerTester(handle, max_attempts=2, handler_timeout_s=0.5) as tester:
         outcome = await tester.outcome_of(record(b"..."))
@@ -78,7 +81,7 @@ def _encoded(value: object) -> bytes:
 def outcome_of(
     handler: str | Callable[..., Any] | type[Any], tested: Record, came_from: str | None = None, **settings: object
 ) -> Outcome:
-    """Return what a processor would do with a record; see `HandlerTester`."""
+    """Return what a processor would do with a record; arguments and result are those of `HandlerTester`."""
 
     async def run() -> Outcome:
         async with HandlerTester(handler, **settings) as tester:
@@ -91,13 +94,13 @@ class HandlerTester:
     """Calls a handler as a processor does. It is an async context manager, which opens and closes the handler.
 
     Args:
-        handler: what ``processor.handler`` would name, as text, or the function or class itself.
+        handler: the text of ``processor.handler``, or the function or class itself.
         settings: those of the section ``processor`` that differ from their defaults, such as ``max_attempts=1`` or
-            ``retry={"delays": ["10s", "1m"]}``. Calls take the time that they take, so a test of a timeout needs a
-            short ``handler_timeout_s``.
+            ``retry={"delays": ["10s", "1m"]}``; ``routes`` isn't used. Calls take their real time, so a test of a
+            timeout needs a short ``handler_timeout_s``.
 
     Raises:
-        ConfigurationError: the handler can't be one, as at the start of a processor.
+        ConfigurationError: a processor with this handler would refuse to start.
     """
 
     def __init__(self, handler: str | Callable[..., Any] | type[Any], **settings: object) -> None:
@@ -127,14 +130,16 @@ class HandlerTester:
         await self._handler.close()
 
     async def outcome_of(self, tested: Record, came_from: str | None = None) -> Outcome:
-        """Handle one record; any number of calls may run at the same time.
+        """Handle one record, with all attempts; any number of calls may run at the same time.
 
         Args:
             tested: the record.
-            came_from: the delay of the retry topic that it comes from, as in ``retry.delays``; none by default.
+            came_from: the delay of the retry topic that the record comes from, as in ``retry.delays``; None if it comes
+                from an input topic.
 
         Returns:
-            `Done`, `Discarded`, `Retry` (to the retry topic with that delay) or `DeadLetter` (with the reason).
+            `Done`, `Discarded`, `Retry` (with the delay of the retry topic, s) or `DeadLetter` (with the reason
+            "failed" or "malformed").
         """
         attempts = self._attempts
         if attempts is None:

@@ -13,7 +13,7 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-from wait_registry.handler import Discard, HandlerResult, PermanentError, Record
+from wait_registry.handler import Discard, HandlerResult, PermanentError, Record, TransientError
 
 DATABASE = os.environ.get("ACCOUNTS_DB", "accounts.db")
 CREATE = "create table if not exists account (name text primary key, cents integer, last_offset integer) strict"
@@ -27,17 +27,24 @@ def apply(record: Record) -> HandlerResult:
     if record.key is None or record.value is None:
         return Discard("no account or no change")
     name, change = record.key.decode(), _change(record.value)
+    try:
+        return _change_balance(name, change, record.offset)
+    except sqlite3.OperationalError as error:  # such as a lock that another process holds for too long
+        raise TransientError(f"the database can't be written now: {error}") from error
+
+
+def _change_balance(name: str, change: int, offset: int) -> HandlerResult:
     # sqlite3 begins a transaction with "begin immediate", so two processes don't change one account at once.
     with closing(sqlite3.connect(DATABASE, timeout=20, isolation_level="IMMEDIATE")) as database, database:
         database.execute(CREATE)
         database.execute(OPEN, (name,))
         cents, last_offset = database.execute(READ, (name,)).fetchone()
-        if record.offset <= last_offset:
+        if offset <= last_offset:
             return None  # applied by an earlier call
         after = cents + change
         if after < 0:
             return Discard(f"{-change} cents are to be withdrawn, the balance is {cents}")
-        database.execute(WRITE, (after, record.offset, name))
+        database.execute(WRITE, (after, offset, name))
     return None
 
 

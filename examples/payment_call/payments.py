@@ -18,12 +18,12 @@ from wait_registry.handler import Discard, HandlerResult, PermanentError, Record
 
 URL = os.environ.get("PAYMENTS_URL", "http://127.0.0.1:8080/charges")
 
-# The service is busy, restarting or limits us: another attempt may succeed.
+# The service is busy or restarting, or limits the rate: another attempt may succeed.
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class ChargePayment:
-    """Opened once a process; ``handle`` runs up to ``processor.max_in_flight`` times at once."""
+    """Opened once per process; ``handle`` runs up to ``processor.max_in_flight`` times at once."""
 
     def __init__(self) -> None:
         self._http: aiohttp.ClientSession | None = None
@@ -56,7 +56,7 @@ class ChargePayment:
             async with self._http.post(URL, data=body, headers=headers) as answer:
                 return answer.status, await answer.text(errors="replace")
         except aiohttp.ClientError as error:
-            # Not all of aiohttp's errors are OSErrors: said in the handler's own words they are all tried again.
+            # Not all of aiohttp's errors are OSErrors. As TransientError, all of them are retried.
             raise TransientError(f"no answer from the payment service: {type(error).__name__}: {error}") from error
 
 
@@ -64,7 +64,7 @@ def _payment(value: bytes) -> dict[str, Any]:
     try:
         payment = json.loads(value)
     except ValueError as error:
-        raise PermanentError(f"the value is no JSON: {error}") from error
+        raise PermanentError(f"the value isn't JSON: {error}") from error
     if not isinstance(payment, dict):
         raise PermanentError(f"the value is a JSON {type(payment).__name__}, not an object")
     return payment
@@ -79,9 +79,9 @@ def _judge(status: int, answer: str) -> HandlerResult:
     if 200 <= status < 300:
         return None
     if status == HTTPStatus.CONFLICT:
-        # It has this payment already: an earlier attempt got through although its answer didn't.
+        # It has this payment already: an earlier attempt succeeded, and its answer was lost.
         return None
     if status in TRY_AGAIN:
         raise TransientError(f"the payment service answered {status}")
-    # The answer's first words end up in the dead letter, where support staff need them.
+    # Support staff need the answer's first words, in the dead letter.
     raise PermanentError(f"the payment service refused with {status}: {answer[:200]}")

@@ -23,7 +23,7 @@ class Item(BaseModel):
 
 
 class Order(BaseModel):
-    """The value of a record; what this handler doesn't name may be there too."""
+    """The value of a record; fields that aren't named here are ignored."""
 
     id: str
     status: Literal["placed", "cancelled"]

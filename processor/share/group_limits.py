@@ -27,9 +27,7 @@ def require_share_group(admin: AdminClient, processor: ProcessorSettings) -> Non
         ConfigurationError: the lease is too short, or the broker has no share groups.
         WaitRegistryError: the broker doesn't answer, or refuses the request.
     """
-    log.warning(
-        "processor.source is share, which is experimental: P1, O1, D1 and R1 of docs/guarantees.md aren't promised"
-    )
+    log.warning("processor.source is share, which is experimental: P1, O1 and D1 of docs/guarantees.md aren't promised")
     resource = ConfigResource(ResourceType.GROUP, processor.group)
     (future,) = admin.describe_configs([resource], request_timeout=timeout_of(admin)).values()
     entries = answer(admin, future, f"reading the configuration of group {processor.group}")

@@ -15,7 +15,22 @@ ACCOUNT = "wait_registry/local/account.py"
     ["processor", "sink", "sweeper", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
     + [
         f"docs/{page}.md"
-        for page in ("comparison", "deploy", "first-handler", "guarantees", "kafka-connect", "metrics", "registration")
+        for page in (
+            "comparison",
+            "configuration",
+            "deploy",
+            "first-handler",
+            "guarantees",
+            "handlers",
+            "kafka-connect",
+            "metrics",
+            "ordering",
+            "registration",
+            "retries",
+            "runbook",
+            "share-groups",
+            "sizing",
+        )
     ],
 )
 def test_no_word_of_the_list_is_used(place: str) -> None:

@@ -34,7 +34,7 @@ COMMANDS: Final = (
     Entry("Services", "processor", "Consume the input topics and call your handler for each record."),
     Entry("Services", "sink", "Copy the wait topic and the dead letter topics into Postgres."),
     Entry("Services", "sweeper", "Export expired registrations to the dead letter topic."),
-    Entry("Setup", "topics", "Create or check the wait topic and the dead letter topics."),
+    Entry("Setup", "topics", "Create or check the wait topic, the dead letter topics and the retry topics."),
     Entry("Setup", "db", "Create, migrate or check the Postgres schema."),
     Entry("Setup", "jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
     Entry(
@@ -97,10 +97,10 @@ def waitreg() -> None:
 
     One slow call doesn't block the partition, and a crash doesn't lose a record.
 
-    Before a handler is called, the processor writes a copy of the record to a durable wait topic; then it may commit
-    the record's offset. When the handler ends, a tombstone removes the copy. If a copy has no tombstone by its
-    deadline, the process died. The sweeper then writes the record to the dead letter topic with everything that it
-    came with. The sink copies the wait topic into Postgres, where you and the sweeper can query it.
+    By default, the processor writes a copy of each record to a durable wait topic before it calls the handler; then it
+    may commit the record's offset. When the handler ends, a tombstone removes the copy. If a copy has no tombstone by
+    its deadline, its process has died. The sweeper then writes the record to the dead letter topic, unchanged. The sink
+    copies the wait topic into Postgres, where you and the sweeper can query it.
     """
 
 

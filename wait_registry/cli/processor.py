@@ -25,10 +25,10 @@ from wait_registry.cli.command import Command, Invocation
 def command(invocation: Invocation, once: bool) -> int:
     """Consume the input topics and call your handler for each record.
 
-    Consumes processor.topics as processor.group. Registers each record in the wait topic, commits its offset, calls
-    the handler with at most processor.max_in_flight records at once, and writes the tombstone. If the handler gives
-    up, the record is written to the dead letter topic first. The handler is a Python `module:name`, imported from the
-    current directory or PYTHONPATH, an http(s) URL to POST to, or grpc(s)://host:port.
+    Consumes processor.topics as processor.group. By default it registers each record in the wait topic, commits its
+    offset, calls the handler for at most processor.max_in_flight records at once, and writes the tombstone. If the
+    handler fails, it first writes the record to a retry topic or the dead letter topic. The handler is a Python
+    `module:name`, imported from the current directory or PYTHONPATH, an http(s) URL to POST to, or grpc(s)://host:port.
 
     Needs Kafka and never Postgres. Start as many processors of a group as the input has partitions. On SIGTERM or
     Ctrl-C, running handlers finish (processor.drain_timeout_s). A second signal ends the process at once; the records

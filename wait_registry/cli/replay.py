@@ -41,13 +41,14 @@ def command(
 ) -> int:
     """Handle a range of the input topics again.
 
-    Calls the group's handler for the records of each range, from START to the offset before END, or for those between
-    two times. It runs next to the group: it joins nothing, and commits none of the group's offsets. A record that fails
-    goes to the group's retry topics or to the dead letter topic. The idempotency key is the same as in the group.
+    Calls the group's handler for the records of each range, from START to the offset before END, or for the records
+    between two times. It runs next to the group: it doesn't join the group, and commits none of its offsets. A record
+    that fails goes to the group's retry topics or to the dead letter topic. The idempotency key is the same as in the
+    group.
 
     Ends with 0 when every record of the ranges is settled. If it is stopped, it ends with 1 and prints the command for
-    the rest; if it dies, the log has one that is at most some seconds old. A replay registers nothing, so records in
-    flight are handled again by that command, and by nothing else.
+    the rest. If it dies, use the command that it logged last; it logs one every 10 s. A replay registers nothing, so
+    only that command handles the records that were in flight.
     """
     from processor.replay.service import ReplayService
     from wait_registry.cli.processor import make_handlers_importable

@@ -75,8 +75,8 @@ class Oversized(StrEnum):
 class RetrySettings(Section):
     """Retry topics: where a record goes whose attempts in process have failed."""
 
-    delays: tuple[str, ...] = Field((), description="delays of the retry topics, such as 10s, 1m and 10m")
-    allow_reordering: bool = Field(False, description="with 'ordering': records in retry topics lose their order")
+    delays: tuple[str, ...] = Field((), description="delays of the retry topics, ascending, such as 10s, 1m and 10m")
+    allow_reordering: bool = Field(False, description="with 'ordering': allow retry topics, which give up order")
 
     @field_validator("delays")
     @classmethod
@@ -118,29 +118,32 @@ class ProcessorSettings(Section):
     topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
     handler: str = Field("", description="'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port")
     routes: tuple[Route, ...] = Field(
-        (), description="other handlers, by topic or header; each has 'match', 'handler' and 'max_in_flight'"
+        (), description="handlers of some records, by topic or header: 'match', 'handler', 'max_in_flight' if limited"
     )
     instance: str = Field("", description="name of this process in wait records; by default host name and start time")
     max_in_flight: Literal["auto"] | _Slots = Field(
-        50, description="handler calls that run at once (N); 'auto' follows what the called service can take"
+        50, description="handler calls at once, at most (N); 'auto' follows what the called service can take"
     )
     max_in_flight_min: int = Field(5, ge=1, le=100_000, description="with 'auto': lower bound of N")
     max_in_flight_max: int = Field(200, ge=1, le=100_000, description="with 'auto': upper bound of N")
     handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
-    blocked_after_s: float = Field(60.0, gt=0, description="a call that runs for longer blocks its worker slot, s")
+    blocked_after_s: float = Field(
+        60.0, gt=0, description="a call that runs for longer, all attempts included, blocks its worker slot, s"
+    )
     cancel_blocked: bool = Field(
         False,
-        description="cancel the oldest calls while nine worker slots in ten are blocked; they go to a retry topic",
+        description="cancel the oldest call if nine worker slots in ten are blocked, as if its last attempt had failed",
     )
     max_attempts: int = Field(
-        3, ge=1, le=100, description="attempts in process before the record goes to a retry or dead letter topic"
+        3, ge=1, le=100, description="attempts per delivery; then the record goes to a retry or dead letter topic"
     )
     backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
     backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
-    ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="from registration to expiry, s")
+    ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="time from registration to expiry, s")
     margin_s: float = Field(10.0, gt=0, description="reserve between the end of the last attempt and the expiry, s")
     registration: RegistrationMode = Field(
-        RegistrationMode.EAGER, description="when a record is registered: before its call, if it is slow, or never"
+        RegistrationMode.EAGER,
+        description="when a record is registered: before its call (eager), if it is slow (deferred), or never (off)",
     )
     register_after_s: float = Field(
         0.5, gt=0, le=10, description="in 'deferred': from polling a record to its registration, s"
@@ -150,7 +153,7 @@ class ProcessorSettings(Section):
     )
     oversized: Oversized = Field(
         Oversized.DEAD_LETTER,
-        description="what is too large to register before its call: 'hold' calls it, and holds the offset meanwhile",
+        description="a record too large to register before its call: dead-letter it, or call it while its offset waits",
     )
     uncommitted_max: int = Field(
         20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"
@@ -159,17 +162,23 @@ class ProcessorSettings(Section):
     prefetch_max_bytes: int = Field(
         67_108_864, ge=1, description="size of those records, in keys, values and headers, bytes"
     )
-    linger_ms: float = Field(1.0, ge=0, le=1000, description="producer linger; 5 trades latency for throughput, ms")
+    linger_ms: float = Field(
+        1.0, ge=0, le=1000, description="linger.ms of the producer; 5 raises throughput and latency, ms"
+    )
     commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
-    drain_timeout_s: float = Field(30.0, ge=0, description="how long SIGTERM waits for running handlers, s")
+    drain_timeout_s: float = Field(30.0, ge=0, description="how long records may be finished after SIGTERM, s")
     flush_timeout_s: float = Field(
         10.0, gt=0, le=120, description="how long a rebalance or a shutdown waits for calls and writes, s"
     )
-    delay_s: float = Field(0, ge=0, le=MAX_DELAY_S, description="a record is handled so long after it was published, s")
+    delay_s: float = Field(
+        0, ge=0, le=MAX_DELAY_S, description="how long after its timestamp a record of the input topics is due, s"
+    )
     retry: RetrySettings = Field(RetrySettings(), description="the retry topics")
-    expiry_policy: ExpiryPolicy = Field(ExpiryPolicy.DLQ, description="what the sweeper does with an expired record")
+    expiry_policy: ExpiryPolicy = Field(
+        ExpiryPolicy.DLQ, description="what becomes of an expired record: dead letter, or delivery to the group again"
+    )
     max_deliveries: int = Field(
-        3, ge=1, le=1000, description="deliveries under 'redeliver' before the dead letter topic"
+        3, ge=1, le=1000, description="with 'redeliver': deliveries before the dead letter topic; retries don't count"
     )
     source: SourceKind = Field(
         SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"

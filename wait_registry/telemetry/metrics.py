@@ -121,7 +121,9 @@ PROCESSOR_HANDLER_SECONDS = _histogram(
     result=RESULTS,
 )
 PROCESSOR_QUEUE_SECONDS = _histogram(
-    "waitreg_processor_queue_seconds", "From the last registration of a record to its first attempt", QUEUE_SECONDS
+    "waitreg_processor_queue_seconds",
+    "From the last registration of a record, or its poll if it isn't registered, to its first attempt",
+    QUEUE_SECONDS,
 )
 PROCESSOR_QUEUE_LIMIT = _gauge(
     "waitreg_processor_queue_limit_seconds",
@@ -129,7 +131,8 @@ PROCESSOR_QUEUE_LIMIT = _gauge(
 )
 PROCESSOR_IN_FLIGHT = _gauge("waitreg_processor_in_flight", "Handler calls that are running")
 PROCESSOR_IN_FLIGHT_LIMIT = _gauge(
-    "waitreg_processor_in_flight_limit", "Handler calls that may run at once now (processor.max_in_flight)"
+    "waitreg_processor_in_flight_limit",
+    "Handler calls that may run at once now (processor.max_in_flight; with auto, the present limit)",
 )
 PROCESSOR_OLDEST_IN_FLIGHT = _gauge(
     "waitreg_processor_oldest_in_flight_seconds",
@@ -154,10 +157,10 @@ PROCESSOR_BLOCKED_CANCELLED = _counter(
 PROCESSOR_STALLED = _gauge(
     "waitreg_processor_stalled_seconds", "For how long the event loop has been blocked, by a handler or a lack of CPU"
 )
-PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Registered records that wait for a free worker slot")
-PROCESSOR_PREFETCH = _gauge("waitreg_processor_prefetch", "Records registered (or being registered) and not settled")
+PROCESSOR_WAITING = _gauge("waitreg_processor_waiting", "Records that wait for a free worker slot")
+PROCESSOR_PREFETCH = _gauge("waitreg_processor_prefetch", "Records polled and not settled")
 PROCESSOR_PREFETCH_LIMIT = _gauge(
-    "waitreg_processor_prefetch_limit", "Most records that may be registered and not settled now"
+    "waitreg_processor_prefetch_limit", "Records that may be polled and not settled now, at most"
 )
 PROCESSOR_PREFETCH_BYTES = _gauge(
     "waitreg_processor_prefetch_bytes", "Size of the prefetched records, in keys, values and headers"

@@ -48,8 +48,9 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     history, registered = ledger.history, ledger.registered_as(letter)
     if history.calls is None or registered is None:
         return ""
-    calls = ledger.calls_of_id.get(letter.wait_id, ())
-    from_ms, to_ms = _taken_ms(ledger, registered, calls), letter.append_ms
+    to_ms = letter.append_ms
+    calls = [call for call in ledger.calls_of_id.get(letter.wait_id, ()) if call.started_ms <= to_ms]
+    from_ms = _taken_ms(ledger, registered, calls)
     refused = any(hits(one, "downstream") and overlaps(one, from_ms, to_ms, AFTERMATH_MS) for one in history.faults)
     failed = [call for call in calls if not call.succeeded]
     final = any(call.status not in (0, ABORTED, *ledger.retry_statuses) for call in failed)

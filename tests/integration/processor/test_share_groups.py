@@ -175,5 +175,5 @@ def test_the_start_says_what_is_not_promised(share_scenario: Any, caplog: pytest
     at = share_scenario()
     with caplog.at_level(logging.INFO):
         at.start().wait_joined().stop()
-    assert "P1, O1, D1 and R1 of docs/guarantees.md aren't promised" in caplog.text
+    assert "P1, O1 and D1 of docs/guarantees.md aren't promised" in caplog.text
     assert "share.auto.offset.reset=earliest" in caplog.text

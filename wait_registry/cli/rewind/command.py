@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         "waitreg rewind --topic orders --partition 3 --to-offset 84000",
     ),
 )
-@click.option("--to-time", metavar="ISO", help="Move to the first record at or after this time (UTC by default).")
+@click.option(
+    "--to-time", metavar="ISO", help="Move to the first record at or after this time (UTC by default), or to the end."
+)
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Move to this offset.")
 @click.option("--to-latest", is_flag=True, help="Move to the end of the log.")
 @click.option("--to-earliest", is_flag=True, help="Move to the first offset that is in the log.")
@@ -50,14 +52,14 @@ def command(
 ) -> int:
     """Move the committed offsets of a group.
 
-    Moves processor.group in its input topics, in both directions. Prints for each partition how many records will be
-    handled again or are skipped, and how many of these are registered now. Registrations aren't changed: a registered
-    record that the group skips still expires.
+    Moves processor.group in its input topics, in both directions. Prints per partition how many records, at most, are
+    handled again or skipped, and how many of them are registered now. Registrations aren't changed: a registered record
+    that the group skips still expires.
 
     Stop every processor of the group first. The command ends with 3 if the group has a member. After a move back, the
-    processors register the records at once that may be registered already, so that none of them has an outcome and
-    expires. After a move forward, the printed `waitreg replay` handles the skipped records. Retry and redelivery topics
-    stay as they are.
+    processors first register the records that may be registered already, so that none of these is handled and expires
+    as well. After a move forward, the printed `waitreg replay` handles the skipped records. Offsets in retry and
+    redelivery topics aren't moved.
     """
     from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time
     from wait_registry.kafka.clients import admin
