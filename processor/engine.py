@@ -79,7 +79,8 @@ OWNERSHIP_S: Final = 5.0
 ANSWER_SOON_S: Final = 1.0
 TICK_S: Final = 0.25
 SLOW_TICK_S: Final = 0.02
-RESUME_SHARE: Final = 4
+# A quarter of what may be open is polled at a time.
+REFILL_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,15 @@ class Engine:
         if self.draining or self.paused:
             return 0
         return min(self._capacity(), self._fetching.room(self.partitions.values()))
+
+    def is_worth_a_poll(self, room: int) -> bool:
+        """Return whether to poll for so many records.
+
+        A poll costs as much as dozens of records. So a prefetch that keeps all slots busy is filled up by a quarter of
+        its bound at a time.
+        """
+        waiting = len(self.records) - self._slots.running - self._slots.behind
+        return room > 0 and (waiting < self._slots.limit or room * REFILL_SHARE >= self.prefetch_limit)
 
     def commit_awaited_since_s(self) -> float:
         """Return since when calls wait for nothing but the answer of a commit, minus infinity if none do."""
@@ -388,11 +398,12 @@ class Engine:
     def _registered(self, event: Registered, now: Instant) -> None:
         tombstones: list[Entry] = []
         touched: dict[Partition, None] = {}
+        passes_registered = self._policy.passes_registered
         for entry in event.entries:
             if not entry.take(Step.REGISTERED):
                 continue
             partition = entry.partition
-            if self._policy.passes_registered:
+            if passes_registered:
                 partition.make_safe(entry.number)
             state = entry.state
             if state is State.HELD:
@@ -478,30 +489,33 @@ class Engine:
         abandoned = retriable = 0
         calls = event.calls if self._blocked is None else self._blocked.ended(event.calls, now.s)
         for entry, result in calls:
-            state = entry.state
-            registered = state is State.RUNNING_REGISTERED
-            if state is State.DROPPED:
-                given_up.append(entry)
+            registered = entry.state is State.RUNNING_REGISTERED
             if result is None:
                 abandoned += 1
                 if entry.take(Step.ABANDON):
                     self._close([entry])
+                else:
+                    given_up.append(entry)
             elif isinstance(result, Failed):
                 retriable += result.retriable
                 due_times = entry.partition.due_times
                 came_from_s = due_times.delay_s if due_times is not None and due_times.retries else 0
                 if self._fail(entry, self._retries.after(result, came_from_s)):
                     failed.append(entry)
+                else:
+                    given_up.append(entry)
             elif entry.take(Step.SUCCEED):
                 entry.outcome = result
                 if entry.state is State.SETTLED:
                     settled.append(entry)
                     if registered:
                         tombstones.append(entry)
+            else:
+                given_up.append(entry)
         self._slots.ended(calls, len(calls) - abandoned, retriable, now.s)
         self._slots.leave(given_up)
         self._settle(settled)
-        if self._held:
+        if self._rules.hold_oversized and self._held:
             # One that can't be registered has held up those behind it.
             for partition in {entry.partition for entry in settled if entry.lifetime is None}:
                 self._release_held(partition)
@@ -712,7 +726,7 @@ class Engine:
 
     def _has_room_again(self) -> bool:
         # A quarter of what could be polled if no record were open, by the tighter of the two limits.
-        return self._capacity() * RESUME_SHARE >= self._prefetch.capacity(0, 0, self._calls_wait())
+        return self._capacity() * REFILL_SHARE >= self._prefetch.capacity(0, 0, self._calls_wait())
 
     def _drain(self, event: Draining, now: Instant) -> None:
         self.draining = True

@@ -196,14 +196,17 @@ class Shell:
         self._finish_s = min(self._finish_s, limit_s)
 
     def _quiet(self) -> bool:
-        """Return whether no answer of the broker is due, and there is room."""
-        return not len(self._producer) and not self._outbox.full and not self.engine.paused and self.engine.room() > 0
+        """Return whether no answer of the broker is due, and a poll is."""
+        return not len(self._producer) and not self.engine.paused and self.engine.is_worth_a_poll(self._room())
+
+    def _room(self) -> int:
+        return 0 if self._outbox.full else self.engine.room()
 
     async def _poll(self) -> bool:
         """Poll if it is due, and wait for a record if nothing else is to be done; return whether any came."""
         now_s = self._clock.monotonic()
-        room = 0 if self._outbox.full else self.engine.room()
-        due = room > 0 or now_s - self._polled_s >= self._pause_s()
+        room = self._room()
+        due = self.engine.is_worth_a_poll(room) or now_s - self._polled_s >= self._pause_s()
         if due and room <= 0:
             self.step(PollingWithoutRoom())
         for effect in self._fetching:

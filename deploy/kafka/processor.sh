@@ -21,11 +21,12 @@ allow() {
 for topic in $INPUT_TOPICS; do
     allow "$@" --operation Read --operation DescribeConfigs --topic "$topic"
 done
-# The group's redelivery and retry topics ({topic}.{group}.redeliver and {topic}.{group}.retry.10s). DELETE is for the
-# records that are committed; without it the processor warns at each start.
+# The group's redelivery and retry topics ({topic}.{group}.redeliver and {topic}.{group}.retry.10s, with the dots of the
+# group doubled). DELETE is for the records that are committed; without it the processor warns at each start.
+own=$(printf %s "$GROUP" | sed 's/\./../g')
 for topic in $INPUT_TOPICS; do
     allow "$@" --operation Read --operation Write --operation Delete --operation DescribeConfigs \
-        --topic "$topic.$GROUP." --resource-pattern-type prefixed
+        --topic "$topic.$own." --resource-pattern-type prefixed
 done
 # To be a member of the group and to commit.
 allow "$@" --operation Read --group "$GROUP"

@@ -13,6 +13,7 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from wait_registry.diagnosis import Severity
+from wait_registry.records.topics import redelivery_topic
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_a_wrong_cleanup_policy_hides_no_other_check(
 
 def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: Topics, sound: dict[str, str]) -> None:
     settings = prepared({**sound, "processor.expiry_policy": "redeliver"})
-    topic = f"{settings.processor.topics[0]}.{settings.processor.group}.redeliver"
+    topic = redelivery_topic(settings.processor.topics[0], settings.processor.group)
     topics.delete(topic)
     found = look(settings, "processor")
     assert found.broken == ["topic.redelivery.missing"]

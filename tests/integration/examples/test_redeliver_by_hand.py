@@ -21,6 +21,7 @@ from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.demo.environment import as_environment
 from wait_registry.records.original import Original
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
 
@@ -99,7 +100,7 @@ def test_what_is_chosen_is_worked_on_again_and_nothing_else(
 
         settings_in_environment(example.settings)
         condition = "reason = 'failed' and key = 'first'"
-        again = f"{example.settings.processor.topics[0]}.{example.settings.processor.group}.redeliver"
+        again = redelivery_topic(example.settings.processor.topics[0], example.settings.processor.group)
         assert redeliver.main([condition]) == 0
         assert capsys.readouterr().out == f"1 records for {again}\nnothing published\n"
         assert topics.read(again) == []
