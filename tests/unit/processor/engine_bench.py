@@ -55,6 +55,7 @@ ASKED: dict[str, Callable[[Engine], object]] = {
     "in_flight?": lambda engine: engine.records.in_flight(),
     "unsettled?": lambda engine: engine.records.unsettled(),
     "room?": lambda engine: engine.room(),
+    "worth_a_poll?": lambda engine: engine.is_worth_a_poll(engine.room()),
     "paused?": lambda engine: engine.paused,
     "waiting?": lambda engine: engine.waiting,
 }

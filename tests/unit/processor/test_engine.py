@@ -251,6 +251,16 @@ def test_calls_are_limited_by_the_slots(story: str) -> None:
 
 
 @stories("""
+    while fewer records wait than can run, any room is
+    poll 0 1 2 > start 0 1 | room? > 3 | worth_a_poll? > True | poll 3 4 5 | room? > 0 | worth_a_poll? > False
+    else a quarter of the prefetch is
+    poll 0 1 2 3 4 > start 0 1 | room? > 1 | worth_a_poll? > False | done 0 > start 2 | room? > 2 | worth_a_poll? > True
+""")
+def test_a_full_prefetch_is_refilled_in_portions(story: str) -> None:
+    play(story, mode="off", slots=2)
+
+
+@stories("""
     all partitions pause after some records without room
     poll 0 1 2 3 4 5 6 7 > start 0 1 2 3 | room? > 0 | crowded | poll 8 9 10 | tick | crowded |
     paused? > False | poll 11 > pause a | assigned b > pause b | done 0 > start 4 | tick | paused? > True
