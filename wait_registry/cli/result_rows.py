@@ -11,6 +11,8 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
+from redrive.shown import safe
+
 WIDTH: Final = 120
 _MAX_CELL: Final = 120
 
@@ -29,7 +31,8 @@ def render_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], as_jso
         for row in rows:
             yield json.dumps(dict(zip(columns, row, strict=True)), default=_json, ensure_ascii=False)
     else:
-        texts = [[_text(cell) for cell in row] for row in rows]
+        # What a producer wrote must not reach the terminal as a command.
+        texts = [[safe(_text(cell), "\r\n\t") for cell in row] for row in rows]
         yield from _table(columns, texts)
         yield f"({len(texts)} row{'' if len(texts) == 1 else 's'})"
 

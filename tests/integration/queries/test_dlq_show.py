@@ -31,10 +31,11 @@ def letter(incident: Settings) -> Callable[..., str]:
                 'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, error_class, '
                 "error_message, error_stacktrace, wait_expiration_uuid, idempotency_key, original_topic, "
                 "original_partition, original_offset, key, headers, body) values ('shown', 0, %s, now() - "
-                "interval '8 days', 'failed', 'KeyError', %s, 'line 1\\n\x1bline 2', %s, %s, %s, %s, %s, %s, %s, %s)",
+                "interval '8 days', 'failed', 'KeyError', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     offset,
                     "\x1b[2J",
+                    "line 1\n\x1bline 2",
                     f"s-{offset}",
                     f"s-{offset}",
                     *record,
