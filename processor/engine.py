@@ -235,7 +235,7 @@ class Engine:
         return min(self._capacity(), self._fetching.room(self.partitions.values()))
 
     def is_worth_a_poll(self, room: int) -> bool:
-        """Return whether to poll for so many records.
+        """Return whether to poll when there is room for this number of records.
 
         A poll costs as much as dozens of records. So a prefetch that keeps all slots busy is filled up by a quarter of
         its bound at a time.
