@@ -19,6 +19,7 @@ SOURCES = {
     "processor": "processor",
     "sink": "sink",
     "sweeper": "sweeper",
+    "redrive": "redrive",
     "sql": "wait_registry_sql",
     "connect-configs": "wait_registry_connect",
     "jvm": "wait_registry_jvm",

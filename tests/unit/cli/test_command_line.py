@@ -127,7 +127,12 @@ def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run,
 def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     commands = {path: command.extra for path, command in all_commands().items() if command.extra}
     assert set(commands.values()) == set(EXTRAS)
-    needed = {"waitreg reconcile": ["--manifest", "m", "--calls", "c"], "waitreg query": ["stuck_now"]}
+    needed = {
+        "waitreg reconcile": ["--manifest", "m", "--calls", "c"],
+        "waitreg query": ["stuck_now"],
+        "waitreg dlq show": ["dlq:0:1"],
+        "waitreg dlq diff": ["dlq:0:1", "--input"],
+    }
     lines = [[*path.split()[1:], *needed.get(path, [])] for path in commands]
     # None in place of a module makes Python take it for one that isn't installed.
     script = (
