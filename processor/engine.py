@@ -492,25 +492,25 @@ class Engine:
             registered = entry.state is State.RUNNING_REGISTERED
             if result is None:
                 abandoned += 1
-                if entry.take(Step.ABANDON):
+                taken = entry.take(Step.ABANDON)
+                if taken:
                     self._close([entry])
-                else:
-                    given_up.append(entry)
             elif isinstance(result, Failed):
                 retriable += result.retriable
                 due_times = entry.partition.due_times
                 came_from_s = due_times.delay_s if due_times is not None and due_times.retries else 0
-                if self._fail(entry, self._retries.after(result, came_from_s)):
+                taken = self._fail(entry, self._retries.after(result, came_from_s))
+                if taken:
                     failed.append(entry)
-                else:
-                    given_up.append(entry)
-            elif entry.take(Step.SUCCEED):
-                entry.outcome = result
-                if entry.state is State.SETTLED:
-                    settled.append(entry)
-                    if registered:
-                        tombstones.append(entry)
             else:
+                taken = entry.take(Step.SUCCEED)
+                if taken:
+                    entry.outcome = result
+                    if entry.state is State.SETTLED:
+                        settled.append(entry)
+                        if registered:
+                            tombstones.append(entry)
+            if not taken:
                 given_up.append(entry)
         self._slots.ended(calls, len(calls) - abandoned, retriable, now.s)
         self._slots.leave(given_up)

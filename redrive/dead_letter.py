@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from redrive.difference import Content
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import decode_headers_json
+from wait_registry.records.topics import is_topic_name
 
 if TYPE_CHECKING:
     import psycopg
 
 Connection: TypeAlias = "psycopg.Connection[Any]"
-_COLUMNS: Final = (
-    "dead_letter_time", "reason", "error_class", "error_message", "error_stacktrace", "consumer_group", "instance",
-    "delivery", "wait_expiration_uuid", "idempotency_key", "original_topic", "original_partition", "original_offset",
-    "original_timestamp", "source_topic", "source_partition", "source_offset", "finished_late", "finished_outcome",
-    "finished_time",
-)  # fmt: skip
-_ROW: Final = f"""
-select topic, partition, "offset", key, headers::text, body, {", ".join(_COLUMNS)}
+_ROW: Final = """
+select *, headers::text as headers_json
 from dead_letter
-where {{}}
+where {where}
 order by dead_letter_time desc, topic, partition, "offset"
 """
 
@@ -41,16 +36,22 @@ class Place(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """A dead letter: its place, the original record, and the other columns of its row by name."""
+    """A dead letter: its place, the original record, and its row by column."""
 
     place: Place
     content: Content
     row: Mapping[str, Any]
 
-    def record(self) -> Place | None:
-        """Return the place of the record in its input topic, if the dead letter names it."""
+    def record(self) -> Place:
+        """Return the place of the record in its input topic.
+
+        Raises:
+            ConfigurationError: the dead letter doesn't name it.
+        """
         place = (self.row["original_topic"], self.row["original_partition"], self.row["original_offset"])
-        return None if None in place else Place(*place)
+        if None in place:
+            raise ConfigurationError(f"{self.place} doesn't name the record that it was made of")
+        return Place(*place)
 
     def may_be_done(self) -> str:
         """Return whether the work may have been done, in a sentence."""
@@ -72,8 +73,8 @@ def parse_place(text: str) -> Place:
     Raises:
         ConfigurationError: it is something else.
     """
-    match = re.fullmatch(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,9}):([0-9]{1,18})", text)
-    if match is None:
+    match = re.fullmatch(r"(.+):([0-9]{1,9}):([0-9]{1,18})", text)
+    if match is None or not is_topic_name(match[1]):
         raise ConfigurationError(f"{text!r} is no place of a record, e.g. orders.dlq:0:17")
     return Place(match[1], int(match[2]), int(match[3]))
 
@@ -96,10 +97,13 @@ def find(connection: Connection, which: str) -> list[DeadLetter]:
 
 
 def _find(connection: Connection, where: str, *parameters: object) -> list[DeadLetter]:
-    letters = []
-    for *place, key, headers, body, in_order in (
-        (*row[:6], row[6:]) for row in connection.execute(_ROW.format(where).encode(), parameters)
-    ):
-        content = Content(key, decode_headers_json((headers or "[]").encode()), body)
-        letters.append(DeadLetter(Place(*place), content, dict(zip(_COLUMNS, in_order, strict=True))))
-    return letters
+    from psycopg.rows import dict_row
+
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [_dead_letter(row) for row in cursor.execute(_ROW.format(where=where).encode(), parameters)]
+
+
+def _dead_letter(row: Mapping[str, Any]) -> DeadLetter:
+    headers = decode_headers_json((row["headers_json"] or "[]").encode())
+    place = Place(row["topic"], row["partition"], row["offset"])
+    return DeadLetter(place, Content(row["key"], headers, row["body"]), row)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from redrive.shown import is_text, lines_of, safe
+from wait_registry.display import is_text, lines_of, safe, value_text
 from wait_registry.records.headers import Headers
 
 _AROUND: Final = 8
@@ -60,10 +60,7 @@ def _headers(left: Headers, right: Headers) -> Iterator[str]:
 def _header(header: tuple[str, bytes | None] | None) -> str:
     if header is None:
         return "none"
-    name, value = header
-    if value is None:
-        return f"{safe(name)} = null"
-    return f"{safe(name)} = {safe(value.decode()) if is_text(value) else value.hex()}"
+    return f"{safe(header[0])} = {value_text(header[1])}"
 
 
 def _size(data: bytes | None) -> str:

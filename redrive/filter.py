@@ -7,7 +7,7 @@ parser. Of several ``=`` and ``~`` conditions on one field one must hold; all ot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.delays import parse_delay
+from wait_registry.records.times import parse_utc
 
 Value: TypeAlias = str | int | bytes | datetime
 # Postgres has no larger bigint.
@@ -98,10 +99,6 @@ class Filter:
         """Return the conditions as they are typed, with absolute times; separated by spaces, for people to read."""
         return " ".join(map(str, self.conditions))
 
-    def values(self, field: str) -> list[Value]:
-        """Return the values of a field's ``=`` conditions."""
-        return [each.value for each in self.conditions if (each.field, each.operator) == (field, "=")]
-
     def sql(self) -> tuple[str, list[Value]]:
         """Return a condition on rows of dead_letter for psycopg, and its parameters; a value is never in the text."""
         texts: list[str] = []
@@ -158,7 +155,8 @@ def _value(kind: Kind, text: str, value: str, now: datetime) -> Value:
             return _time(value, now)
         if kind is Kind.BYTES:
             return bytes.fromhex(value[2:]) if value.startswith("\\x") else value.encode()
-        if "\0" in value or value.encode() == b"":
+        value.encode()  # lone surrogates stand for bytes that aren't UTF-8
+        if "\0" in value:
             raise ValueError
     except ValueError:
         expected = {
@@ -181,8 +179,7 @@ def _time(value: str, now: datetime) -> datetime:
     try:
         return now - timedelta(seconds=parse_delay(value))
     except ValueError:
-        time = datetime.fromisoformat(value)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
+        return parse_utc(value)
 
 
 def _typed(value: Value) -> str:
@@ -214,16 +211,13 @@ def _parameter(condition: Condition) -> Value:
     value = condition.value
     if FIELDS[condition.field].kind is not Kind.TEXT or condition.operator == "~" or not isinstance(value, str):
         return value
-    if not _has_wildcard(value):
-        return "".join(_characters(value))
-    return "".join("%" if part == "*" else _escaped(part.removeprefix("\\")) for part in _PARTS.findall(value))
+    parts = _PARTS.findall(value)
+    if "*" not in parts:
+        return "".join(part[-1] for part in parts)
+    return "".join("%" if part == "*" else _escaped(part[-1]) for part in parts)
 
 
 _PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)
-
-
-def _characters(value: str) -> Sequence[str]:
-    return [part[-1] for part in _PARTS.findall(value)]
 
 
 def _has_wildcard(value: Value) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from redrive.dead_letter import Connection, Place, parse_place
-from redrive.filter import Filter
+from redrive.filter import FIELDS, Filter
 from wait_registry.errors import ConfigurationError
 
 _PAGE: Final = """
@@ -31,12 +31,7 @@ limit %s
 """
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
 GROUPINGS: Final = {
-    "reason": "coalesce(reason, 'foreign')",
-    "error": "error_class",
-    "topic": "original_topic",
-    "group": "consumer_group",
-    "instance": "instance",
-    "dlq": "topic",
+    **{name: FIELDS[name].sql for name in ("reason", "error", "topic", "group", "instance", "dlq")},
     "hour": "date_trunc('hour', dead_letter_time)",
 }
 _GROUPS: Final = """

@@ -87,7 +87,7 @@ class Attempts:
         deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1
-            if CURRENT_ATTEMPT.get() != attempts:  # a third of the cost of setting it each time
+            if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
                 CURRENT_ATTEMPT.set(attempts)
             if trace is not None:
                 trace.attempt_started(attempts)

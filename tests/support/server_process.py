@@ -1,4 +1,4 @@
-"""A server of somebody else's, as a process of the test's own."""
+"""A server that isn't part of this project, as a process of the test's own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ ACCOUNT = "wait_registry/local/account.py"
 
 @pytest.mark.parametrize(
     "place",
-    ["processor", "sink", "sweeper", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
+    ["processor", "sink", "sweeper", "redrive", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
     + [
         f"docs/{page}.md"
         for page in (

@@ -12,8 +12,10 @@ from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
     from wait_registry.cli.query_file import QueryFile
-    from wait_registry.settings.root import Settings
 
 _LIST: Final = "LIST"
 
@@ -52,25 +54,33 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
         return 0
     query = load_query(name)
     values = bind(query, _given(parameters))
-    _ask(invocation.settings(), query, values, as_json)
+    _ask(invocation, query, values, as_json)
     if not as_json:
         print(f"\n{query.advice}")
     return 0
 
 
-def _ask(settings: Settings, query: QueryFile, values: Mapping[str, str], as_json: bool) -> None:
+def _ask(invocation: Invocation, query: QueryFile, values: Mapping[str, str], as_json: bool) -> None:
     from wait_registry.cli.read_tables import age, read_tables
-    from wait_registry.cli.result_rows import render_rows
 
-    with read_tables(settings, f"query {query.name!r}") as connection:
+    settings = invocation.settings()
+    with read_tables(settings, invocation.path, f"query {query.name!r}") as connection:
         as_of = age(connection, settings)
-        # The text comes from our own files, never from input; values are sent separately.
-        cursor = connection.execute(query.sql.encode(), values)
-        columns = [column.name for column in cursor.description or ()]
-        for line in render_rows(columns, cursor, as_json):
-            print(line)
+        print_rows(connection, query, values, as_json)
         # Only rows on standard output, for scripts.
         print(as_of, file=sys.stderr if as_json else sys.stdout)
+
+
+def print_rows(
+    connection: psycopg.Connection[TupleRow], query: QueryFile, values: Mapping[str, str], as_json: bool = False
+) -> None:
+    """Run a query and print its rows."""
+    from wait_registry.cli.result_rows import render_rows
+
+    # The text comes from our own files, never from input; values are sent separately.
+    cursor = connection.execute(query.sql.encode(), values)
+    for line in render_rows([column.name for column in cursor.description or ()], cursor, as_json):
+        print(line)
 
 
 def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def read_tables(settings: Settings, what: str) -> Iterator[psycopg.Connection[TupleRow]]:
+def read_tables(settings: Settings, application_name: str, what: str) -> Iterator[psycopg.Connection[TupleRow]]:
     """Connect for reading.
 
     Args:
         settings: where Postgres is.
+        application_name: of the command, for pg_stat_activity.
         what: what is read, for messages.
 
     Raises:
@@ -32,7 +33,7 @@ def read_tables(settings: Settings, what: str) -> Iterator[psycopg.Connection[Tu
     from wait_registry.postgres.connection import PostgresUnavailable, connect
     from wait_registry.postgres.schema import require_schema
 
-    with connect(settings.postgres, application_name="waitreg query") as connection:
+    with connect(settings.postgres, application_name=application_name) as connection:
         connection.read_only = True
         require_schema(connection)
         try:

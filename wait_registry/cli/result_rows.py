@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from redrive.shown import safe
+from wait_registry.display import safe
 
 WIDTH: Final = 120
 _MAX_CELL: Final = 120

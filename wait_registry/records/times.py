@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -35,6 +35,16 @@ def format_utc_ms(time_ms: int) -> str:
     """
     second, ms = divmod(time_ms, 1000)
     return f"{_second_text(second)}.{ms:03d}Z"
+
+
+def parse_utc(text: str) -> datetime:
+    """Read a time that a user has typed, in ISO 8601; without an offset it is UTC.
+
+    Raises:
+        ValueError: it is none.
+    """
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def parse_utc_ms(text: str) -> int:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from redrive.dead_letter import find
+from redrive.difference import difference
+from redrive.filter import FIELDS, parse_filter
+from redrive.listing import GROUPINGS, groups, page, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from redrive.dead_letter import DeadLetter
-    from redrive.difference import Content
-    from wait_registry.settings.root import Settings
 
 _WINDOW: Final = "since=24h"
 _EXAMPLES: Final = (
     "waitreg dlq list group=payments reason=failed since=2h",
     "waitreg dlq list --by error,topic 'error=*Timeout*'",
-    "waitreg dlq list --json group=payments > letters.jsonl",
+    "waitreg dlq list --json group=payments > dead-letters.jsonl",
 )
 
 
@@ -30,9 +30,19 @@ def command() -> None:
     """Find dead letters and look at them."""
 
 
-@command.command("list", cls=Command, extra="query", examples=_EXAMPLES)
+_LIST_HELP: Final = f"""List dead letters, the newest first, or count them.
+
+A condition is FIELD=VALUE, FIELD!=VALUE, FIELD~PART, FIELD>=NUMBER or FIELD<NUMBER. Of several = and ~ on one field one
+must hold; all others must hold. An asterisk stands for any characters. Without since, the last 24 hours are listed.
+
+\b
+{chr(10).join(f"  {name:<16} {field.meaning}" for name, field in FIELDS.items())}
+"""
+
+
+@command.command("list", cls=Command, extra="query", examples=_EXAMPLES, help=_LIST_HELP)
 @click.argument("conditions", metavar="[CONDITION]...", nargs=-1)
-@click.option("--by", metavar="NAMES", help="Count by these instead: reason,error,topic,group,instance,dlq,hour.")
+@click.option("--by", metavar="NAMES", help=f"Count by these instead: {','.join(GROUPINGS)}.")
 @click.option("--rows", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Rows at most.")
 @click.option("--after", metavar="CURSOR", help="The page behind this one; each page names the cursor of the next.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
@@ -40,15 +50,7 @@ def command() -> None:
 def list_(
     invocation: Invocation, conditions: tuple[str, ...], by: str | None, rows: int, after: str | None, as_json: bool
 ) -> int:
-    """List dead letters, the newest first, or count them.
-
-    A condition is FIELD=VALUE, FIELD!=VALUE, FIELD~PART, FIELD>=NUMBER or FIELD<NUMBER. Several on one field mean "or",
-    different fields mean "and". An asterisk stands for any characters. Fields: group, topic, partition, offset (of
-    the record in the input topic), dlq, reason, error, message, key, instance, delivery, wait_id, idempotency_key,
-    since, before. Without since, the last 24 hours are listed.
-    """
-    from redrive.filter import parse_filter
-    from redrive.listing import GROUPINGS, groups, page, parse_cursor
+    """List dead letters, or count them."""
     from wait_registry.cli.read_tables import age, read_tables
     from wait_registry.cli.result_rows import render_rows
 
@@ -61,16 +63,18 @@ def list_(
     if names and after:
         raise ConfigurationError("--after pages through dead letters, and --by counts them: give one of the two")
     cursor = None if after is None else parse_cursor(after)
-    with read_tables(invocation.settings(), "the list of dead letters") as connection:
-        as_of = age(connection, invocation.settings())
+    settings = invocation.settings()
+    with read_tables(settings, invocation.path, "the list of dead letters") as connection:
+        as_of = age(connection, settings)
         found = groups(connection, chosen, names, rows) if names else page(connection, chosen, rows, cursor)
-        for line in render_rows(found.columns, found.rows, as_json):
-            print(line)
-    beside = sys.stderr if as_json else sys.stdout
-    print(f"conditions: {chosen}", file=beside)
+    for line in render_rows(found.columns, found.rows, as_json):
+        print(line)
+    # Only rows on standard output, for scripts.
+    output = sys.stderr if as_json else sys.stdout
+    print(f"conditions: {chosen}", file=output)
     if found.following is not None:
-        print(f"more: --after '{found.following}'", file=beside)
-    print(as_of, file=beside)
+        print(f"more: --after '{found.following}'", file=output)
+    print(as_of, file=output)
     return 0
 
 
@@ -93,14 +97,12 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
     shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that could change the terminal are
     escaped.
     """
-    from redrive.dead_letter import find
-    from wait_registry.cli.dlq.show import lines, write_body
+    from wait_registry.cli.query import print_rows
     from wait_registry.cli.query_file import bind, load_query
     from wait_registry.cli.read_tables import age, read_tables
-    from wait_registry.cli.result_rows import render_rows
 
     settings, query = invocation.settings(), load_query("record_deliveries")
-    with read_tables(settings, "the dead letter") as connection:
+    with read_tables(settings, invocation.path, "the dead letter") as connection:
         as_of = age(connection, settings)
         letters = find(connection, which)
         for letter in letters:
@@ -109,9 +111,7 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
         key = letters[0].row["idempotency_key"]
         if key is not None:
             print("\ndeliveries of this record:")
-            rows = connection.execute(query.sql.encode(), bind(query, {"id": key}))
-            for line in render_rows([column.name for column in rows.description or ()], rows):
-                print(line)
+            print_rows(connection, query, bind(query, {"id": key}))
     if body is not None:
         write_body(letters[0], body)
     print(as_of)
@@ -139,37 +139,27 @@ def diff(invocation: Invocation, left: str, right: str | None, with_input: bool,
     JSON values are compared field by field, other values by bytes. Ends with 0 if there is no difference, and with 1 if
     there is one.
     """
-    from redrive.difference import difference
+    from redrive.input_record import read_record
+    from wait_registry.cli.read_tables import read_tables
 
     if (right is not None) + with_input + (file is not None) != 1:
         raise ConfigurationError("give a second PLACE, --input or --file: one of the three")
     settings = invocation.settings()
-    letter = _one(settings, left)
-    lines = list(difference(letter.content, _other(settings, letter, right, file)))
-    for line in lines:
-        print(line)
-    return 1 if lines else 0
-
-
-def _other(settings: Settings, letter: DeadLetter, right: str | None, file: Path | None) -> Content:
-    from redrive.input_record import read_record
-
-    if right is not None:
-        return _one(settings, right).content
+    with read_tables(settings, invocation.path, "the dead letter") as connection:
+        letter = find(connection, left)[0]
+        other = letter.content if right is None else find(connection, right)[0].content
     if file is not None:
-        try:
-            return letter.content._replace(value=file.read_bytes())
-        except OSError as error:
-            raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error
-    record = letter.record()
-    if record is None:
-        raise ConfigurationError(f"{letter.place} doesn't say which record it was")
-    return read_record(settings.kafka, record)
+        other = other._replace(value=_bytes_of(file))
+    elif with_input:
+        other = read_record(settings.kafka, letter.record())
+    found = list(difference(letter.content, other))
+    for line in found:
+        print(line)
+    return 1 if found else 0
 
 
-def _one(settings: Settings, which: str) -> DeadLetter:
-    from redrive.dead_letter import find
-    from wait_registry.cli.read_tables import read_tables
-
-    with read_tables(settings, "the dead letter") as connection:
-        return find(connection, which)[0]
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from redrive.dead_letter import DeadLetter
-from redrive.shown import is_text, lines_of, safe
+from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
 
 _INDENT = "  "
@@ -14,10 +15,10 @@ _INDENT = "  "
 
 def lines(letter: DeadLetter) -> Iterator[str]:
     """Yield the lines that show a dead letter."""
-    row, record = letter.row, letter.record()
-    source = "" if row["source_topic"] is None else "{source_topic}:{source_partition}:{source_offset}".format(**row)
+    row = letter.row
+    record, source = (_place(row, kind) for kind in ("original", "source"))
     yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
-    for name, value in (
+    for label, text in (
         ("record", record),
         ("produced", row["original_timestamp"]),
         ("consumed at", source),
@@ -27,15 +28,15 @@ def lines(letter: DeadLetter) -> Iterator[str]:
         ("wait ID", row["wait_expiration_uuid"]),
         ("idempotency key", row["idempotency_key"]),
     ):
-        if value not in (None, ""):
-            yield f"{_INDENT}{name:<16}{safe(str(value))}"
+        if text not in (None, ""):
+            yield f"{_INDENT}{label:<16}{safe(str(text))}"
     if row["error_class"] is not None:
         yield f"error: {safe(row['error_class'])}: {safe(row['error_message'] or '')}"
     yield f"was it done? {letter.may_be_done()}"
     yield from _content("key", letter.content.key)
     yield f"headers: {len(letter.content.headers)}"
-    for name, header in letter.content.headers:
-        yield f"{_INDENT}{safe(name)} = {_header(header)}"
+    for name, value in letter.content.headers:
+        yield f"{_INDENT}{safe(name)} = {value_text(value)}"
     yield from _content("value", letter.content.value)
     if row["error_stacktrace"]:
         yield "stack trace:"
@@ -58,6 +59,11 @@ def write_body(letter: DeadLetter, file: Path) -> None:
         raise ConfigurationError(f"{file} can't be written: {error.strerror}; name a new file") from error
 
 
+def _place(row: Mapping[str, Any], kind: str) -> str:
+    topic = row[f"{kind}_topic"]
+    return "" if topic is None else f"{topic}:{row[f'{kind}_partition']}:{row[f'{kind}_offset']}"
+
+
 def _content(name: str, data: bytes | None) -> Iterator[str]:
     if data is None:
         yield f"{name}: null"
@@ -65,9 +71,3 @@ def _content(name: str, data: bytes | None) -> Iterator[str]:
     yield f"{name}: {len(data)} bytes"
     for line in lines_of(data) if data else ():
         yield f"{_INDENT}{line}"
-
-
-def _header(value: bytes | None) -> str:
-    if value is None:
-        return "null"
-    return safe(value.decode()) if is_text(value) else f"\\x{value.hex()}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.positions import offsets_from_time
+from wait_registry.records.times import parse_utc
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import ProcessorSettings
 
@@ -95,7 +95,6 @@ def parse_time(text: str) -> int:
         ConfigurationError: it is none.
     """
     try:
-        time = datetime.fromisoformat(text)
+        return round(parse_utc(text).timestamp() * 1000)
     except ValueError:
         raise ConfigurationError(f"{text!r} is no ISO 8601 time, e.g. 2026-11-27T08:00:00Z") from None
-    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

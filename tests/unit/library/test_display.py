@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.shown import lines_of, safe
+from wait_registry.display import lines_of, safe
 
 
 @given(st.text())

@@ -27,10 +27,19 @@ def safe(text: str, kept: str = "") -> str:
         text: anything.
         kept: characters to leave alone, such as line ends.
     """
+    if text.isprintable():
+        return text
     return "".join(
         character if character in kept or unicodedata.category(character) not in _HIDDEN else _escaped(character)
         for character in text
     )
+
+
+def value_text(value: bytes | None) -> str:
+    """Return one line that shows a header's value: null, text, or ``\\x`` and hexadecimal digits."""
+    if value is None:
+        return "null"
+    return safe(value.decode()) if is_text(value) else f"\\x{value.hex()}"
 
 
 def lines_of(data: bytes, most: int = MOST_BYTES) -> Iterator[str]:
@@ -38,7 +47,7 @@ def lines_of(data: bytes, most: int = MOST_BYTES) -> Iterator[str]:
 
     Args:
         data: anything.
-        most: how many bytes are shown; a last line says how many are left out.
+        most: how many bytes are shown; a last line says how many more there are.
     """
     if is_text(data):
         # A character is not cut in two.
