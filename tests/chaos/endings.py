@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from tests.chaos.checker.disturbance import BROKER, hits
 from tests.chaos.history.history import FaultDone
 from tests.chaos.service import Cause, Exit, Service
 
@@ -16,6 +17,9 @@ AFTERMATH_MS = 30_000
 TRACEBACK = "Traceback (most recent call last)"
 # A JVM that is killed shows at its next use; the sink logs then what broke, and ends.
 LOST_JVM_MS = 30_000
+# What a processor logs when its Kafka client has forgotten all brokers. It notices that for 30 s, and then it drains.
+FORGOTTEN = "(librdkafka issue 5301,"
+DRAINED_MS, FORGOTTEN_MS = 30_000, 90_000
 # What py4j logs of a call that finds no JVM. A standby doesn't use its own until it is stopped.
 NO_JVM = "Exception while sending command."
 
@@ -31,19 +35,29 @@ def unexpected_endings(company: Sequence[Service], faults: Sequence[FaultDone]) 
 
 
 def _of_service(service: Service, faults: Sequence[FaultDone], has_standby: bool) -> Iterator[str]:
-    yield from filter(None, (unexpected(ended, faults, has_standby) for ended in service.exits))
-    text = service.log.read_text("utf-8", "replace") if service.log.exists() else ""
-    found = list(tracebacks(service.name, text.splitlines(), faults))
+    lines = service.log.read_text("utf-8", "replace").splitlines() if service.log.exists() else []
+    for ended in service.exits:
+        if why := unexpected(ended, faults, has_standby, forgot_brokers(ended, lines)):
+            yield why
+    found = list(tracebacks(service.name, lines, faults))
     if found:
         yield f"its log {service.log} has {len(found)} tracebacks, where errors take one line; the first: {found[0]}"
 
 
-def unexpected(ended: Exit, faults: Sequence[FaultDone], has_standby: bool = False) -> str:
+def forgot_brokers(ended: Exit, lines: Iterable[str]) -> bool:
+    """Return whether a process ended because its Kafka client had forgotten all brokers, as its log says."""
+    said = (json.loads(line)["time"] for line in lines if FORGOTTEN in line)
+    return any(0 <= ended.at_ms - _ms(time) <= DRAINED_MS for time in said)
+
+
+def unexpected(
+    ended: Exit, faults: Sequence[FaultDone], has_standby: bool = False, forgot_brokers: bool = False
+) -> str:
     """Return what is wrong with an exit; empty when nothing is.
 
     A service that is stopped (SIGTERM) ends with 0; before it has opened its port the signal itself may end it, as any
-    program. Otherwise it ends only as `_explains` has it, while that fault is felt. With ``has_standby`` the run had
-    more than one service of its kind.
+    program. Otherwise it ends only as `_explains` has it, while that fault is felt, or because it ``forgot_brokers``
+    after an outage of the broker. With ``has_standby`` the run had more than one service of its kind.
     """
     asked = ended.cause in (Cause.ASKED, Cause.ASKED_EARLY)
     in_order = asked and (ended.status == 0 or (ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM))
@@ -51,6 +65,9 @@ def unexpected(ended: Exit, faults: Sequence[FaultDone], has_standby: bool = Fal
         return ""
     felt = [fault for fault in faults if fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS]
     if any(_explains(fault, ended, has_standby) for fault in felt):
+        return ""
+    outages = (fault for fault in faults if hits(fault, *BROKER))
+    if forgot_brokers and any(fault.began_ms <= ended.at_ms <= fault.ended_ms + FORGOTTEN_MS for fault in outages):
         return ""
     how = "asked to end, it ended" if asked else "ended by itself"
     return f"{how} with status {ended.status}, and no fault that was felt then explains it"
@@ -84,7 +101,11 @@ def tracebacks(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> 
             except ValueError:
                 yield "an error in a line that was torn"
                 continue
-            at_ms = datetime.fromisoformat(logged["time"]).timestamp() * 1000
+            at_ms = _ms(logged["time"])
             felt_ms = math.inf if logged["message"] == NO_JVM else LOST_JVM_MS
             if not any(fault.began_ms <= at_ms <= fault.ended_ms + felt_ms for fault in lost):
                 yield f"{logged['level']} of {logged['logger']} at {logged['time']}: {logged['message']}"
+
+
+def _ms(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp() * 1000

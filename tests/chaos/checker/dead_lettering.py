@@ -105,6 +105,8 @@ def _why_again(ledger: Ledger, letters: Sequence[Republished]) -> str:
 
 def _group_forms(ledger: Ledger, original: Coordinates) -> bool:
     """Return whether a record was there before the first processor worked: the others joined one after the other."""
-    first_ms = min((entry.append_ms for entry in ledger.registrations), default=0)
+    calls = ledger.history.calls or ()
+    worked_ms = (*(entry.append_ms for entry in ledger.registrations), *(call.started_ms for call in calls))
+    first_ms = min(worked_ms, default=0)
     record = ledger.inputs.get(original)
     return record is not None and record.timestamp_ms <= first_ms

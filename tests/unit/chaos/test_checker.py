@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.checker.bounds import bound
+from tests.chaos.checker.dead_lettering import dead_lettered_again
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.checker.story import story
 from tests.chaos.checker.verdict import RULES, Verdict, check
@@ -52,6 +53,14 @@ def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
     assert (verdict.void, verdict.passed) == ("", True)
     seen = verdict.history.snapshots or ()
     assert not snapshots_at_polls or min(len(seen), sum(len(tables.wait) for tables in seen)) > 50
+
+
+@pytest.mark.parametrize(("published", "found"), [("", 1), ("change inputs -1 timestamp_ms=1795000000000;", 0)])
+def test_without_registrations_a_record_of_the_backlog_may_come_twice_while_the_group_forms(
+    published: str, found: int
+) -> None:
+    history = Play().plant(f"wait 40000; publish; {published} unregistrable 2")
+    assert len(list(dead_lettered_again(Ledger(replace(history, wait_log=()))))) == found
 
 
 @pytest.mark.parametrize(("before_ms", "found"), [(0, ["calls in flight by processor-1/1"]), (1, [])])

@@ -6,6 +6,7 @@ import csv
 import json
 import threading
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.chaos import __main__ as command
 from tests.chaos.companion import Companion, Samples
-from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, tracebacks, unexpected
+from tests.chaos.endings import AFTERMATH_MS, LOST_JVM_MS, forgot_brokers, tracebacks, unexpected
 from tests.chaos.exactness import WaitLog
 from tests.chaos.faults.catalogue import FAULTS, felt
 from tests.chaos.history.history import FaultDone, MemorySample
@@ -80,6 +81,28 @@ def test_a_process_ends_only_as_it_may(
 ) -> None:
     faults = [] if fault is None else [done(*fault)]
     assert (unexpected(Exit(at_ms, name, status, cause), faults, has_standby) == "") is fine
+
+
+@pytest.mark.parametrize(
+    ("logged_ms", "fault", "fine"),
+    [
+        (BEGAN_MS, ("freeze", "broker"), True),
+        (BEGAN_MS, ("kill", "everything"), True),
+        (BEGAN_MS, ("kill", "processor-2"), False),
+        (BEGAN_MS, None, False),
+        (BEGAN_MS - 60_000, ("freeze", "broker"), False),
+        (None, ("freeze", "broker"), False),
+    ],
+)
+def test_a_processor_ends_by_itself_when_its_client_has_forgotten_all_brokers(
+    logged_ms: int | None, fault: tuple[str, str] | None, fine: bool
+) -> None:
+    time = datetime.fromtimestamp((logged_ms or 0) / 1000, UTC).isoformat()
+    message = "known no broker for 30 s (librdkafka issue 5301, after an outage)" if logged_ms is not None else "x"
+    ended = Exit(BEGAN_MS + 2_000, "processor-1", 1, Cause.ITSELF)
+    faults = [] if fault is None else [done(*fault)]
+    forgot = forgot_brokers(ended, [json.dumps({"time": time, "message": message})])
+    assert (unexpected(ended, faults, forgot_brokers=forgot) == "") is fine
 
 
 LOGGED = json.dumps(
