@@ -116,8 +116,9 @@ def _in_flight(ledger: Ledger) -> Mapping[str, Sequence[InFlight]]:
 def _finished_ms(ledger: Ledger, entry: Registration, tombstone: WaitEntry | None) -> int:
     if tombstone is None:
         return max((poll.ended_ms for poll in ledger.history.polls), default=entry.append_ms)
-    if tombstone.outcome == Outcome.DEAD_LETTERED:
-        causes = [letter.append_ms for letter in ledger.letters_of_id.get(entry.wait_id, ())]
+    if tombstone.outcome in (Outcome.DEAD_LETTERED, Outcome.RETRIED):
+        written_of_id = ledger.retries_of_id if tombstone.outcome == Outcome.RETRIED else ledger.letters_of_id
+        causes = [written.append_ms for written in written_of_id.get(entry.wait_id, ())]
     else:
         calls = ledger.calls_of_id.get(entry.wait_id, ())
         causes = [call.finished_ms for call in calls if call.succeeded or tombstone.outcome == Outcome.DISCARDED]

@@ -55,6 +55,16 @@ def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
     assert not snapshots_at_polls or min(len(seen), sum(len(tables.wait) for tables in seen)) > 50
 
 
+def test_a_record_in_a_retry_topic_is_not_in_flight_any_more_though_its_tombstone_is_late() -> None:
+    play = Play()
+    play.do("wait 30000; take_at_once 1; call 503; call 503; retry; change wait_log -1 append_ms=+500")
+    retried, play.taken = play.place, []
+    play.do("take_at_once 12; each finish")
+    play.place = retried
+    play.do("wait 10000; done")
+    assert reasons(check(play.history())) == []
+
+
 @pytest.mark.parametrize(("published", "found"), [("", 1), ("change inputs -1 timestamp_ms=1795000000000;", 0)])
 def test_without_registrations_a_record_of_the_backlog_may_come_twice_while_the_group_forms(
     published: str, found: int
