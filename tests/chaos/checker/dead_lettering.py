@@ -53,7 +53,7 @@ def _without_failure(ledger: Ledger, letter: Republished) -> str:
     from_ms = _taken_ms(ledger, registered, calls)
     refused = any(hits(one, "downstream") and overlaps(one, from_ms, to_ms, AFTERMATH_MS) for one in history.faults)
     failed = [call for call in calls if not call.succeeded]
-    final = any(call.status not in (0, ABORTED, *ledger.retry_statuses) for call in failed)
+    final = any(call.status not in (0, ABORTED, *ledger.retry_statuses) or ledger.is_blocked(call) for call in failed)
     if refused or to_ms - from_ms >= ledger.attempt_ms or final or len(failed) >= ledger.attempts:
         return ""
     seen = f"{len(calls)} calls, {len(failed)} of which failed"

@@ -242,6 +242,15 @@ class Ledger:
         """Return whether a call was answered for good: with success, or with a status that isn't retried."""
         return call.succeeded or not (call.status in (0, ABORTED) or call.status in self.retry_statuses)
 
+    def is_blocked(self, call: Call) -> bool:
+        """Return whether a processor may have cancelled a call for good, because it had blocked a slot for so long.
+
+        On its way to the downstream it was blocking already.
+        """
+        processor = self.history.settings.processor
+        took_s = (call.finished_ms - call.started_ms) / 1000
+        return processor.cancel_blocked and call.status == ABORTED and took_s >= processor.blocked_after_s / 2
+
     def settles(self, call: Call) -> bool:
         """Return whether a call settled its record, even if that was never registered."""
         return call.succeeded or (not self.eager and call.status in self.discard_statuses)

@@ -111,7 +111,8 @@ def _poll_at_end(history: History) -> Poll:
     wait_topic = history.settings.wait.topic
     waits = {number: end for (topic, number), end in history.ends.items() if topic == wait_topic}
     letters = {place: end for place, end in history.ends.items() if place[0] != wait_topic}
-    last_ms = max((poll.ended_ms for poll in history.polls), default=0)
+    polled_ms, called_ms = (poll.ended_ms for poll in history.polls), (call.finished_ms for call in history.calls or ())
+    last_ms = max((*polled_ms, *called_ms), default=0)
     return Poll(last_ms, last_ms, history.committed_at_end, waits, waits, letters)
 
 

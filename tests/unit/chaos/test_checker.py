@@ -11,6 +11,7 @@ import pytest
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.dead_lettering import dead_lettered_again
 from tests.chaos.checker.ledger import Ledger
+from tests.chaos.checker.registering import committed_past
 from tests.chaos.checker.story import story
 from tests.chaos.checker.verdict import RULES, Verdict, check
 from tests.chaos.history.decoding import UNREADABLE_HEADERS, as_input, republished, wait_entry
@@ -53,6 +54,27 @@ def test_eventful_clean_run_passes(snapshots_at_polls: bool) -> None:
     assert (verdict.void, verdict.passed) == ("", True)
     seen = verdict.history.snapshots or ()
     assert not snapshots_at_polls or min(len(seen), sum(len(tables.wait) for tables in seen)) > 50
+
+
+@pytest.mark.parametrize(
+    ("cancels", "took_ms", "rules"), [(True, 300, set()), (True, 200, {"unfounded"}), (False, 300, {"unfounded"})]
+)
+def test_a_call_that_blocked_a_slot_may_be_the_last_one(cancels: bool, took_ms: int, rules: set[str]) -> None:
+    play = Play()
+    processor = play.settings.processor.model_copy(update={"cancel_blocked": cancels, "blocked_after_s": 0.5})
+    play.settings = play.settings.model_copy(update={"processor": processor})
+    play.do(f"take; call 499 {took_ms}; fail")
+    assert set(check(play.history()).counts) == rules
+
+
+def test_the_reading_at_the_end_is_later_than_the_last_poll_that_succeeded() -> None:
+    play = Play()
+    play.do("put modes ('deferred',)")
+    polls = len(play.polls)
+    play.do("wait 30000; take; done")
+    history = replace(play.history(), polls=play.polls[:polls])
+    deferred = replace(history, wait_log=[entry for entry in history.wait_log if entry.append_ms < play.now_ms - 1_000])
+    assert list(committed_past(Ledger(deferred))) == []
 
 
 def test_a_record_in_a_retry_topic_is_not_in_flight_any_more_though_its_tombstone_is_late() -> None:
