@@ -31,6 +31,7 @@ COPY processor processor
 COPY sink sink
 COPY sweeper sweeper
 COPY redrive redrive
+COPY console console
 COPY sql sql
 COPY jvm jvm
 COPY connect-configs connect-configs

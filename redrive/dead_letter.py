@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from redrive.difference import Content
 from wait_registry.errors import ConfigurationError
@@ -14,7 +14,14 @@ from wait_registry.records.topics import is_topic_name
 if TYPE_CHECKING:
     import psycopg
 
-Connection: TypeAlias = "psycopg.Connection[Any]"
+
+class Reader(Protocol):
+    """What queries are sent to: a connection, or what shows only some rows of one."""
+
+    def execute(self, query: bytes, params: Sequence[object]) -> psycopg.Cursor[Any]:
+        """Return the result of a query."""
+
+
 _ROW: Final = """
 select *, headers::text as headers_json
 from dead_letter
@@ -79,16 +86,16 @@ def parse_place(text: str) -> Place:
     return Place(match[1], int(match[2]), int(match[3]))
 
 
-def find(connection: Connection, which: str) -> list[DeadLetter]:
+def find(reader: Reader, which: str) -> list[DeadLetter]:
     """Return the dead letter at a place, or those of a wait ID: usually one, the newest first.
 
     Raises:
         ConfigurationError: the tables have none.
     """
     if ":" in which:
-        letters = _find(connection, 'topic = %s and partition = %s and "offset" = %s', *parse_place(which))
+        letters = _find(reader, 'topic = %s and partition = %s and "offset" = %s', *parse_place(which))
     else:
-        letters = _find(connection, "wait_expiration_uuid = %s", which.strip().lower())
+        letters = _find(reader, "wait_expiration_uuid = %s", which.strip().lower())
     if not letters:
         raise ConfigurationError(
             f"the tables have no dead letter {which!r}: `waitreg dlq list since=30d` lists them with their places"
@@ -96,11 +103,10 @@ def find(connection: Connection, which: str) -> list[DeadLetter]:
     return letters
 
 
-def _find(connection: Connection, where: str, *parameters: object) -> list[DeadLetter]:
-    from psycopg.rows import dict_row
-
-    with connection.cursor(row_factory=dict_row) as cursor:
-        return [_dead_letter(row) for row in cursor.execute(_ROW.format(where=where).encode(), parameters)]
+def _find(reader: Reader, where: str, *parameters: object) -> list[DeadLetter]:
+    found = reader.execute(_ROW.format(where=where).encode(), parameters)
+    names = [column.name for column in found.description or ()]
+    return [_dead_letter(dict(zip(names, row, strict=True))) for row in found]
 
 
 def _dead_letter(row: Mapping[str, Any]) -> DeadLetter:

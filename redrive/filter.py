@@ -211,10 +211,20 @@ def _parameter(condition: Condition) -> Value:
     value = condition.value
     if FIELDS[condition.field].kind is not Kind.TEXT or condition.operator == "~" or not isinstance(value, str):
         return value
-    parts = _PARTS.findall(value)
-    if "*" not in parts:
-        return "".join(part[-1] for part in parts)
-    return "".join("%" if part == "*" else _escaped(part[-1]) for part in parts)
+    if not _has_wildcard(value):
+        return "".join(part[-1] for part in _PARTS.findall(value))
+    return like_pattern(value)
+
+
+def like_pattern(pattern: str) -> str:
+    """Return the pattern for SQL's like of a text in which an asterisk stands for any characters."""
+    return "".join("%" if part == "*" else _escaped(part[-1]) for part in _PARTS.findall(pattern))
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return whether a text has a pattern in which an asterisk stands for any characters."""
+    pieces = (".*" if part == "*" else re.escape(part[-1]) for part in _PARTS.findall(pattern))
+    return re.fullmatch("".join(pieces), text, re.DOTALL) is not None
 
 
 _PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from redrive.dead_letter import Connection, Place, parse_place
+from redrive.dead_letter import Place, Reader, parse_place
 from redrive.filter import FIELDS, Filter
 from wait_registry.errors import ConfigurationError
 
@@ -84,32 +84,32 @@ def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[
     return _PAGE.format(where=where), [*parameters, rows + 1]
 
 
-def page(connection: Connection, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
+def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
     """Return the newest dead letters, or those that follow a cursor.
 
     Args:
-        connection: to Postgres.
+        reader: of the tables.
         chosen: which ones; give it a time, or all rows are looked through.
         rows: how many at most.
         after: the cursor of the page before.
     """
-    found = _ask(connection, *page_query(chosen, rows, after))
+    found = _ask(reader, *page_query(chosen, rows, after))
     if len(found.rows) <= rows:
         return found
     shown = found.rows[:rows]
     return Rows(found.columns, shown, Cursor(shown[-1][1], parse_place(shown[-1][0])))
 
 
-def groups(connection: Connection, chosen: Filter, by: Sequence[str], rows: int) -> Rows:
+def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows:
     """Return how many dead letters there are of each combination, the most frequent first.
 
     Args:
-        connection: to Postgres.
+        reader: of the tables.
         chosen: which ones.
         by: names in `GROUPINGS`.
         rows: how many combinations at most.
     """
-    return _ask(connection, *groups_query(chosen, by, rows))
+    return _ask(reader, *groups_query(chosen, by, rows))
 
 
 def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
@@ -120,7 +120,7 @@ def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, lis
     return _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows]
 
 
-def _ask(connection: Connection, text: str, parameters: Sequence[object]) -> Rows:
+def _ask(reader: Reader, text: str, parameters: Sequence[object]) -> Rows:
     # The text comes from this file and from `FIELDS`, never from input; values are sent separately.
-    cursor = connection.execute(text.encode(), parameters)
+    cursor = reader.execute(text.encode(), parameters)
     return Rows([column.name for column in cursor.description or ()], cursor.fetchall())

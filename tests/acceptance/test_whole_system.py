@@ -11,10 +11,10 @@ from rich.console import Console
 
 from tests.acceptance.incident import answered_page, play, stage
 from tests.acceptance.kill9 import SERVICES, kill_services
-from wait_registry.cli.query_file import query_names
 from wait_registry.demo.main import run_demo
 from wait_registry.demo.plan import STRATEGIES, DemoPlan
 from wait_registry.demo.screen import Screen
+from wait_registry.postgres.query_file import query_names
 
 pytestmark = pytest.mark.acceptance
 

@@ -20,11 +20,12 @@ SOURCES = {
     "sink": "sink",
     "sweeper": "sweeper",
     "redrive": "redrive",
+    "console": "console",
     "sql": "wait_registry_sql",
     "connect-configs": "wait_registry_connect",
     "jvm": "wait_registry_jvm",
 }
-KINDS = {".py", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
+KINDS = {".py", ".html", ".css", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
 
 
 def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from tests.integration.sink.wait_topic import ENCODER
 from tests.support.database import Database, catalogue
 from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
-from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres import migrations as migrating
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.migrations import migrate, migrations, record
+from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.postgres.schema import require_schema
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage

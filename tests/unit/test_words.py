@@ -12,7 +12,19 @@ ACCOUNT = "wait_registry/local/account.py"
 
 @pytest.mark.parametrize(
     "place",
-    ["processor", "sink", "sweeper", "redrive", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
+    [
+        "processor",
+        "sink",
+        "sweeper",
+        "redrive",
+        "console",
+        "wait_registry",
+        "sql",
+        "deploy",
+        "setup",
+        "examples",
+        "README.md",
+    ]
     + [
         f"docs/{page}.md"
         for page in (

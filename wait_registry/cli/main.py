@@ -47,6 +47,7 @@ COMMANDS: Final = (
     Entry("Setup", "config", "Print the settings in effect, or list all settings."),
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
     Entry("Inspect and repair", "dlq", "Find dead letters and look at them.", "dlq.command"),
+    Entry("Inspect and repair", "console", "Serve web pages of what waits and what failed."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
     Entry("Inspect and repair", "rewind", "Move the committed offsets of a group.", "rewind.command"),
     Entry("Inspect and repair", "replay", "Handle a range of the input topics again."),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
 
-    from wait_registry.cli.query_file import QueryFile
+    from wait_registry.postgres.query_file import QueryFile
 
 _LIST: Final = "LIST"
 
@@ -46,7 +46,7 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
     Times are UTC. A parameter that is a time takes what Postgres reads as one (2026-11-21T08:00Z, now, yesterday), or
     '2 hours ago'. Each query is plain SQL that psql runs too: psql -v minutes=5 -f sql/queries/stuck_now.sql.
     """
-    from wait_registry.cli.query_file import bind, load_query, query_names
+    from wait_registry.postgres.query_file import bind, load_query, query_names
 
     if name.upper() == _LIST:
         for line in list_lines(map(load_query, query_names())):
@@ -85,7 +85,7 @@ def print_rows(
 
 def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:
     """Yield lines that name queries, by kind: name, question, parameters."""
-    from wait_registry.cli.query_file import KINDS
+    from wait_registry.postgres.query_file import KINDS
 
     queries = list(queries)
     width = max((len(query.name) for query in queries), default=0)

@@ -6,6 +6,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from wait_registry.settings.connect import ConnectSettings
+from wait_registry.settings.console import ConsoleSettings
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
@@ -40,6 +41,7 @@ class Settings(BaseSettings):
     processor: ProcessorSettings = Field(ProcessorSettings(), description="the processor")
     sink: SinkSettings = Field(SinkSettings(), description="the sink")
     sweeper: SweeperSettings = Field(SweeperSettings(), description="the sweeper")
+    console: ConsoleSettings = Field(ConsoleSettings(), description="the web console")
     connect: ConnectSettings = Field(ConnectSettings(), description="Kafka Connect")
     spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")
     telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics, health and traces")

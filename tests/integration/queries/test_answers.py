@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.integration.queries.conftest import Ask
-from wait_registry.cli.query_file import query_names
+from wait_registry.postgres.query_file import query_names
 
 
 class Case(NamedTuple):

@@ -16,8 +16,8 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.query_file import bind, load_query
 from wait_registry.handler import Record, TransientError
+from wait_registry.postgres.query_file import bind, load_query
 from wait_registry.records.topics import retry_topic
 from wait_registry.settings.root import Settings
 

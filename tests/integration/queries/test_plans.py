@@ -17,8 +17,8 @@ from tests.integration.queries.plan import Plan, executed
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
-from wait_registry.cli.query_file import bind, load_query, query_names
 from wait_registry.local.stack import EmbeddedStack
+from wait_registry.postgres.query_file import bind, load_query, query_names
 
 ROWS = 1_000_000
 FEWER = 100_000

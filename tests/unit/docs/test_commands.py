@@ -12,7 +12,7 @@ from tests.evidence import ROOT
 from tests.support.command_line import parsed
 from tests.support.pages import pages
 from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
-from wait_registry.cli.query_file import load_query, query_names
+from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 

@@ -98,8 +98,8 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
     escaped.
     """
     from wait_registry.cli.query import print_rows
-    from wait_registry.cli.query_file import bind, load_query
     from wait_registry.cli.read_tables import age, read_tables
+    from wait_registry.postgres.query_file import bind, load_query
 
     settings, query = invocation.settings(), load_query("record_deliveries")
     with read_tables(settings, invocation.path, "the dead letter") as connection:

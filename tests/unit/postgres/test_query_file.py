@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from wait_registry.cli.query_file import KINDS, load_query, parse_query, query_names
+from wait_registry.postgres.query_file import KINDS, load_query, parse_query, query_names
 
 _TEXT = """\
 -- What is it?

@@ -1,0 +1,108 @@
+"""What is hidden from everybody of the records of a topic: ``orders* value.card.number``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from redrive.difference import Content
+from redrive.filter import matches
+from wait_registry.errors import ConfigurationError
+
+HIDDEN: Final = "(hidden)"
+_HEADER: Final = "header:"
+_VALUE: Final = "value."
+
+
+class Mask(NamedTuple):
+    """A part of the records of the topics that match: ``key``, ``value``, ``value.PATH`` or ``header:NAME``."""
+
+    topic: str
+    part: str
+
+
+class Masks(NamedTuple):
+    """All masks."""
+
+    masks: tuple[Mask, ...] = ()
+
+    def of(self, topic: str | None) -> list[str]:
+        """Return the parts that are hidden of a topic's records; without a topic, all that are hidden of any."""
+        return [mask.part for mask in self.masks if topic is None or matches(topic, mask.topic)]
+
+
+def parse_masks(texts: Iterable[str]) -> Masks:
+    """Read masks.
+
+    Raises:
+        ConfigurationError: a mask can't be read.
+    """
+    return Masks(tuple(_parse(text) for text in texts))
+
+
+def masked(content: Content, parts: Iterable[str]) -> Content:
+    """Return what may be seen of a record.
+
+    A value of which a path is hidden is hidden whole if it isn't JSON.
+    """
+    hidden = HIDDEN.encode()
+    for part in parts:
+        if part == "key" and content.key is not None:
+            content = content._replace(key=hidden)
+        elif part == "value" and content.value is not None:
+            content = content._replace(value=hidden)
+        elif part.startswith(_VALUE) and content.value is not None:
+            content = content._replace(value=_without(content.value, part.removeprefix(_VALUE).split(".")))
+        elif part.startswith(_HEADER):
+            name = part.removeprefix(_HEADER).lower()
+            headers = ((header, hidden if header.lower() == name else value) for header, value in content.headers)
+            content = content._replace(headers=tuple(headers))
+    return content
+
+
+def _parse(text: str) -> Mask:
+    topic, _, part = text.strip().partition(" ")
+    part = part.strip()
+    if part not in ("key", "value") and not (part.startswith((_VALUE, _HEADER)) and part[-1] not in ".:"):
+        raise ConfigurationError(
+            f"console.masks: {text!r} is no mask: expected TOPIC PART, where PART is key, value, value.PATH "
+            "(e.g. value.card.number) or header:NAME"
+        )
+    return Mask(topic, part)
+
+
+def _without(value: bytes, path: list[str]) -> bytes:
+    try:
+        # Numbers stay as they are written.
+        parsed = json.loads(value, parse_float=_Number, parse_int=_Number)
+    except (ValueError, RecursionError):
+        return HIDDEN.encode()
+    return _dumped(_hide(parsed, path)).encode()
+
+
+class _Number(str):
+    """A number of JSON, as its text."""
+
+    __slots__ = ()
+
+
+def _hide(value: Any, path: list[str]) -> Any:
+    if not path:
+        return HIDDEN
+    first, *rest = path
+    if isinstance(value, dict):
+        return {name: _hide(part, rest) if name == first else part for name, part in value.items()}
+    if isinstance(value, list):
+        return [_hide(part, path) for part in value]
+    return value
+
+
+def _dumped(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(name)}: {_dumped(part)}' for name, part in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_dumped, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,70 @@
+"""One value of a row as a page shows it: its text, and where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from console.page import address
+from wait_registry.display import safe, value_text
+
+# Longer texts are cut in a table; the page of the dead letter has them whole.
+_LONGEST: Final = 160
+
+
+class Cell(NamedTuple):
+    """A text, the address that it links to (or ""), and whether it is a number, which is aligned at the right."""
+
+    text: str
+    link: str = ""
+    number: bool = False
+
+
+def cells(columns: Sequence[str], row: Sequence[Any]) -> Iterator[Cell]:
+    """Yield the cells of a row."""
+    values = dict(zip(columns, row, strict=True))
+    for column, value in values.items():
+        link = "" if value in (None, "") else _link(column, str(value), values)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        yield Cell(_cut(shown(value)), link, number)
+
+
+def shown(value: object) -> str:
+    """Return a value as text; times are UTC to the second, and no character hides or moves another."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, timedelta):
+        return str(timedelta(seconds=round(value.total_seconds())))
+    if isinstance(value, bytes | memoryview):
+        return value_text(bytes(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return safe(str(value), "\n\t")
+
+
+def dead_letter_link(topic: str, partition: object, offset: object) -> str:
+    """Return the address of a dead letter's page."""
+    return f"/dead-letters/{quote(topic, safe='')}/{partition}/{offset}"
+
+
+def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
+    if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key"):
+        return address("/records", ("id", text))
+    if column == "instance":
+        return address("/questions/instance_in_flight", ("instance", text))
+    if column in ("group", "consumer_group"):
+        return address("/dead-letters", ("where", f"group={text}"))
+    if column == "place" and "bytes" in row:  # a row of the list of dead letters
+        return dead_letter_link(*text.rsplit(":", 2))
+    if column == "record":
+        topic, partition, offset = text.rsplit(":", 2)
+        return address("/records", ("topic", topic), ("partition", partition), ("offset", offset))
+    return ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

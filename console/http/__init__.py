@@ -1,0 +1,1 @@
+"""The console's HTTP server; only here is anything of aiohttp."""

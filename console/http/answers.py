@@ -1,0 +1,100 @@
+"""From a request to an answer: the page is made in a thread, and each failure is a page that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+import psycopg
+from aiohttp import web
+
+from console.access.grants import Person
+from console.http.rendering import render
+from console.page import Asked, Download, NotThere, Page, View
+from console.tables import NotAllowed, Tables
+from wait_registry.errors import ConfigurationError, WaitRegistryError
+
+log = logging.getLogger(__name__)
+
+OpenTables: TypeAlias = Callable[[Person], AbstractContextManager[Tables]]
+# Pages that are made at once, each with a connection to Postgres, and those that wait for their turn.
+AT_ONCE, WAITING = 8, 32
+_AGAIN_S: Final = "5"
+PERSON: Final = web.RequestKey("person", Person)
+
+
+class Answers:
+    """Makes pages, a few at once, so that the console can't take Postgres from the sink."""
+
+    def __init__(self, open_tables: OpenTables) -> None:
+        self._open_tables = open_tables
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
+        self._taken = 0
+
+    def handler(self, view: View) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Return the handler that answers with the page of a view."""
+
+        async def handle(request: web.Request) -> web.Response:
+            if self._taken >= AT_ONCE + WAITING:
+                return response(failure(503, "Too many pages are asked for at once", "Try again in some seconds."))
+            person = request[PERSON]
+            asked = Asked(dict(request.match_info), list(request.query.items()), datetime.now(UTC))
+            self._taken += 1
+            try:
+                loop = asyncio.get_running_loop()
+                return response(await loop.run_in_executor(self._pool, self._page, view, asked, person))
+            finally:
+                self._taken -= 1
+
+        return handle
+
+    def close(self) -> None:
+        """End the threads, once their pages are made."""
+        self._pool.shutdown()
+
+    def _page(self, view: View, asked: Asked, person: Person) -> Page | Download:
+        try:
+            with self._open_tables(person) as tables:
+                page = view(asked, tables)
+            if isinstance(page, Download):
+                log.info(
+                    "downloaded by %s: %s, %d bytes", person.name, "/".join(asked.path.values()), len(page.content)
+                )
+                return page
+            return page._replace(values={**page.values, "age": tables.age, "person": person.name})
+        except NotAllowed as error:
+            return failure(403, "You may not see this", str(error))
+        except NotThere as error:
+            return failure(404, "There is nothing here", str(error))
+        except (ConfigurationError, psycopg.DataError) as error:
+            return failure(400, "This can't be answered", _sentence(error))
+        except psycopg.errors.QueryCanceled:
+            return failure(503, "Postgres took too long", "Ask for less: a shorter time, one group, one topic.")
+        except (WaitRegistryError, psycopg.Error) as error:
+            log.warning("a page failed: %s", _sentence(error))
+            return failure(503, "Postgres can't answer", _sentence(error))
+
+
+def response(page: Page | Download) -> web.Response:
+    """Return the answer that shows a page."""
+    if isinstance(page, Download):
+        headers = {"Content-Disposition": f'attachment; filename="{page.name}"'}
+        return web.Response(body=page.content, content_type="application/octet-stream", headers=headers)
+    headers = {"Retry-After": _AGAIN_S} if page.status == 503 else {}
+    return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
+
+
+def failure(status: int, title: str, sentence: str) -> Page:
+    """Return a page that says why there is no other."""
+    return Page("failure.html", {"title": title, "sentence": sentence, "age": "", "person": ""}, status)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, psycopg.Error):
+        return error.diag.message_primary or str(error).strip()
+    return str(error)

@@ -1,0 +1,158 @@
+"""Who looks at a page: any user of this machine, a name with its password, or the person that a proxy names."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import getpass
+import hashlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from console.access.grants import ALL, ROLES, Grant, Person, parse_grants, person
+from console.access.passwords import Passwords
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.console import Authentication, ConsoleSettings
+
+Identify: TypeAlias = Callable[[web.Request], Awaitable[Person]]
+# Wrong passwords from one address in one minute; more aren't even compared.
+_MOST_FAILURES, _FAILURES_S = 5, 60.0
+# A password that was right is not hashed again for this long.
+_KNOWN_S: Final = 300.0
+_MOST_KNOWN: Final = 1_000
+
+
+class Refused(Exception):
+    """It is not known who looks; the message says what to do."""
+
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers = headers or {}
+
+
+def identification(settings: ConsoleSettings) -> Identify:
+    """Return the function that finds out who looks.
+
+    Raises:
+        ConfigurationError: the settings don't fit together, or would let in more people than they say.
+    """
+    loopback = _is_loopback(settings.host)
+    if settings.authentication is Authentication.NONE:
+        if not loopback:
+            raise ConfigurationError(
+                f"console.host {settings.host!r} can be reached by others, who would see everything without a "
+                "password: set console.authentication to 'basic' or 'proxy', or console.host to 127.0.0.1"
+            )
+        everybody = Person(getpass.getuser(), (Grant(ALL, ROLES["operator"]),))
+        return lambda _: _now(everybody)
+    grants = parse_grants(settings.grants)
+    if not grants:
+        raise ConfigurationError(
+            "console.grants is empty, so all pages would be refused: add at least one, e.g. 'alice operator'"
+        )
+    if settings.authentication is Authentication.PROXY:
+        return _ByProxy(settings, grants)
+    if not loopback and not settings.behind_tls:
+        raise ConfigurationError(
+            f"console.host {settings.host!r} can be reached by others, and passwords would be sent without encryption: "
+            "put a proxy with TLS in front and set console.behind_tls to true"
+        )
+    if not settings.users:
+        raise ConfigurationError(
+            "console.authentication is 'basic', and console.users isn't set: write the lines of "
+            "`waitreg console --password-of NAME` into a file"
+        )
+    return _ByPassword(Passwords(Path(settings.users)), grants)
+
+
+class _ByPassword:
+    """Names with passwords, as RFC 7617 has it; wrong ones are limited by address."""
+
+    def __init__(self, passwords: Passwords, grants: list[Grant]) -> None:
+        self._passwords = passwords
+        self._grants = grants
+        self._failures: dict[str, deque[float]] = {}
+        self._known: dict[bytes, float] = {}
+
+    async def __call__(self, request: web.Request) -> Person:
+        header, address, now_s = request.headers.get("Authorization", ""), request.remote or "", time.monotonic()
+        if not header:
+            raise _asks("Give your name and password.")
+        digest = hashlib.sha256(header.encode()).digest()
+        name, password = _credentials(header)
+        if now_s - self._known.get(digest, -_KNOWN_S) < _KNOWN_S:
+            return person(name, (), self._grants)
+        if len(self._failures) >= _MOST_KNOWN:
+            self._failures.clear()
+        failures = self._failures.setdefault(address, deque(maxlen=_MOST_FAILURES))
+        if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
+            raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
+        # Counted before it is compared, so that tries at the same time are limited too.
+        failures.append(now_s)
+        if not await asyncio.to_thread(self._passwords.are_of, name, password):
+            raise _asks("Name or password is wrong.")
+        failures.pop()
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[digest] = now_s
+        return person(name, (), self._grants)
+
+
+class _ByProxy:
+    """Whom a proxy names. Only its own address counts, which no header can change."""
+
+    def __init__(self, settings: ConsoleSettings, grants: list[Grant]) -> None:
+        if not settings.proxies:
+            raise ConfigurationError(
+                "console.authentication is 'proxy', and console.proxies isn't set, so no header could be "
+                "believed: set the networks of your proxies, e.g. 10.1.2.3/32"
+            )
+        try:
+            self._networks = [ip_network(text) for text in settings.proxies]
+        except ValueError as error:
+            raise ConfigurationError(f"console.proxies: {error}; expected networks such as 10.1.2.0/24") from error
+        self._user, self._groups = settings.user_header, settings.groups_header
+        self._grants = grants
+
+    async def __call__(self, request: web.Request) -> Person:
+        peer = ip_address(request.remote or "0.0.0.0")
+        if not any(peer in network for network in self._networks):
+            raise Refused(403, "This console is reached through a proxy, and your address is none of console.proxies.")
+        names = request.headers.getall(self._user, [])
+        if len(names) != 1 or not names[0].strip():
+            raise Refused(401, f"The proxy must send the header {self._user} once; it came {len(names)} times.")
+        groups = [group.strip() for text in request.headers.getall(self._groups, []) for group in text.split(",")]
+        return person(names[0].strip(), filter(None, groups), self._grants)
+
+
+def _asks(sentence: str) -> Refused:
+    return Refused(401, sentence, {"WWW-Authenticate": 'Basic realm="wait-registry", charset="UTF-8"'})
+
+
+def _credentials(header: str) -> tuple[str, str]:
+    scheme, _, text = header.partition(" ")
+    try:
+        name, colon, password = base64.b64decode(text.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        colon = ""
+    if scheme.lower() != "basic" or not colon:
+        raise _asks("Give your name and password as HTTP Basic authentication.")
+    return name, password
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _now(value: Person) -> Person:
+    return value

@@ -1,0 +1,133 @@
+"""Dead letters: counts by some fields, the list with its pages, one of them, and its value as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from console.access.masks import HIDDEN
+from console.cells import cells
+from console.page import Asked, Download, NotThere, Page, address
+from console.tables import CONTENT_FIELDS, Tables
+from redrive.dead_letter import DeadLetter, Place, find
+from redrive.filter import FIELDS, Filter, parse_filter
+from redrive.listing import GROUPINGS, Rows, groups, page, parse_cursor
+from wait_registry.display import lines_of, safe, value_text
+from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.query_file import load_query
+
+ROWS: Final = 100
+WINDOW: Final = "24h"
+_BY: Final = "error,topic,reason"
+
+
+def dead_letters(asked: Asked, tables: Tables) -> Page:
+    """List dead letters, or count them by the fields of ``by``; each count links to its list."""
+    given = asked.values()
+    conditions = [value.strip() for name, value in asked.query if name == "where" and value.strip()]
+    since = given.get("since", WINDOW)
+    chosen = parse_filter([*conditions, f"since={since}"], asked.now)
+    tables.require_content(CONTENT_FIELDS & {condition.field for condition in chosen.conditions})
+    kept = [*(("where", condition) for condition in conditions), ("since", since)]
+    by = given.get("by", _BY if not conditions else "")
+    values: dict[str, Any] = {
+        "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
+        "groupings": tuple(GROUPINGS), "chosen": str(chosen),
+    }  # fmt: skip
+    if by and by != "none":
+        counted = _counted(tables, chosen, by.split(","))
+        links = [address("/dead-letters", *kept, *_of_group(counted, row), ("by", "none")) for row in counted.rows]
+        return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": ""})
+    after = given.get("after")
+    found = page(tables, chosen, ROWS, None if after is None else parse_cursor(after))
+    following = ""
+    if found.following is not None:
+        following = address("/dead-letters", *kept, ("by", "none"), ("after", str(found.following)))
+    shown = found._replace(rows=[_seen(dict(zip(found.columns, row, strict=True)), tables) for row in found.rows])
+    return Page("dead_letters.html", {**values, "found": shown, "links": [], "following": following})
+
+
+def dead_letter(asked: Asked, tables: Tables) -> Page:
+    """Show one dead letter, and what happened to its record."""
+    letter = tables.seen(_find(asked, tables))
+    key = letter.row["idempotency_key"]
+    deliveries = [] if key is None else [tables.ask(load_query("record_deliveries"), {"id": key})]
+    content = letter.content
+    values = {
+        "title": f"Dead letter {letter.place}",
+        "letter": letter,
+        "facts": _facts(letter),
+        "done": letter.may_be_done(),
+        "key": _lines(content.key),
+        "value": _lines(content.value),
+        "headers": [(safe(name), value_text(value)) for name, value in content.headers],
+        "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
+        "answers": deliveries,
+    }
+    return Page("dead_letter.html", values)
+
+
+def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
+    """Give the value of a dead letter, byte for byte."""
+    letter = _find(asked, tables)
+    tables.require_export(letter)
+    if letter.content.value is None:
+        raise NotThere(f"The value of {letter.place} is null.")
+    return Download("value.bin", letter.content.value)
+
+
+def _seen(row: dict[str, Any], tables: Tables) -> list[Any]:
+    """Return the values of a row of the list, without what is hidden of it."""
+    topic = row["record"].rsplit(":", 2)[0] if row["record"] else None
+    if tables.hides(row["group"], topic):
+        row |= {name: HIDDEN for name in ("key", "message") if row[name] is not None}
+    return list(row.values())
+
+
+def _counted(tables: Tables, chosen: Filter, by: list[str]) -> Rows:
+    if unknown := [name for name in by if name not in GROUPINGS]:
+        raise ConfigurationError(f"by takes {', '.join(GROUPINGS)}, not {unknown[0]!r}")
+    return groups(tables, chosen, by, ROWS)
+
+
+def _of_group(counted: Rows, row: Any) -> list[tuple[str, str]]:
+    """Return the conditions that all of one group meet; a field without a value, or an hour, has none."""
+    pairs = zip(counted.columns, row, strict=True)
+    return [
+        ("where", f"{name}={_literal(str(value))}")
+        for name, value in pairs
+        if name in FIELDS and value not in (None, "")
+    ]
+
+
+def _literal(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("*", "\\*")
+
+
+def _find(asked: Asked, tables: Tables) -> DeadLetter:
+    place = Place(asked.path["topic"], int(asked.path["partition"]), int(asked.path["offset"]))
+    try:
+        return find(tables, str(place))[0]
+    except ConfigurationError:
+        raise NotThere(
+            f"The tables have no dead letter {place}. They keep dead letters for sweeper.retention_days."
+        ) from None
+
+
+def _facts(letter: DeadLetter) -> Mapping[str, Any]:
+    row = letter.row
+    names = (
+        "reason", "dead_letter_time", "consumer_group", "instance", "delivery", "wait_expiration_uuid",
+        "idempotency_key", "original_timestamp", "error_class", "error_message",
+    )  # fmt: skip
+    facts = {name: row[name] for name in names if row[name] not in (None, "")}
+    for kind, name in (("original", "record"), ("source", "consumed at")):
+        if row[f"{kind}_topic"] is not None:
+            facts[name] = f"{row[f'{kind}_topic']}:{row[f'{kind}_partition']}:{row[f'{kind}_offset']}"
+    return {
+        name.replace("_", " "): cell for name, cell in zip(facts, cells(list(facts), list(facts.values())), strict=True)
+    }
+
+
+def _lines(data: bytes | None) -> str:
+    return "null" if data is None else "\n".join(lines_of(data))

@@ -1,0 +1,51 @@
+"""Pages of ready questions: each is a file in sql/queries, whose comment says what it answers and what to do then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from console.page import Asked, NotThere, Page, View
+from console.tables import Tables
+from wait_registry.postgres.query_file import KINDS, load_query, query_names
+
+NOW: Final = ("stuck_now", "overdue", "waiting_by_group", "dead_letters_by_reason")
+INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
+TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
+SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
+
+
+def page_of(title: str, names: Sequence[str]) -> View:
+    """Return a page with the answers of some questions, with their defaults."""
+
+    def view(asked: Asked, tables: Tables) -> Page:
+        queries = filter(tables.may_ask, map(load_query, names))
+        return Page("questions.html", {"title": title, "answers": [tables.ask(query, {}) for query in queries]})
+
+    return view
+
+
+def question(asked: Asked, tables: Tables) -> Page:
+    """Answer one question with the values of the address; without all that it needs, show its form only."""
+    name = asked.path["name"]
+    if name not in query_names():
+        raise NotThere(f"There is no question {name!r}. The help page lists all.")
+    query, given = load_query(name), asked.values()
+    missing = [parameter for parameter in query.parameters if parameter not in {**query.defaults, **given}]
+    answers = [] if missing else [tables.ask(query, given)]
+    return Page("question.html", {"title": name, "question": query, "given": given, "answers": answers})
+
+
+def record(asked: Asked, tables: Tables) -> Page:
+    """Answer what happened to one record, by wait ID, idempotency key, place or key."""
+    given = asked.values()
+    names = ("record_by_key",) if "key" in given else ("record_deliveries",) if given else ()
+    answers = [tables.ask(load_query(name), given) for name in names]
+    return Page("record.html", {"title": "Record", "given": given, "answers": answers})
+
+
+def help_page(asked: Asked, tables: Tables) -> Page:
+    """List all questions by their kind."""
+    queries = [load_query(name) for name in query_names()]
+    kinds = {kind: [query for query in queries if query.kind == kind] for kind in KINDS}
+    return Page("help.html", {"title": "Help", "kinds": kinds})

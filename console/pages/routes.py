@@ -1,0 +1,30 @@
+"""All addresses of the console and the pages that they show."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from console.page import View
+from console.pages import dead_letters, questions
+
+
+class Route(NamedTuple):
+    """An address, with the names of what varies in it, and its page."""
+
+    path: str
+    view: View
+
+
+_DEAD_LETTER: Final = r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}"
+ROUTES: Final = (
+    Route("/", questions.page_of("Now", questions.NOW)),
+    Route("/instances", questions.page_of("Instances", questions.INSTANCES)),
+    Route("/timeline", questions.page_of("Timeline", questions.TIMELINE)),
+    Route("/system", questions.page_of("System", questions.SYSTEM)),
+    Route("/questions/{name}", questions.question),
+    Route("/records", questions.record),
+    Route("/dead-letters", dead_letters.dead_letters),
+    Route(_DEAD_LETTER, dead_letters.dead_letter),
+    Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
+    Route("/help", questions.help_page),
+)

@@ -1,0 +1,168 @@
+"""The tables as one person may see them: read-only, with a time limit, without what is not theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from console.access.grants import Person, Right, condition
+from console.access.masks import HIDDEN, Masks, masked
+from redrive.dead_letter import DeadLetter
+from wait_registry.postgres.query_file import QueryFile, bind
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    from wait_registry.settings.root import Settings
+
+Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
+# A page shows no more rows of a question.
+ROWS: Final = 200
+# Columns of questions that show what records contain, or what handlers said of it.
+CONTENT: Final = frozenset(
+    ("key", "latest_key", "body", "detail", "message", "error_message", "latest_message", "error_stacktrace")
+)
+# Fields of conditions that would show it to those who try values.
+CONTENT_FIELDS: Final = frozenset({"key", "message"})
+# Tables and views with a row per record, and those that show more than one person's records.
+_OF_RECORDS: Final = ("wait", "wait_readable", "dead_letter", "dead_letter_readable", "record_event")
+_OF_ALL: Final = ("quarantine", "sweep", "late_outcome")
+_FOR_EVERYBODY: Final = "sink_freshness"
+
+
+class NotAllowed(Exception):
+    """A page needs a right that the person doesn't have; the message says which."""
+
+
+class Answer(NamedTuple):
+    """A question with the values that it was asked with, and the answer; ``more`` if it has more rows than `ROWS`."""
+
+    question: QueryFile
+    given: Mapping[str, str]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    more: bool
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What pages of one person read from, and the line that says how old it is."""
+
+    connection: psycopg.Connection[Any]
+    age: str
+    person: Person
+    masks: Masks
+
+    def execute(self, query: bytes, params: Mapping[str, object] | Sequence[object]) -> psycopg.Cursor[Any]:
+        """Send a query, which begins with ``select``, to the rows that the person may see."""
+        return self.connection.execute(self._rows + query, params)
+
+    def may_ask(self, question: QueryFile) -> bool:
+        """Return whether the person may have the answer: some questions are about all groups."""
+        return self.person.sees_all() or question.kind != "the system" or question.name == _FOR_EVERYBODY
+
+    def ask(self, question: QueryFile, given: Mapping[str, str]) -> Answer:
+        """Ask one of the questions in sql/queries.
+
+        Raises:
+            ConfigurationError: a parameter is unknown, or has neither a value nor a default.
+            NotAllowed: the question, or a value, is about more than the person may see.
+            psycopg.DataError: Postgres can't read a value.
+        """
+        if not self.may_ask(question):
+            raise NotAllowed("This question is about all groups, and you may see some of them.")
+        self.require_content(CONTENT_FIELDS & {name for name, value in given.items() if value})
+        values = bind(question, given)
+        text = f"select * from (\n{question.sql.rstrip().rstrip(';')}\n) as asked limit {ROWS + 1}"
+        cursor = self.execute(text.encode(), values)
+        columns = [column.name for column in cursor.description or ()]
+        rows = cursor.fetchall()
+        if not self.shows_all_contents:
+            rows = [_without_contents(columns, row) for row in rows]
+        return Answer(question, values, columns, rows[:ROWS], len(rows) > ROWS)
+
+    @property
+    def shows_all_contents(self) -> bool:
+        """Whether nothing is hidden of the records whose rows the person may see."""
+        return self.person.inspects_all() and not self.masks.masks
+
+    def require_content(self, fields: frozenset[str] | set[str]) -> None:
+        """Refuse conditions that would find what is hidden.
+
+        Raises:
+            NotAllowed: one of these fields is hidden.
+        """
+        if fields and not self.shows_all_contents:
+            raise NotAllowed(f"Something of records is hidden from you, so they can't be found by {sorted(fields)[0]}.")
+
+    def hides(self, group: str | None, topic: str | None) -> bool:
+        """Return whether anything is hidden of what a record of this group and topic contains."""
+        return not self.person.may(Right.INSPECT, group, topic) or bool(self.masks.of(topic))
+
+    def seen(self, letter: DeadLetter) -> DeadLetter:
+        """Return what the person may see of a dead letter."""
+        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+        if not self.hides(group, topic):
+            return letter
+        parts = self.masks.of(topic)
+        if not self.person.may(Right.INSPECT, group, topic):
+            parts = ["key", "value", *(f"header:{name}" for name, _ in letter.content.headers)]
+        row = dict(letter.row)
+        for name in ("error_message", "error_stacktrace"):
+            row[name] = None if row[name] is None else HIDDEN
+        return letter._replace(content=masked(letter.content, parts), row=row)
+
+    def require_export(self, letter: DeadLetter) -> None:
+        """Refuse what a person may not download.
+
+        Raises:
+            NotAllowed: they lack the right, or something of it is hidden.
+        """
+        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+        if not self.person.may(Right.EXPORT, group, topic) or self.hides(group, topic):
+            raise NotAllowed("You may not download this: it needs the role operator, and nothing of it may be hidden.")
+
+    @cached_property
+    def _rows(self) -> bytes:
+        """What makes the names of tables mean the rows that the person may see."""
+        if self.person.sees_all():
+            return b""
+        where = condition(self.person.pairs(Right.VIEW)).as_string(self.connection)
+        tables = [f"{name} as not materialized (select * from {name} where {where})" for name in _OF_RECORDS]
+        tables += [f"{name} as not materialized (select * from {name} where false)" for name in _OF_ALL]
+        # A percent sign would begin a parameter.
+        return f"with {', '.join(tables)}\n".replace("%", "%%").encode()
+
+
+def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
+    cells = zip(columns, row, strict=True)
+    return [HIDDEN if name in CONTENT and cell is not None else cell for name, cell in cells]
+
+
+@contextmanager
+def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> Iterator[Tables]:
+    """Connect for one page.
+
+    Args:
+        settings: where Postgres is, and how long it may take.
+        age: returns the line with the age of the tables.
+        masks: what is hidden from everybody.
+        person: who looks.
+
+    Raises:
+        WaitRegistryError: Postgres is away, refuses us, or has another schema.
+        psycopg.Error: a question failed.
+    """
+    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.schema import require_schema
+
+    with connect(settings.postgres, application_name="waitreg console") as connection:
+        connection.read_only = True
+        limit_ms = round(settings.console.page_timeout_s * 1000)
+        connection.execute(f"set statement_timeout = {limit_ms}".encode())
+        require_schema(connection)
+        yield Tables(connection, age(connection), person, masks)
