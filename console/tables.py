@@ -31,6 +31,7 @@ CONTENT_FIELDS: Final = frozenset({"key", "message"})
 # Tables and views with a row per record, and those that show more than one person's records.
 _OF_RECORDS: Final = ("wait", "wait_readable", "dead_letter", "dead_letter_readable", "record_event")
 _OF_ALL: Final = ("quarantine", "sweep", "late_outcome")
+_QUARANTINED: Final = "quarantined"
 _FOR_EVERYBODY: Final = "sink_freshness"
 
 
@@ -62,7 +63,9 @@ class Tables:
         return self.connection.execute(self._rows + query, params)
 
     def may_ask(self, question: QueryFile) -> bool:
-        """Return whether the person may have the answer: some questions are about all groups."""
+        """Return whether the person may have the answer: some questions are about all groups, one about contents."""
+        if question.name == _QUARANTINED:
+            return self.person.sees_all() and self.shows_all_contents
         return self.person.sees_all() or question.kind != "the system" or question.name == _FOR_EVERYBODY
 
     def ask(self, question: QueryFile, given: Mapping[str, str]) -> Answer:
@@ -74,7 +77,7 @@ class Tables:
             psycopg.DataError: Postgres can't read a value.
         """
         if not self.may_ask(question):
-            raise NotAllowed("This question is about all groups, and you may see some of them.")
+            raise NotAllowed("This question is about the records of all groups, and you may not see all of them.")
         self.require_content(CONTENT_FIELDS & {name for name, value in given.items() if value})
         values = bind(question, given)
         text = f"select * from (\n{question.sql.rstrip().rstrip(';')}\n) as asked limit {ROWS + 1}"
@@ -116,24 +119,33 @@ class Tables:
             row[name] = None if row[name] is None else HIDDEN
         return letter._replace(content=masked(letter.content, parts), row=row)
 
+    def may_export(self, letter: DeadLetter) -> bool:
+        """Return whether the person may download a value: they have the right, and nothing of it is hidden."""
+        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+        return self.person.may(Right.EXPORT, group, topic) and not self.hides(group, topic)
+
     def require_export(self, letter: DeadLetter) -> None:
         """Refuse what a person may not download.
 
         Raises:
-            NotAllowed: they lack the right, or something of it is hidden.
+            NotAllowed: it is so.
         """
-        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
-        if not self.person.may(Right.EXPORT, group, topic) or self.hides(group, topic):
+        if not self.may_export(letter):
             raise NotAllowed("You may not download this: it needs the role operator, and nothing of it may be hidden.")
 
     @cached_property
     def _rows(self) -> bytes:
         """What makes the names of tables mean the rows that the person may see."""
-        if self.person.sees_all():
+        pieces: dict[str, str] = {}
+        if not self.shows_all_contents:
+            # Of a record that can't be read, its key is shown in place of a wait ID.
+            pieces = {"quarantine": "false", "record_event": "event <> 'quarantined'"}
+        if not self.person.sees_all():
+            where = condition(self.person.pairs(Right.VIEW)).as_string(self.connection)
+            pieces = dict.fromkeys(_OF_RECORDS, where) | dict.fromkeys(_OF_ALL, "false")
+        if not pieces:
             return b""
-        where = condition(self.person.pairs(Right.VIEW)).as_string(self.connection)
-        tables = [f"{name} as not materialized (select * from {name} where {where})" for name in _OF_RECORDS]
-        tables += [f"{name} as not materialized (select * from {name} where false)" for name in _OF_ALL]
+        tables = [f"{name} as not materialized (select * from {name} where {piece})" for name, piece in pieces.items()]
         # A percent sign would begin a parameter.
         return f"with {', '.join(tables)}\n".replace("%", "%%").encode()
 
@@ -160,9 +172,11 @@ def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> I
     from wait_registry.postgres.connection import connect
     from wait_registry.postgres.schema import require_schema
 
-    with connect(settings.postgres, application_name="waitreg console") as connection:
-        connection.read_only = True
+    with connect(settings.postgres, autocommit=True, application_name="waitreg console") as connection:
+        # Outside of the transaction, so that no rollback lifts it.
         limit_ms = round(settings.console.page_timeout_s * 1000)
         connection.execute(f"set statement_timeout = {limit_ms}".encode())
+        connection.autocommit = False
+        connection.read_only = True
         require_schema(connection)
         yield Tables(connection, age(connection), person, masks)

@@ -178,8 +178,12 @@ def _number(value: str) -> int:
 def _time(value: str, now: datetime) -> datetime:
     try:
         return now - timedelta(seconds=parse_delay(value))
-    except ValueError:
-        return parse_utc(value)
+    except (ValueError, OverflowError):
+        moment = parse_utc(value)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError from None
 
 
 def _typed(value: Value) -> str:

@@ -57,6 +57,13 @@ class Person(NamedTuple):
         """Return the patterns of group and topic that they have a right to."""
         return tuple(dict.fromkeys((grant.group, grant.topic) for grant in self.grants if right in grant.rights))
 
+    def limits(self) -> str:
+        """Return a sentence that says which rows they see; "" if they see all."""
+        if self.sees_all():
+            return ""
+        pairs = ", ".join(f"group {group} of topic {topic}" for group, topic in self.pairs(Right.VIEW))
+        return f"You see {pairs}. Other rows, all sweeps and late outcomes are missing in the answers."
+
     def sees_all(self) -> bool:
         """Return whether they may see all rows."""
         return (ALL, ALL) in self.pairs(Right.VIEW)
@@ -80,7 +87,9 @@ def parse_grants(texts: Iterable[str]) -> list[Grant]:
 
 def person(name: str, groups: Iterable[str], grants: Iterable[Grant]) -> Person:
     """Return a person with the grants to their name, to their groups and to everybody."""
-    known_as = {name, ALL, *(f"{_GROUP}{group}" for group in groups)}
+    known_as = {ALL, *(f"{_GROUP}{group}" for group in groups)}
+    if not name.startswith(_GROUP):
+        known_as.add(name)
     return Person(name, tuple(grant for grant in grants if grant.who in known_as))
 
 

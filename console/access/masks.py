@@ -76,9 +76,9 @@ def _without(value: bytes, path: list[str]) -> bytes:
     try:
         # Numbers stay as they are written.
         parsed = json.loads(value, parse_float=_Number, parse_int=_Number)
+        return _dumped(_hide(parsed, path)).encode() if isinstance(parsed, dict | list) else HIDDEN.encode()
     except (ValueError, RecursionError):
         return HIDDEN.encode()
-    return _dumped(_hide(parsed, path)).encode()
 
 
 class _Number(str):
@@ -92,10 +92,13 @@ def _hide(value: Any, path: list[str]) -> Any:
         return HIDDEN
     first, *rest = path
     if isinstance(value, dict):
-        return {name: _hide(part, rest) if name == first else part for name, part in value.items()}
+        # As headers are: in any case.
+        same = first.casefold()
+        return {name: _hide(part, rest) if name.casefold() == same else part for name, part in value.items()}
     if isinstance(value, list):
         return [_hide(part, path) for part in value]
-    return value
+    # Where there should be more of the path, there may be the same in another form.
+    return value if value is None else HIDDEN
 
 
 def _dumped(value: Any) -> str:

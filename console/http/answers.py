@@ -18,6 +18,7 @@ from console.http.rendering import render
 from console.page import Asked, Download, NotThere, Page, View
 from console.tables import NotAllowed, Tables
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,8 @@ class Answers:
         self._pool.shutdown()
 
     def _page(self, view: View, asked: Asked, person: Person) -> Page | Download:
+        if not person.grants:
+            return failure(403, "You may not see this", f"No grant of console.grants is to {person.name!r}.")
         try:
             with self._open_tables(person) as tables:
                 page = view(asked, tables)
@@ -66,7 +69,11 @@ class Answers:
                     "downloaded by %s: %s, %d bytes", person.name, "/".join(asked.path.values()), len(page.content)
                 )
                 return page
-            return page._replace(values={**page.values, "age": tables.age, "person": person.name})
+            about = {"age": tables.age, "person": person.name, "limits": person.limits()}
+            return page._replace(values={**page.values, **about})
+        except (PostgresRefused, PostgresUnavailable) as error:
+            log.warning("a page failed: %s", _sentence(error))
+            return failure(503, "Postgres can't answer", "The console's log says why. The services work on without it.")
         except NotAllowed as error:
             return failure(403, "You may not see this", str(error))
         except NotThere as error:
@@ -91,7 +98,7 @@ def response(page: Page | Download) -> web.Response:
 
 def failure(status: int, title: str, sentence: str) -> Page:
     """Return a page that says why there is no other."""
-    return Page("failure.html", {"title": title, "sentence": sentence, "age": "", "person": ""}, status)
+    return Page("failure.html", {"title": title, "sentence": sentence, "age": "", "person": "", "limits": ""}, status)
 
 
 def _sentence(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterable
 from importlib.resources import files
 from typing import Final
@@ -27,6 +28,7 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Server": "waitreg",
 }
+log = logging.getLogger(__name__)
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -76,6 +78,9 @@ async def _answer(request: web.Request, handler: Handler, hosts: set[str], ident
         return _nothing(404, "There is no such page.")
     except web.HTTPMethodNotAllowed:
         return _nothing(405, "The console only reads: it takes GET and HEAD.")
+    except Exception:
+        log.exception("a page failed")
+        return response(failure(500, "This page failed", "The console's log has the error."))
 
 
 def _nothing(status: int, sentence: str) -> web.Response:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import getpass
 import hashlib
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +20,10 @@ from console.access.passwords import Passwords
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings
 
+log = logging.getLogger(__name__)
+
 Identify: TypeAlias = Callable[[web.Request], Awaitable[Person]]
-# Wrong passwords from one address in one minute; more aren't even compared.
+# Wrong passwords for one name from one address in one minute; more aren't even compared.
 _MOST_FAILURES, _FAILURES_S = 5, 60.0
 # A password that was right is not hashed again for this long.
 _KNOWN_S: Final = 300.0
@@ -50,7 +52,7 @@ def identification(settings: ConsoleSettings) -> Identify:
                 f"console.host {settings.host!r} can be reached by others, who would see everything without a "
                 "password: set console.authentication to 'basic' or 'proxy', or console.host to 127.0.0.1"
             )
-        everybody = Person(getpass.getuser(), (Grant(ALL, ROLES["operator"]),))
+        everybody = Person("any user of this machine", (Grant(ALL, ROLES["operator"]),))
         return lambda _: _now(everybody)
     grants = parse_grants(settings.grants)
     if not grants:
@@ -78,27 +80,33 @@ class _ByPassword:
     def __init__(self, passwords: Passwords, grants: list[Grant]) -> None:
         self._passwords = passwords
         self._grants = grants
-        self._failures: dict[str, deque[float]] = {}
+        self._failures: dict[tuple[str, str], deque[float]] = {}
+        self._hashing = asyncio.Lock()
         self._known: dict[bytes, float] = {}
 
     async def __call__(self, request: web.Request) -> Person:
         header, address, now_s = request.headers.get("Authorization", ""), request.remote or "", time.monotonic()
         if not header:
             raise _asks("Give your name and password.")
-        digest = hashlib.sha256(header.encode()).digest()
+        digest = hashlib.sha256(header.encode(errors="surrogateescape")).digest()
         name, password = _credentials(header)
         if now_s - self._known.get(digest, -_KNOWN_S) < _KNOWN_S:
             return person(name, (), self._grants)
+        # By name too: behind a proxy, all have one address.
+        tried = (address, name)
         if len(self._failures) >= _MOST_KNOWN:
-            self._failures.clear()
-        failures = self._failures.setdefault(address, deque(maxlen=_MOST_FAILURES))
+            self._failures.pop(next(iter(self._failures)))
+        failures = self._failures.setdefault(tried, deque(maxlen=_MOST_FAILURES))
         if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
+            log.warning("too many wrong passwords of %s from %s", ascii(name), address)
             raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
-        # Counted before it is compared, so that tries at the same time are limited too.
-        failures.append(now_s)
-        if not await asyncio.to_thread(self._passwords.are_of, name, password):
+        # One at a time: tries at the same time are counted, and hashing doesn't take the machine.
+        async with self._hashing:
+            right = await asyncio.to_thread(self._passwords.are_of, name, password)
+        if not right:
+            failures.append(now_s)
+            log.warning("a wrong password of %s from %s", ascii(name), address)
             raise _asks("Name or password is wrong.")
-        failures.pop()
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = now_s
@@ -128,8 +136,11 @@ class _ByProxy:
         names = request.headers.getall(self._user, [])
         if len(names) != 1 or not names[0].strip():
             raise Refused(401, f"The proxy must send the header {self._user} once; it came {len(names)} times.")
-        groups = [group.strip() for text in request.headers.getall(self._groups, []) for group in text.split(",")]
-        return person(names[0].strip(), filter(None, groups), self._grants)
+        groups = request.headers.getall(self._groups, []) if self._groups else []
+        if len(groups) > 1:
+            raise Refused(401, f"The proxy must send the header {self._groups} once; it came {len(groups)} times.")
+        named = (group.strip() for text in groups for group in text.split(","))
+        return person(names[0].strip(), filter(None, named), self._grants)
 
 
 def _asks(sentence: str) -> Refused:

@@ -56,6 +56,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
     values = {
         "title": f"Dead letter {letter.place}",
         "letter": letter,
+        "may_export": tables.may_export(letter),
         "facts": _facts(letter),
         "done": letter.may_be_done(),
         "key": _lines(content.key),

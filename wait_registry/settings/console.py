@@ -37,7 +37,7 @@ class ConsoleSettings(Section):
     proxies: tuple[str, ...] = Field((), description="networks of the proxies whose headers are believed, as CIDR")
     user_header: str = Field("X-Forwarded-User", min_length=1, description="header in which a proxy names the person")
     groups_header: str = Field(
-        "X-Forwarded-Groups", min_length=1, description="header in which a proxy names their groups, by commas"
+        "", description="header in which a proxy names their groups, with commas in between; by default no groups"
     )
     grants: tuple[str, ...] = Field(
         (),

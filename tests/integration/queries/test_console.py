@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from console.access.grants import Person
+from console.access.masks import Masks
 from console.access.passwords import line_of
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
+from console.tables import open_tables
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
@@ -138,6 +141,7 @@ def test_pages_of_the_list_follow_one_another(get: Ask, incident: Settings) -> N
         ("/questions/nothing", 404, "no question 'nothing'"),
         ("/questions/stuck_now?minutes=x", 400, "invalid input syntax for type integer"),
         ("/questions/stuck_now?hours=1", 400, "has no parameter 'hours'"),
+        ("/dead-letters?since=0001-01-01T00:00%2B05:00", 400, "expected a time ago"),
         ("/elsewhere", 404, "no such page"),
         ("/static/../service.py", 404, "no such page"),
     ],
@@ -190,7 +194,11 @@ def test_what_a_producer_wrote_is_text_and_never_markup(get: Ask, incident: Sett
         assert "\x1b" not in text and "\u202e" not in text, path
 
 
-BY_PROXY = {"authentication": Authentication.PROXY, "proxies": ("127.0.0.0/8",)}
+BY_PROXY = {
+    "authentication": Authentication.PROXY,
+    "proxies": ("127.0.0.0/8",),
+    "groups_header": "X-Forwarded-Groups",
+}
 _PAGES = [route.path for route in ROUTES if "{" not in route.path]
 
 
@@ -273,6 +281,35 @@ def test_hidden_contents_are_on_no_page(
             assert get(f"{place}/value", **alice).status == 403
 
 
+@pytest.mark.parametrize(
+    "console", [{"grants": ("alice viewer",)}, {"grants": ("alice operator",), "masks": ("* value",)}]
+)
+def test_what_can_not_be_read_is_not_shown_with_contents(incident: Settings, console: dict[str, Any]) -> None:
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        key, error = b"secret-of-a-key", "secret-of-a-header"
+        connection.execute(
+            'insert into quarantine (topic, partition, "offset", record_time, error, key, headers) '
+            "values ('wait', 3, 999, now(), %s, %s, '[[\"ORIGINAL_TOPIC\", \"b3JkZXJz\"]]')",
+            (error, key),
+        )
+        connection.commit()
+        with served(incident, **BY_PROXY, **console) as get:
+            shown = every_page(get, [], X_Forwarded_User="alice")
+            refused = get("/questions/quarantined", X_Forwarded_User="alice").status
+        connection.execute('delete from quarantine where "offset" = 999')
+        connection.commit()
+    assert refused == 403
+    assert [path for path, text in shown.items() if "secret-of" in text] == []
+
+
+def test_no_rollback_lifts_the_time_limit(incident: Settings) -> None:
+    with open_tables(incident, lambda _: "", Masks(), Person("x", ())) as tables:
+        tables.connection.rollback()
+        assert tables.connection.execute("show statement_timeout").fetchone() == ("5s",)
+        tables.connection.rollback()
+        assert tables.connection.execute("show transaction_read_only").fetchone() == ("on",)
+
+
 def test_a_masked_path_hides_that_part_alone(incident: Settings) -> None:
     with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
         connection.execute(
@@ -302,11 +339,12 @@ def test_passwords(incident: Settings, tmp_path: Path) -> None:
         assert get("/", Authorization="Bearer x").status == 401
         for _ in range(2):
             assert get("/", Authorization=credentials("alice", "right: ä")).status == 200
-        for name, password in (("alice", "wrong"), ("bob", "right: ä"), ("", ""), ("alice", ""), ("alice", "x")):
-            assert get("/", Authorization=credentials(name, password)).status == 401
-        assert get("/", Authorization=credentials("alice", "y")).status == 429
-        # Who is known already isn't locked out by others.
+        for number in range(5):
+            assert get("/", Authorization=credentials("bob", str(number))).status == 401
+        assert get("/", Authorization=credentials("bob", "5")).status == 429
+        assert get("/", Authorization=credentials("alice", "wrong")).status == 401
         assert get("/", Authorization=credentials("alice", "right: ä")).status == 200
+        assert get("/", Authorization="Basic \xff\xfe").status == 401
 
 
 def test_a_proxy_must_be_known_and_name_one_person(incident: Settings) -> None:
@@ -317,6 +355,15 @@ def test_a_proxy_must_be_known_and_name_one_person(incident: Settings) -> None:
         assert get("/").status == 401
         assert get("/", X_Forwarded_User=" ").status == 401
         assert get("/", X_Forwarded_User="alice").status == 200
+        assert get("/", X_Forwarded_User="bob").status == 403
+
+
+def test_a_name_is_no_group_and_groups_are_named_once(incident: Settings) -> None:
+    with served(incident, **BY_PROXY, grants=("group:staff viewer",)) as get:
+        assert get("/", X_Forwarded_User="group:staff").status == 403
+        assert get("/", X_Forwarded_User="bob", X_Forwarded_Groups="x,staff").status == 200
+    with served(incident, **{**BY_PROXY, "groups_header": ""}, grants=("group:staff viewer",)) as get:
+        assert get("/", X_Forwarded_User="bob", X_Forwarded_Groups="staff").status == 403
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""What masks hide: never less than they say, also where a value has another form than expected."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.access.masks import HIDDEN, masked, parse_masks
+from redrive.difference import Content
+
+NUMBER = "4111"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"card": {"number": "4111", "year": 30}}',
+        '{"card": [{"number": 4111}, {"number": ["4111"]}]}',
+        '{"card": "4111"}',
+        '[{"CARD": {"Number": "4111"}}]',
+        '"{\\"card\\": {\\"number\\": 4111}}"',
+        "4111",
+        "no JSON: 4111",
+        '{"card": {"number": 1, "number": "4111"}}',
+        '{"card": {"number": "4111"}, "x": "\\ud800"}',
+        "[" * 3000 + "4111" + "]" * 3000,
+    ],
+)
+def test_a_path_is_hidden_in_each_form_of_a_value(value: str) -> None:
+    seen = masked(Content(b"k", (), value.encode()), parse_masks(["cards value.card.number"]).of("cards"))
+    assert NUMBER.encode() not in (seen.value or b"")
+    assert HIDDEN.encode() in (seen.value or b"")
+
+
+def test_the_rest_of_a_value_stays_as_it_is_written() -> None:
+    value = b'{"card": {"number": "4111", "year": 1.50}, "id": 12345678901234567890}'
+    seen = masked(Content(b"k", (), value), ["value.card.number"])
+    assert seen == Content(b"k", (), b'{"card": {"number": "(hidden)", "year": 1.50}, "id": 12345678901234567890}')
+
+
+def test_keys_headers_and_values_are_hidden_and_null_stays_null() -> None:
+    content = Content(b"k", (("Token", b"t"), ("other", b"o"), ("token", None)), b"v")
+    hidden = HIDDEN.encode()
+    assert masked(content, ["key", "value", "header:token"]) == Content(
+        hidden, (("Token", hidden), ("other", b"o"), ("token", hidden)), hidden
+    )
+    assert masked(Content(None, (), None), ["key", "value", "value.x"]) == Content(None, (), None)
