@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from console.access.grants import Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter
+from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Tables:
         """Refuse what a person may not download.
 
         Raises:
-            NotAllowed: it is so.
+            NotAllowed: the person may not.
         """
         if not self.may_export(letter):
             raise NotAllowed("You may not download this: it needs the role operator, and nothing of it may be hidden.")
@@ -169,7 +170,7 @@ def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> I
         WaitRegistryError: Postgres is away, refuses us, or has another schema.
         psycopg.Error: a question failed.
     """
-    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.connection import PostgresRefused, connect
     from wait_registry.postgres.schema import require_schema
 
     with connect(settings.postgres, autocommit=True, application_name="waitreg console") as connection:
@@ -178,5 +179,8 @@ def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> I
         connection.execute(f"set statement_timeout = {limit_ms}".encode())
         connection.autocommit = False
         connection.read_only = True
-        require_schema(connection)
+        try:
+            require_schema(connection)
+        except ConfigurationError as error:
+            raise PostgresRefused(str(error)) from error
         yield Tables(connection, age(connection), person, masks)

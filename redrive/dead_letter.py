@@ -55,10 +55,19 @@ class DeadLetter(NamedTuple):
         Raises:
             ConfigurationError: the dead letter doesn't name it.
         """
-        place = (self.row["original_topic"], self.row["original_partition"], self.row["original_offset"])
-        if None in place:
+        place = self._named("original")
+        if place is None:
             raise ConfigurationError(f"{self.place} doesn't name the record that it was made of")
-        return Place(*place)
+        return place
+
+    def places(self) -> dict[str, Place]:
+        """Return where the record is in its input topic, and where this delivery of it was consumed, if named."""
+        named = {"record": self._named("original"), "consumed at": self._named("source")}
+        return {name: place for name, place in named.items() if place is not None}
+
+    def _named(self, kind: str) -> Place | None:
+        place = (self.row[f"{kind}_topic"], self.row[f"{kind}_partition"], self.row[f"{kind}_offset"])
+        return None if None in place else Place(*place)
 
     def may_be_done(self) -> str:
         """Return whether the work may have been done, in a sentence."""

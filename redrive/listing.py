@@ -76,6 +76,18 @@ def parse_cursor(text: str) -> Cursor:
         raise ConfigurationError(f"{text!r} is no cursor: take the one that the page before ended with") from None
 
 
+def parse_by(text: str) -> list[str]:
+    """Read the fields to count by: names in `GROUPINGS`, with commas in between.
+
+    Raises:
+        ConfigurationError: one is no such name.
+    """
+    names = list(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in GROUPINGS]:
+        raise ConfigurationError(f"dead letters are counted by {','.join(GROUPINGS)}, not by {unknown[0]!r}")
+    return names
+
+
 def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[str, list[Any]]:
     """Return the query of `page` and its parameters: one row more than is shown says whether there are more."""
     where, parameters = chosen.sql()

@@ -61,8 +61,9 @@ class Person(NamedTuple):
         """Return a sentence that says which rows they see; "" if they see all."""
         if self.sees_all():
             return ""
-        pairs = ", ".join(f"group {group} of topic {topic}" for group, topic in self.pairs(Right.VIEW))
-        return f"You see {pairs}. Other rows, all sweeps and late outcomes are missing in the answers."
+        pairs = self.pairs(Right.VIEW)
+        seen = "; ".join(f"{_named('group', group)}, {_named('topic', topic)}" for group, topic in pairs)
+        return f"You see the rows of: {seen}. The answers have no other rows, no sweeps and no late outcomes."
 
     def sees_all(self) -> bool:
         """Return whether they may see all rows."""
@@ -117,6 +118,10 @@ def _parse(text: str) -> Grant:
         )
     who, role, *patterns = words
     return Grant(who, ROLES[role], *patterns)
+
+
+def _named(what: str, pattern: str) -> str:
+    return f"all {what}s" if pattern == ALL else f"{what} {pattern}"
 
 
 def _matches(text: str | None, pattern: str) -> bool:

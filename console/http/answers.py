@@ -17,8 +17,9 @@ from console.access.grants import Person
 from console.http.rendering import render
 from console.page import Asked, Download, NotThere, Page, View
 from console.tables import NotAllowed, Tables
-from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
+from wait_registry.postgres.error_text import server_message
 
 log = logging.getLogger(__name__)
 
@@ -72,19 +73,21 @@ class Answers:
             about = {"age": tables.age, "person": person.name, "limits": person.limits()}
             return page._replace(values={**page.values, **about})
         except (PostgresRefused, PostgresUnavailable) as error:
-            log.warning("a page failed: %s", _sentence(error))
+            log.warning("a page failed: %s", error)
             return failure(503, "Postgres can't answer", "The console's log says why. The services work on without it.")
         except NotAllowed as error:
             return failure(403, "You may not see this", str(error))
         except NotThere as error:
             return failure(404, "There is nothing here", str(error))
-        except (ConfigurationError, psycopg.DataError) as error:
-            return failure(400, "This can't be answered", _sentence(error))
+        except ConfigurationError as error:
+            return failure(400, "This can't be answered", str(error))
+        except psycopg.DataError as error:
+            return failure(400, "This can't be answered", server_message(error))
         except psycopg.errors.QueryCanceled:
             return failure(503, "Postgres took too long", "Ask for less: a shorter time, one group, one topic.")
-        except (WaitRegistryError, psycopg.Error) as error:
-            log.warning("a page failed: %s", _sentence(error))
-            return failure(503, "Postgres can't answer", _sentence(error))
+        except psycopg.Error as error:
+            log.warning("a page failed: %s", server_message(error))
+            return failure(503, "Postgres can't answer", server_message(error))
 
 
 def response(page: Page | Download) -> web.Response:
@@ -99,9 +102,3 @@ def response(page: Page | Download) -> web.Response:
 def failure(status: int, title: str, sentence: str) -> Page:
     """Return a page that says why there is no other."""
     return Page("failure.html", {"title": title, "sentence": sentence, "age": "", "person": "", "limits": ""}, status)
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, psycopg.Error):
-        return error.diag.message_primary or str(error).strip()
-    return str(error)

@@ -14,6 +14,8 @@ from console.http.answers import PERSON, Answers, OpenTables, failure, response
 from console.http.identity import Identify, Refused
 from console.pages.routes import ROUTES
 
+log = logging.getLogger(__name__)
+
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 # Nothing is taken from elsewhere, nothing is run that isn't a file of ours, and no other page may frame this one.
 _POLICY: Final = (
@@ -28,7 +30,6 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Server": "waitreg",
 }
-log = logging.getLogger(__name__)
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -71,7 +72,7 @@ async def _answer(request: web.Request, handler: Handler, hosts: set[str], ident
         request[PERSON] = await identify(request)
         return await handler(request)
     except Refused as refused:
-        answer = response(failure(refused.status, "Who are you?", str(refused)))
+        answer = response(failure(refused.status, "You can't be let in", str(refused)))
         answer.headers.update(refused.headers)
         return answer
     except web.HTTPNotFound:
@@ -84,7 +85,7 @@ async def _answer(request: web.Request, handler: Handler, hosts: set[str], ident
 
 
 def _nothing(status: int, sentence: str) -> web.Response:
-    return response(failure(status, "There is nothing here", sentence))
+    return response(failure(status, "This can't be shown", sentence))
 
 
 def _without_port(host: str) -> str:

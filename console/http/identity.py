@@ -75,7 +75,7 @@ def identification(settings: ConsoleSettings) -> Identify:
 
 
 class _ByPassword:
-    """Names with passwords, as RFC 7617 has it; wrong ones are limited by address."""
+    """Names with passwords, as RFC 7617 has it; wrong ones are limited by name and address: a proxy has one for all."""
 
     def __init__(self, passwords: Passwords, grants: list[Grant]) -> None:
         self._passwords = passwords
@@ -85,32 +85,34 @@ class _ByPassword:
         self._known: dict[bytes, float] = {}
 
     async def __call__(self, request: web.Request) -> Person:
-        header, address, now_s = request.headers.get("Authorization", ""), request.remote or "", time.monotonic()
+        header, now_s = request.headers.get("Authorization", ""), time.monotonic()
         if not header:
             raise _asks("Give your name and password.")
         digest = hashlib.sha256(header.encode(errors="surrogateescape")).digest()
         name, password = _credentials(header)
         if now_s - self._known.get(digest, -_KNOWN_S) < _KNOWN_S:
             return person(name, (), self._grants)
-        # By name too: behind a proxy, all have one address.
-        tried = (address, name)
-        if len(self._failures) >= _MOST_KNOWN:
-            self._failures.pop(next(iter(self._failures)))
-        failures = self._failures.setdefault(tried, deque(maxlen=_MOST_FAILURES))
-        if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
-            log.warning("too many wrong passwords of %s from %s", ascii(name), address)
-            raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
-        # One at a time: tries at the same time are counted, and hashing doesn't take the machine.
+        # One after the other: of tries at the same time too, no more are compared than the limit allows.
         async with self._hashing:
-            right = await asyncio.to_thread(self._passwords.are_of, name, password)
-        if not right:
-            failures.append(now_s)
-            log.warning("a wrong password of %s from %s", ascii(name), address)
-            raise _asks("Name or password is wrong.")
+            await self._compare((request.remote or "", name), password, now_s)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = now_s
         return person(name, (), self._grants)
+
+    async def _compare(self, tried: tuple[str, str], password: str, now_s: float) -> None:
+        address, name = tried
+        failures = self._failures.get(tried, deque())
+        if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
+            log.warning("too many wrong passwords of %s from %s", ascii(name), address)
+            raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
+        if await asyncio.to_thread(self._passwords.are_of, name, password):
+            return
+        self._failures.setdefault(tried, deque(maxlen=_MOST_FAILURES)).append(now_s)
+        if len(self._failures) > _MOST_KNOWN:
+            self._failures.pop(next(iter(self._failures)))
+        log.warning("a wrong password of %s from %s", ascii(name), address)
+        raise _asks("Name or password is wrong.")
 
 
 class _ByProxy:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from console.access.masks import HIDDEN
-from console.cells import cells
+from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.dead_letter import DeadLetter, Place, find
-from redrive.filter import FIELDS, Filter, parse_filter
-from redrive.listing import GROUPINGS, Rows, groups, page, parse_cursor
+from redrive.filter import FIELDS, parse_filter
+from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query
@@ -35,7 +35,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
     }  # fmt: skip
     if by and by != "none":
-        counted = _counted(tables, chosen, by.split(","))
+        counted = groups(tables, chosen, parse_by(by), ROWS)
         links = [address("/dead-letters", *kept, *_of_group(counted, row), ("by", "none")) for row in counted.rows]
         return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": ""})
     after = given.get("after")
@@ -55,8 +55,8 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
     content = letter.content
     values = {
         "title": f"Dead letter {letter.place}",
-        "letter": letter,
-        "may_export": tables.may_export(letter),
+        "download": f"{dead_letter_link(*letter.place)}/value" if tables.may_export(letter) else "",
+        "bytes": len(content.value or b""),
         "facts": _facts(letter),
         "done": letter.may_be_done(),
         "key": _lines(content.key),
@@ -85,12 +85,6 @@ def _seen(row: dict[str, Any], tables: Tables) -> list[Any]:
     return list(row.values())
 
 
-def _counted(tables: Tables, chosen: Filter, by: list[str]) -> Rows:
-    if unknown := [name for name in by if name not in GROUPINGS]:
-        raise ConfigurationError(f"by takes {', '.join(GROUPINGS)}, not {unknown[0]!r}")
-    return groups(tables, chosen, by, ROWS)
-
-
 def _of_group(counted: Rows, row: Any) -> list[tuple[str, str]]:
     """Return the conditions that all of one group meet; a field without a value, or an hour, has none."""
     pairs = zip(counted.columns, row, strict=True)
@@ -115,19 +109,15 @@ def _find(asked: Asked, tables: Tables) -> DeadLetter:
         ) from None
 
 
-def _facts(letter: DeadLetter) -> Mapping[str, Any]:
+def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
     row = letter.row
     names = (
         "reason", "dead_letter_time", "consumer_group", "instance", "delivery", "wait_expiration_uuid",
         "idempotency_key", "original_timestamp", "error_class", "error_message",
     )  # fmt: skip
-    facts = {name: row[name] for name in names if row[name] not in (None, "")}
-    for kind, name in (("original", "record"), ("source", "consumed at")):
-        if row[f"{kind}_topic"] is not None:
-            facts[name] = f"{row[f'{kind}_topic']}:{row[f'{kind}_partition']}:{row[f'{kind}_offset']}"
-    return {
-        name.replace("_", " "): cell for name, cell in zip(facts, cells(list(facts), list(facts.values())), strict=True)
-    }
+    facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
+    shown = cells(list(facts), list(facts.values()))
+    return {name.replace("_", " "): cell for name, cell in zip(facts, shown, strict=True)}
 
 
 def _lines(data: bytes | None) -> str:

@@ -11,12 +11,11 @@ from wait_registry.cli.command import Command, Invocation
     "console",
     cls=Command,
     extra="console",
-    examples=("waitreg console", "waitreg console --password-of alice"),
+    examples=("waitreg console --set console.port=9000", "waitreg console --password-of alice"),
 )
-@click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on instead of console.port.")
 @click.option("--password-of", metavar="NAME", help="Ask for a password, print its line for console.users.")
 @click.pass_obj
-def command(invocation: Invocation, port: int | None, password_of: str | None) -> int:
+def command(invocation: Invocation, password_of: str | None) -> int:
     """Serve web pages of what waits and what failed.
 
     The pages are the questions of `waitreg query`, and the dead letters. They only read, from Postgres. Open the
@@ -34,8 +33,6 @@ def command(invocation: Invocation, port: int | None, password_of: str | None) -
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
-    if port is not None:
-        settings = settings.model_copy(update={"console": settings.console.model_copy(update={"port": port})})
     configure_logging(settings.log, "console")
     ServiceProcess(lambda: ConsoleService(settings, lambda connection: age(connection, settings))).run()
     return 0

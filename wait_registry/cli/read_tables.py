@@ -31,6 +31,7 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
     import psycopg
 
     from wait_registry.postgres.connection import PostgresUnavailable, connect
+    from wait_registry.postgres.error_text import server_message
     from wait_registry.postgres.schema import require_schema
 
     with connect(settings.postgres, application_name=application_name) as connection:
@@ -39,13 +40,13 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
         try:
             yield connection
         except psycopg.DataError as error:
-            raise ConfigurationError(f"{what} can't use these values: {reason(error)}") from None
+            raise ConfigurationError(f"{what} can't use these values: {server_message(error)}") from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
-                f"{reason(error)}: grant select on it, or set postgres.url to another user"
+                f"{server_message(error)}: grant select on it, or set postgres.url to another user"
             ) from None
         except psycopg.OperationalError as error:
-            raise PostgresUnavailable(f"{what} was interrupted, run it again: {reason(error)}") from None
+            raise PostgresUnavailable(f"{what} was interrupted, run it again: {server_message(error)}") from None
 
 
 def age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
@@ -53,14 +54,10 @@ def age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
     import psycopg
 
     from wait_registry.cli.tables_age import age_line
+    from wait_registry.postgres.error_text import server_message
 
     try:
         return age_line(connection, settings)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.rollback()
-        return f"age of the tables unknown: {reason(error)}"
-
-
-def reason(error: psycopg.Error) -> str:
-    """Return the server's message, without the statement that it quotes."""
-    return error.diag.message_primary or str(error).strip()
+        return f"age of the tables unknown: {server_message(error)}"

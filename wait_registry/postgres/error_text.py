@@ -78,6 +78,11 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}".strip()
 
 
+def server_message(error: psycopg.Error) -> str:
+    """Return what the server said, for people, without the statement that it quotes."""
+    return error.diag.message_primary or str(error).strip()
+
+
 def refusal_of(message: str) -> Refusal | None:
     """Return the refusal in the message of a failed connection; None for a failure that may pass.
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 from typing import Final
@@ -44,6 +45,7 @@ def query_names() -> list[str]:
     return sorted(entry.name.removesuffix(_SUFFIX) for entry in folder.iterdir() if entry.name.endswith(_SUFFIX))
 
 
+@cache
 def load_query(name: str) -> QueryFile:
     """Read the query of this name; raises ConfigurationError with the nearest known name when there is none."""
     known = query_names()

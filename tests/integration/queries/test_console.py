@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
@@ -135,7 +137,7 @@ def test_pages_of_the_list_follow_one_another(get: Ask, incident: Settings) -> N
     ("path", "status", "says"),
     [
         ("/dead-letters?where=nothing", 400, "is no condition"),
-        ("/dead-letters?by=nothing", 400, "by takes reason"),
+        ("/dead-letters?by=nothing", 400, "counted by reason"),
         ("/dead-letters?by=none&after=x", 400, "is no cursor"),
         ("/dead-letters/a/0/1", 404, "no dead letter a:0:1"),
         ("/questions/nothing", 404, "no question 'nothing'"),
@@ -345,6 +347,19 @@ def test_passwords(incident: Settings, tmp_path: Path) -> None:
         assert get("/", Authorization=credentials("alice", "wrong")).status == 401
         assert get("/", Authorization=credentials("alice", "right: ä")).status == 200
         assert get("/", Authorization="Basic \xff\xfe").status == 401
+
+
+def test_of_wrong_passwords_at_the_same_time_no_more_are_compared(incident: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    file.write_text(f"{line_of('alice', 'right')}\n")
+    basic = {"authentication": Authentication.BASIC, "users": str(file), "grants": ("alice viewer",)}
+
+    def tried(password: str) -> int:
+        return get("/", Authorization=f"Basic {b64encode(f'alice:{password}'.encode()).decode()}").status
+
+    with served(incident, **basic) as get, ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(tried, ["right"] * 16)) == [200] * 16
+        assert Counter(pool.map(tried, map(str, range(16)))) == {401: 5, 429: 11}
 
 
 def test_a_proxy_must_be_known_and_name_one_person(incident: Settings) -> None:

@@ -12,7 +12,7 @@ import click
 from redrive.dead_letter import find
 from redrive.difference import difference
 from redrive.filter import FIELDS, parse_filter
-from redrive.listing import GROUPINGS, groups, page, parse_cursor
+from redrive.listing import GROUPINGS, groups, page, parse_by, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
 from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
@@ -57,9 +57,7 @@ def list_(
     if not any(condition.startswith("since=") for condition in conditions):
         conditions = (*conditions, _WINDOW)
     chosen = parse_filter(conditions, datetime.now(UTC))
-    names = list(dict.fromkeys(by.split(","))) if by is not None else []
-    if unknown := [name for name in names if name not in GROUPINGS]:
-        raise ConfigurationError(f"--by takes {','.join(GROUPINGS)}, not {unknown[0]!r}")
+    names = parse_by(by) if by is not None else []
     if names and after:
         raise ConfigurationError("--after pages through dead letters, and --by counts them: give one of the two")
     cursor = None if after is None else parse_cursor(after)

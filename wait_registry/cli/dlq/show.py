@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from redrive.dead_letter import DeadLetter
 from wait_registry.display import lines_of, safe, value_text
@@ -16,12 +15,12 @@ _INDENT = "  "
 def lines(letter: DeadLetter) -> Iterator[str]:
     """Yield the lines that show a dead letter."""
     row = letter.row
-    record, source = (_place(row, kind) for kind in ("original", "source"))
+    places = letter.places()
     yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
     for label, text in (
-        ("record", record),
+        ("record", places.get("record")),
         ("produced", row["original_timestamp"]),
-        ("consumed at", source),
+        ("consumed at", places.get("consumed at")),
         ("group", row["consumer_group"]),
         ("instance", row["instance"]),
         ("delivery", row["delivery"]),
@@ -57,11 +56,6 @@ def write_body(letter: DeadLetter, file: Path) -> None:
             opened.write(letter.content.value)
     except OSError as error:
         raise ConfigurationError(f"{file} can't be written: {error.strerror}; name a new file") from error
-
-
-def _place(row: Mapping[str, Any], kind: str) -> str:
-    topic = row[f"{kind}_topic"]
-    return "" if topic is None else f"{topic}:{row[f'{kind}_partition']}:{row[f'{kind}_offset']}"
 
 
 def _content(name: str, data: bytes | None) -> Iterator[str]:
