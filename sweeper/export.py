@@ -19,17 +19,17 @@ from typing import Protocol, TypeVar
 
 from sweeper.due import DueKey
 from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
-from sweeper.export_transaction import FencedProducer
+from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
 from sweeper.snapshot import TableSnapshot
 from sweeper.tables_policy import OUR_SINK, Start, TablesPolicy
 from sweeper.tail import Position, Verdict, require_not_overtaken
-from sweeper.tail_reader import TailReader
-from sweeper.targets import Targets
-from sweeper.wait_topic import WaitTopic
+from sweeper.wait_topic import WaitTopic, wait_log
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.positions import end_offsets
+from wait_registry.kafka.tail_reader import LogPartition, TailReader
+from wait_registry.kafka.targets import Targets
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import RecordPublished, Tracer
@@ -86,11 +86,16 @@ class Task:
     tracer: Tracer | None = None
     clock: Clock = field(default_factory=SystemClock)
 
+    @property
+    def log(self) -> LogPartition:
+        """Return what the tail is read from."""
+        return wait_log(self.settings, self.partition)
+
 
 def fence(task: Task) -> Fenced:
-    """Shut out every other sweeper's transaction of this partition; errors as `FencedProducer.fence`."""
+    """Shut out every other sweeper's transaction of this partition; errors as `ExportProducer.fence`."""
     client = admin(task.settings.kafka)
-    producer = task.held.keep(FencedProducer(task.settings, task.partition))
+    producer = task.held.keep(ExportProducer(task.settings, task.partition))
     producer.fence()
     return Fenced(task, client, producer)
 
@@ -101,14 +106,14 @@ class Fenced:
 
     task: Task
     admin: Admin
-    producer: FencedProducer
+    producer: ExportProducer
 
     def snapshot(self) -> Snapshot:
         """Take the snapshot of the tables; errors as `TableSnapshot` and `TablesPolicy.start`."""
         task = self.task
         tables = task.held.keep(TableSnapshot(task.settings, task.partition))
         start = task.tables.start(tables, task.settings, task.topic, task.partition, self._log_end)
-        reader = TailReader(task.settings, self.admin, task.clock, task.partition, start.tail)
+        reader = TailReader(task.log, self.admin, task.clock, start.tail)
         return Snapshot(self, tables, start, task.held.keep(reader))
 
     def _log_end(self) -> int:
@@ -203,7 +208,7 @@ class Chunk:
     fenced: Fenced
 
     def export(self) -> Counter[RowOutcome]:
-        """Write the open rows' records and tombstones in one transaction; errors as `FencedProducer.export`.
+        """Write the open rows' records and tombstones in one transaction; errors as `ExportProducer.export`.
 
         Returns:
             Rows by how they were exported.

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sweeper.due import DueRow
-from sweeper.targets import Target, record_size
 from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers, dead_letter_topic
 from wait_registry.records.headers import require_sendable_names
 from wait_registry.records.lineage import Lineage, redelivery_headers

@@ -12,10 +12,10 @@ from sweeper.result import NAMED_UNSENDABLE, PartitionResult, Skip
 from sweeper.snapshot import UNAVAILABLE
 from sweeper.tables_policy import OUR_SINK, TablesPolicy, TopicChanged
 from sweeper.tail import PositionOvertaken, TailTooLong
-from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.gc_tuning import tune_gc
+from wait_registry.kafka.tail_reader import OpenTransaction
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.postgres.error_text import error_text

@@ -12,10 +12,10 @@ from psycopg.rows import TupleRow
 from sweeper.due import QUERIES
 from sweeper.snapshot import TableSnapshot
 from sweeper.tail import Position, Tail
-from sweeper.tail_reader import TailReader
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 

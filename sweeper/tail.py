@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from confluent_kafka import Message
+
 from wait_registry.errors import TransientError
 from wait_registry.records.tombstone import oldest_allowed
 
@@ -77,6 +79,10 @@ class Tail:
         self._max_ids = max_ids
         self._last: dict[bytes, int] = {}
         self._ignored: frozenset[bytes] = frozenset()
+
+    def take(self, message: Message) -> None:
+        """Add a record that was read; errors as `add`."""
+        self.add(message.key(), message.offset(), message.timestamp()[1])
 
     def add(self, key: bytes | None, offset: int, timestamp_ms: int = 0) -> None:
         """Add a record; call in the order of offsets.

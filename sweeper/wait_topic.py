@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.tail_reader import LogPartition
 from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import WaitTopicSettings
 
 
@@ -18,6 +20,14 @@ class WaitTopic:
 
     identity: TopicIdentity
     delete_retention_ms: int
+
+
+def wait_log(settings: Settings, partition: int) -> LogPartition:
+    """Return what the tail of a partition is read from."""
+    wait = settings.wait
+    return LogPartition(
+        settings.kafka, wait.topic, partition, settings.sweeper.tail_timeout_s, f"waitreg.sweep.{wait.topic}"
+    )
 
 
 def look_up(admin: Admin, wait: WaitTopicSettings) -> WaitTopic:

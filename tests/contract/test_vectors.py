@@ -14,10 +14,10 @@ import pytest
 
 from sweeper.due import due_row
 from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
-from sweeper.targets import Target
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.vectors.generate import golden_files
 from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.targets import Target
 from wait_registry.records.consumed import consumed
 from wait_registry.records.dead_letter import (
     Failure,

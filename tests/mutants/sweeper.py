@@ -20,7 +20,7 @@ Patch = pytest.MonkeyPatch
 @mutant("P3.1")
 def exports_without_the_tail(patch: Patch) -> None:
     """Rows are exported as the tables show them, whatever the log says since."""
-    from sweeper.tail_reader import TailReader
+    from wait_registry.kafka.tail_reader import TailReader
 
     patch.setattr(TailReader, "read_on", lambda self: self._position)
 
@@ -43,7 +43,7 @@ def reads_the_tail_once(patch: Patch) -> None:
 @mutant("P3.3")
 def ignores_newer_registrations(patch: Patch) -> None:
     """A registration that was renewed is exported by its old expiry."""
-    from sweeper.tail_reader import TailReader
+    from wait_registry.kafka.tail_reader import TailReader
 
     original = TailReader._take
 
@@ -59,7 +59,7 @@ def ignores_newer_registrations(patch: Patch) -> None:
 @mutant("P3.4")
 def reads_to_the_last_stable_offset(patch: Patch) -> None:
     """What an open transaction holds is ignored instead of awaited."""
-    from sweeper.tail_reader import TailReader
+    from wait_registry.kafka.tail_reader import TailReader
 
     original = TailReader._end
     patch.setattr(TailReader, "_end", lambda self, isolation: original(self, "read_committed"))
@@ -138,9 +138,9 @@ def has_an_id_of_its_own(patch: Patch) -> None:
 def fences_after_the_snapshot(patch: Patch) -> None:
     """An export of another sweeper between snapshot and fence is in neither."""
     from sweeper import export
-    from sweeper.export_transaction import FencedProducer
+    from sweeper.export_transaction import ExportProducer
 
-    class Late(FencedProducer):
+    class Late(ExportProducer):
         def fence(self) -> None:
             """Do nothing yet."""
 
@@ -148,17 +148,17 @@ def fences_after_the_snapshot(patch: Patch) -> None:
 
     def read_and_fence(self: Any) -> Any:
         rows = original(self)
-        FencedProducer.fence(self.fenced.producer)
+        ExportProducer.fence(self.fenced.producer)
         return rows
 
-    patch.setattr(export, "FencedProducer", Late)
+    patch.setattr(export, "ExportProducer", Late)
     patch.setattr(export.Snapshot, "read_tail", read_and_fence)
 
 
 @mutant("P4.3")
 def commits_the_tombstone_later(patch: Patch) -> None:
     """A crash between the two transactions exports the row again."""
-    from sweeper import export_transaction
+    from wait_registry.kafka import fenced_producer
 
     class Eager(Producer):
         def __init__(self, config: Any) -> None:
@@ -171,14 +171,14 @@ def commits_the_tombstone_later(patch: Patch) -> None:
                 self.commit_transaction(30)
                 self.begin_transaction()
 
-    patch.setattr(export_transaction, "Producer", Eager)
+    patch.setattr(fenced_producer, "Producer", Eager)
 
 
 @mutant("P4.4")
 def continues_after_an_unknown_commit(patch: Patch) -> None:
     """A chunk is exported again by a new producer, although its commit may have been decided."""
     from sweeper.export import Chunk
-    from sweeper.export_transaction import FencedProducer
+    from sweeper.export_transaction import ExportProducer
 
     original = Chunk.export
 
@@ -186,7 +186,7 @@ def continues_after_an_unknown_commit(patch: Patch) -> None:
         try:
             return original(self)
         except Exception:  # noqa: BLE001 - the fault that is planted
-            another = FencedProducer(self.fenced.task.settings, self.fenced.task.partition)
+            another = ExportProducer(self.fenced.task.settings, self.fenced.task.partition)
             another.fence()
             return original(replace(self, fenced=replace(self.fenced, producer=another)))
 
@@ -196,14 +196,14 @@ def continues_after_an_unknown_commit(patch: Patch) -> None:
 @mutant("P4.5")
 def sends_tombstones_by_key(patch: Patch) -> None:
     """A tombstone goes where its key points instead of where its wait record is, and settles nothing."""
-    from sweeper.export_transaction import FencedProducer
+    from sweeper.export_transaction import ExportProducer
 
-    original = FencedProducer._produce
+    original = ExportProducer._records
 
-    def produce(self: FencedProducer, letters: Any, *others: Any) -> None:
-        original(self, [letter._replace(wait_partition=-1) for letter in letters], *others)
+    def records(self: ExportProducer, letters: Any) -> Any:
+        return original(self, [letter._replace(wait_partition=-1) for letter in letters])
 
-    patch.setattr(FencedProducer, "_produce", produce)
+    patch.setattr(ExportProducer, "_records", records)
 
 
 @mutant("P4.7")

@@ -14,7 +14,7 @@ from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition
 from sweeper.result import RowOutcome
 from sweeper.tail import Tail
-from sweeper.tail_reader import TailReader
+from sweeper.wait_topic import wait_log
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import accepts
 from tests.integration.processor.wait_topic import stories
@@ -28,6 +28,7 @@ from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.clients import admin
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.topics import require_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -256,7 +257,7 @@ def test_reading_a_long_tail_needs_permission_on_the_group(
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
     grant_without(secured_settings, "sweeper", settings, "DESCRIBE", on="group")
     # More than there is: it reads until it is refused.
-    reader = TailReader(settings, admin(settings.kafka), SystemClock(), 0, Tail(0, 1))
+    reader = TailReader(wait_log(settings, 0), admin(settings.kafka), SystemClock(), Tail(0, 1))
     with (
         closing(reader),
         pytest.raises(ConfigurationError, match=r"reading \S+ from 0 .*DESCRIBE on the consumer group"),

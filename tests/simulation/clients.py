@@ -18,11 +18,11 @@ from sink.apply.wait_writer import Staged, WaitWriter
 from sink.read.record_columns import KEY, OFFSET, SCHEMA, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
-from sweeper.targets import Target
 from sweeper.wait_topic import WaitTopic
 from tests.simulation.postgres import Connection, SnapshotConnection
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WAIT, WAIT_IDS, Records, moment
+from wait_registry.kafka.targets import Target
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecordEncoder
@@ -213,8 +213,8 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr("sink.rebuild.replacement.WaitWriter", StagesOnce)
     patch.setattr("sweeper.export.admin", lambda _: None)
     patch.setattr("sweeper.export.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
-    patch.setattr("sweeper.export_transaction.Producer", Producer)
-    patch.setattr("sweeper.tail_reader.Consumer", Consumer)
+    patch.setattr("wait_registry.kafka.fenced_producer.Producer", Producer)
+    patch.setattr("wait_registry.kafka.tail_reader.Consumer", Consumer)
     patch.setattr("sweeper.snapshot.connect", lambda *_, **named: SnapshotConnection())
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from pytest import MonkeyPatch
 
-from sweeper import export_decision, export_transaction, tail_reader
+from sweeper import export_decision, export_transaction
 from sweeper.export import Chunk, DueRows, Snapshot
-from sweeper.export_transaction import FencedProducer
+from sweeper.export_transaction import ExportProducer
 from sweeper.snapshot import TableSnapshot
 from tests.mutants import sweeper
 from tests.simulation import sweeper_world
 from tests.simulation.replay import process_name
+from wait_registry.kafka import tail_reader
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.records.wait_partition import wait_partitions
 
@@ -51,14 +52,14 @@ def end_is_awaited(patch: MonkeyPatch) -> None:
 
 def _fences_late(patch: MonkeyPatch, late: Callable[[Callable[[Any], None]], None]) -> None:
     """Fence where ``late`` calls what it is given, which fences once, instead of at the beginning."""
-    fence = FencedProducer.fence
+    fence = ExportProducer.fence
 
-    def once(producer: FencedProducer) -> None:
+    def once(producer: ExportProducer) -> None:
         if not hasattr(producer, "has_fenced"):
             producer.has_fenced = True  # type: ignore[attr-defined]
             fence(producer)
 
-    patch.setattr(FencedProducer, "fence", lambda self: None)
+    patch.setattr(ExportProducer, "fence", lambda self: None)
     late(once)
 
 
@@ -151,9 +152,9 @@ class _Only:
 
 
 def _exports_twice(patch: MonkeyPatch, tombstones_first: bool) -> None:
-    export = FencedProducer.export
+    export = ExportProducer.export
 
-    def changed(self: FencedProducer, *letters: Any) -> None:
+    def changed(self: ExportProducer, *letters: Any) -> None:
         producer: Any = self._producer
         for tombstones in (tombstones_first, not tombstones_first):
             only: Any = _Only(producer, self._wait_topic, tombstones)
@@ -161,7 +162,7 @@ def _exports_twice(patch: MonkeyPatch, tombstones_first: bool) -> None:
             export(self, *letters)
         self._producer = producer
 
-    patch.setattr(FencedProducer, "export", changed)
+    patch.setattr(ExportProducer, "export", changed)
 
 
 def tombstone_with_its_letter(patch: MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ import orjson
 
 from sweeper.due import EPOCH, due_row
 from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
-from sweeper.targets import Target as Topic
 from tests.fuzz.record_bytes import RecordInput
 from tests.fuzz.target import Target
 from tests.fuzz.targets.records import decoded, wait_records
+from wait_registry.kafka.targets import Target as Topic
 from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.lineage import split_lineage

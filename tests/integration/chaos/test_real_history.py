@@ -12,9 +12,8 @@ from confluent_kafka import Producer
 
 from sweeper.due import DueRow
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from sweeper.export_transaction import FencedProducer
+from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
-from sweeper.targets import Target
 from tests.chaos.checker.verdict import Verdict, check
 from tests.chaos.history.history import FaultDone
 from tests.chaos.history.reading import read_history
@@ -32,6 +31,7 @@ from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import fingerprint
 from wait_registry.demo.shapes import shape_named
+from wait_registry.kafka.targets import Target
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
 from wait_registry.records.wait_id import wait_id
@@ -71,7 +71,7 @@ class Judged:
 
     def export(self, items: Sequence[Registered]) -> None:
         """Export them in one transaction, whatever the log says."""
-        producer = FencedProducer(self.at.settings, 0)
+        producer = ExportProducer(self.at.settings, 0)
         producer.fence()
         producer.export(self.letters(items), {})
         producer.close()

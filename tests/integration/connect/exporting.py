@@ -8,13 +8,13 @@ import psycopg
 
 from sweeper.due import due_row
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from sweeper.targets import Target
 from tests.integration.connect.families import Family
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, ReadRecord
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.kafka.targets import Target
 from wait_registry.records.header_names import DLQ_TIME
 from wait_registry.settings.root import Settings
 

@@ -7,9 +7,9 @@ from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES, due_row
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from sweeper.targets import Target
 from tests.integration.connect.outbox import Connection, fill, places, register
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.targets import Target
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.settings.root import Settings
 

@@ -14,12 +14,13 @@ from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip, SweepResult
 from sweeper.tables_policy import Start
 from sweeper.tail import Tail
-from sweeper.tail_reader import TailReader
+from sweeper.wait_topic import wait_log
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids, sweeper_of
 from tests.support.kafka_io import Outgoing
 from wait_registry.cli.connect.sweeping import LogPolicy
 from wait_registry.clock import SystemClock
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.tombstone import Outcome
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -146,7 +147,7 @@ class CleanedMeanwhile(LogPolicy):
         )
         wait = at.settings.wait.model_copy(update={"topic": cleaned})
         settings = at.settings.model_copy(update={"wait": wait})
-        self._cleaned = TailReader(settings, at.admin, SystemClock(), 0, Tail(0, 1))
+        self._cleaned = TailReader(wait_log(settings, 0), at.admin, SystemClock(), Tail(0, 1))
 
     def start(self, *question: Any) -> Any:
         return OtherLog(super().start(*question), self._cleaned)

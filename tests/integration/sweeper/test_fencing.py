@@ -13,14 +13,14 @@ from confluent_kafka import Producer
 from sweeper.due import DueRow
 from sweeper.export import fence
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from sweeper.export_transaction import FencedProducer, transactional_id
+from sweeper.export_transaction import ExportProducer, transactional_id
 from sweeper.result import PartitionResult, RowOutcome, Skip
-from sweeper.targets import Target
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids
 from tests.support.kafka_io import read_all
 from tests.support.tcp_proxy import END_TXN, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
+from wait_registry.kafka.targets import Target
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 
 
@@ -66,7 +66,7 @@ def test_a_zombie_is_fenced_in_the_middle_of_its_own_export(at: Scenario) -> Non
 def test_the_fence_comes_before_the_snapshot(at: Scenario) -> None:
     """A sweep that waits for Postgres has shut every other one out already."""
     (registered,) = at.due()
-    zombie = FencedProducer(at.settings, 0)
+    zombie = ExportProducer(at.settings, 0)
     zombie.fence()
     results: list[PartitionResult] = []
     other = Thread(target=lambda: results.append(at.sweep()), daemon=True)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeper.targets import record_size
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.targets import record_size
 from wait_registry.records import header_names
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, encode_headers_json

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,8 +11,7 @@ from hypothesis import strategies as st
 
 from sweeper.due import DueRow
 from sweeper.export_decision import Obstacle, Outgoing, Policy, Unsendable, outgoing
-from sweeper.export_transaction import batches
-from sweeper.targets import Target, record_size
+from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.dead_letter import Reason, decode_dead_letter
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.original import Original
@@ -144,38 +141,3 @@ def test_the_description_of_an_unsendable_row_is_bounded() -> None:
     assert isinstance(stays, Unsendable)
     assert stays.obstacle is Obstacle.UNREADABLE
     assert len(repr(stays)) < 4_000
-
-
-# ---- what may go into one batch
-
-LIMITS = {"small": 400, "smaller": 250}
-
-letters = st.builds(
-    lambda topic, length: Outgoing(topic, None, b"key", bytes(length), [("h", b"v")], "id", 0, Outcome.EXPIRED),
-    st.sampled_from(["small", "smaller", "large"]),
-    st.integers(0, 120),
-)
-
-
-def sizes(batch: list[Outgoing]) -> Counter[str]:
-    """Return the bytes of a batch by topic."""
-    counted = Counter[str]()
-    for letter in batch:
-        counted[letter.topic] += record_size(letter.key, letter.value, letter.headers)
-    return counted
-
-
-@given(st.lists(letters, max_size=50))
-def test_batches_fit_into_small_topics_and_end_only_when_full(exported: list[Outgoing]) -> None:
-    split = list(batches(exported, LIMITS))
-    assert [letter for batch in split for letter in batch] == exported
-    assert [batch for batch in split if any(sizes(batch)[topic] > limit for topic, limit in LIMITS.items())] == []
-    for batch, following in pairwise(split):
-        topic = following[0].topic
-        assert sizes([*batch, following[0]])[topic] > LIMITS[topic]
-
-
-def test_a_record_as_large_as_its_topic_takes_waits_for_nothing() -> None:
-    letter = Outgoing("small", None, None, bytes(300), [], "id", 0, Outcome.EXPIRED)
-    assert record_size(letter.key, letter.value, letter.headers) > 300
-    assert list(batches([letter], {"small": 300})) == [[letter]]

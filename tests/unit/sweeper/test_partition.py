@@ -12,10 +12,10 @@ from sweeper.result import Skip
 from sweeper.service import SweeperService
 from sweeper.sweep_task import skip_of, sweep_partition, task_tracer
 from sweeper.tail import PositionOvertaken, TailTooLong
-from sweeper.tail_reader import OpenTransaction
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.tail_reader import OpenTransaction
 from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import TelemetrySettings

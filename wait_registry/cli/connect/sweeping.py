@@ -18,9 +18,9 @@ from sweeper.health import longest_silence_s
 from sweeper.snapshot import TableSnapshot
 from sweeper.tables_policy import OUR_SINK, RecordedTopic, Start, TablesPolicy
 from sweeper.tail import Position, Tail, TailTooLong
-from sweeper.tail_reader import TailReader
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.tombstone import oldest_allowed

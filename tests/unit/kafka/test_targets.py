@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation
 
-from sweeper import targets
-from sweeper.targets import Target, Targets
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka import targets
+from wait_registry.kafka.targets import Target, Targets
 
 
 class Broker:

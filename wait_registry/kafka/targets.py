@@ -1,4 +1,4 @@
-"""The topics that are exported to: looked up once per partition, never created by an export; how much they take."""
+"""The topics that records are sent to in transactions: looked up, never created; how much they take."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRITING = frozenset({AclOperation.WRITE, AclOperation.ALL})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A topic to export to; ``partitions`` is 0 where it can't be written to, and ``problem`` says why.
+    """A topic to send to; ``partitions`` is 0 where it can't be written to, and ``problem`` says why.
 
     A ``compacted`` one takes no record without a key: the broker would refuse the whole transaction (INVALID_RECORD).
     """
