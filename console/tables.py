@@ -25,13 +25,30 @@ Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
 CONTENT: Final = frozenset(
-    ("key", "latest_key", "body", "detail", "message", "error_message", "latest_message", "error_stacktrace")
+    (
+        "key",
+        "latest_key",
+        "body",
+        "detail",
+        "message",
+        "error_message",
+        "latest_message",
+        "error_stacktrace",
+        "conditions",
+    )
 )
 # Fields of conditions that would show it to those who try values.
 CONTENT_FIELDS: Final = frozenset({"key", "message"})
 # Tables and views with a row per record, and those that show more than one person's records.
-_OF_RECORDS: Final = ("wait", "wait_readable", "dead_letter", "dead_letter_readable", "record_event")
-_OF_ALL: Final = ("quarantine", "sweep", "late_outcome")
+_OF_RECORDS: Final = (
+    "wait",
+    "wait_readable",
+    "dead_letter",
+    "dead_letter_readable",
+    "dead_letter_mark",
+    "record_event",
+)
+_OF_ALL: Final = ("quarantine", "sweep", "late_outcome", "operation")
 _QUARANTINED: Final = "quarantined"
 _FOR_EVERYBODY: Final = "sink_freshness"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from redrive.difference import Content
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import decode_headers_json
+from wait_registry.records.operation import Place
 from wait_registry.records.topics import is_topic_name
 
 if TYPE_CHECKING:
@@ -28,18 +29,6 @@ from dead_letter
 where {where}
 order by dead_letter_time desc, topic, partition, "offset"
 """
-
-
-class Place(NamedTuple):
-    """Topic, partition and offset of a record."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        """Return it as it is typed: ``orders.dlq:0:17``."""
-        return f"{self.topic}:{self.partition}:{self.offset}"
 
 
 class DeadLetter(NamedTuple):

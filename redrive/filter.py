@@ -51,6 +51,14 @@ FIELDS: Final[Mapping[str, Field]] = {
     "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
     "offset": Field("original_offset", Kind.NUMBER, "offset in the input topic"),
     "dlq": Field("topic", Kind.TEXT, "dead letter topic"),
+    "state": Field("state", Kind.TEXT, "open, redriven or archived"),
+    "place": Field(
+        """topic || ':' || partition || ':' || "offset\"""",
+        Kind.TEXT,
+        "place of the dead letter, topic:partition:offset",
+        "topic = substring(%s from '^(.*):[0-9]+:[0-9]+$') and partition = substring(%s from ':([0-9]+):[0-9]+$')::int"
+        """ and "offset" = substring(%s from ':([0-9]+)$')::bigint""",
+    ),
     "reason": Field(
         "coalesce(reason, 'foreign')", Kind.TEXT, "failed, expired, blocked, unregistrable, malformed or foreign"
     ),
@@ -65,6 +73,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "instance": Field("instance", Kind.TEXT, "processor instance"),
     "delivery": Field("delivery", Kind.NUMBER, "which delivery of the record failed, the first is 1"),
     "wait_id": Field("wait_expiration_uuid", Kind.TEXT, "wait ID"),
+    "job": Field("job", Kind.TEXT, "job that redrove, archived or restored it last"),
     "idempotency_key": Field(
         "idempotency_key",
         Kind.TEXT,

@@ -6,12 +6,12 @@ from time import monotonic
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from redrive.dead_letter import Place
 from redrive.difference import Content
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.kafka.message_headers import headers_of
+from wait_registry.records.operation import Place
 from wait_registry.settings.kafka import KafkaSettings
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from redrive.dead_letter import Place, Reader, parse_place
+from redrive.dead_letter import Reader, parse_place
 from redrive.filter import FIELDS, Filter
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Place
 
 _PAGE: Final = """
 select

@@ -21,7 +21,16 @@ from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
-from sink.topics import DEAD_LETTER, WAIT, SinkTopic, dead_letter_topic, max_shown_bytes, wait_topic
+from sink.topics import (
+    DEAD_LETTER,
+    OPERATIONS,
+    WAIT,
+    SinkTopic,
+    dead_letter_topic,
+    max_shown_bytes,
+    operations_topic,
+    wait_topic,
+)
 from wait_registry.backoff import Backoff
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin
@@ -68,7 +77,9 @@ class SinkService:
         self._dead_letter_states = {
             topic: TopicState(DEAD_LETTER, silence_s) for topic in dead_letter_topics(settings, "sink")
         }
-        self.telemetry = SinkTelemetry(MetricsRegistry(), [self._wait_state, *self._dead_letter_states.values()])
+        self._operations_state = TopicState(OPERATIONS, silence_s)
+        states = [self._wait_state, *self._dead_letter_states.values(), self._operations_state]
+        self.telemetry = SinkTelemetry(MetricsRegistry(), states)
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:
@@ -115,6 +126,7 @@ class SinkService:
                 dead_letter_topic(topic, admin, state, self._new_backoff())
                 for topic, state in self._dead_letter_states.items()
             ),
+            operations_topic(self._settings.operations.topic, admin, self._operations_state, self._new_backoff()),
         ]
 
     def _retry(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
@@ -160,6 +172,7 @@ class SinkService:
             readers = {
                 WAIT: SparkReader(spark, settings.kafka),
                 DEAD_LETTER: SparkReader(spark, settings.kafka, max_record_bytes=max_shown_bytes(settings)),
+                OPERATIONS: SparkReader(spark, settings.kafka),
             }
             group = settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}"
             with closing(OffsetMirror(settings.kafka, group)) as mirror:

@@ -1,4 +1,4 @@
-"""The topics that the sink reads: the wait topic and the dead letter topics."""
+"""The topics that the sink reads: the wait topic, the dead letter topics and the operations topic."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from typing import Final
 
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.operation_writer import OperationWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.metrics import TopicState
 from sink.position import TopicPartition
 from sink.progress import Connection
-from sink.read.start_positions import Start, dead_letter_start, require_same_dead_letter_topic, wait_start
+from sink.read.start_positions import (
+    Start,
+    dead_letter_start,
+    operations_start,
+    require_same_topic,
+    wait_start,
+)
 from wait_registry.backoff import Backoff
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES, Admin
 from wait_registry.kafka.cluster import TopicIdentity
@@ -24,6 +31,7 @@ from wait_registry.settings.root import Settings
 # The label ``stream`` of the metrics.
 WAIT: Final = "wait"
 DEAD_LETTER: Final = "dead_letter"
+OPERATIONS: Final = "operations"
 
 # The default heap passes on one such dead letter, and omits one of twice the size (bench/large_records.py of 2527bb6).
 MAX_SHOWN_BYTES = 33_554_432
@@ -87,7 +95,21 @@ def dead_letter_topic(name: str, admin: Admin, state: TopicState, backoff: Backo
         DeadLetterWriter(),
         PRODUCER_MAX_MESSAGE_BYTES,  # a record that is too large to be registered becomes a dead letter
         start=lambda connection: dead_letter_start(connection, admin, name),
-        require_same=partial(require_same_dead_letter_topic, admin),
+        require_same=partial(require_same_topic, admin),
+    )
+
+
+def operations_topic(name: str, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
+    """Return the operations topic, for the tables ``operation`` and ``dead_letter_mark``."""
+    return SinkTopic(
+        name,
+        state,
+        backoff,
+        admin,
+        OperationWriter(),
+        PRODUCER_MAX_MESSAGE_BYTES,
+        start=lambda connection: operations_start(connection, admin, name),
+        require_same=partial(require_same_topic, admin),
     )
 
 

@@ -101,6 +101,11 @@ create table dead_letter (
     finished_outcome text,
     finished_time timestamptz,
     created_at timestamptz not null default now(),
+    -- What an operator did last: open, redriven or archived.
+    state text not null default 'open',
+    state_at timestamptz,
+    state_by text,
+    job text,
     primary key (topic, partition, "offset")
 );
 
@@ -108,6 +113,7 @@ create index dead_letter_wait on dead_letter (wait_expiration_uuid);
 create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
 create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
+create index dead_letter_open on dead_letter (consumer_group, dead_letter_time) where state = 'open';
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
 create index dead_letter_idempotency_key on dead_letter (idempotency_key)
@@ -128,6 +134,60 @@ create table late_outcome (
 
 create index late_outcome_wait on late_outcome (wait_expiration_uuid);
 create index late_outcome_age on late_outcome (created_at);
+
+-- One row per job of an operator: a redrive, or dead letters that were archived or restored. Only the sink writes it, from
+-- the operations topic.
+create table operation (
+    job text primary key,
+    kind text not null,
+    consumer_group text not null,
+    state text not null,
+    requested_at timestamptz not null,
+    requested_by text not null,
+    authenticated boolean not null,
+    via text not null,
+    reason text not null,
+    conditions text[] not null,
+    allowed text[] not null,
+    target text not null,
+    rate double precision not null,
+    record_limit bigint,
+    ends jsonb not null,
+    expected jsonb not null,
+    counts jsonb not null default '{}',
+    cursor jsonb,
+    changed_at timestamptz not null,
+    changed_by text not null,
+    changed_reason text not null default ''
+);
+
+create index operation_requested on operation (requested_at);
+
+-- One row per delivery that was redriven, archived or restored; never updated. The offset is that of the operations
+-- topic, whose order is the order of the marks.
+create table dead_letter_mark (
+    "offset" bigint primary key,
+    job text not null,
+    kind text not null,
+    state text not null,
+    wait_expiration_uuid text not null,
+    number int not null,
+    consumer_group text not null,
+    original_topic text,
+    original_partition int,
+    original_offset bigint,
+    target_topic text,
+    target_partition int,
+    target_offset bigint,
+    next_wait_id text,
+    marked_at timestamptz not null,
+    marked_by text not null
+);
+
+create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "offset");
+create index dead_letter_mark_next on dead_letter_mark (next_wait_id);
+create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);
+create index dead_letter_mark_job on dead_letter_mark (job);
 
 -- Records of the wait topic that can't be decoded.
 create table quarantine (
@@ -279,7 +339,11 @@ select
     finished_late,
     finished_outcome,
     finished_time,
-    created_at
+    created_at,
+    state,
+    state_at,
+    state_by,
+    job
 from dead_letter;
 
 -- The history of a registration, one row per event; order by at.
@@ -342,6 +406,25 @@ select
     wait_offset,
     'came after another outcome, or after the expiry'
 from late_outcome
+union all
+select
+    wait_expiration_uuid,
+    marked_at,
+    case kind when 'redrive' then 'redriven' when 'archive' then 'archived' else 'restored' end,
+    original_topic,
+    original_partition,
+    original_offset,
+    target_topic,
+    target_partition,
+    target_offset,
+    consumer_group,
+    null,
+    null,
+    null,
+    null,
+    null,
+    'by ' || marked_by || ', job ' || job || coalesce(', next wait ID ' || next_wait_id, '')
+from dead_letter_mark
 union all
 select
     wait_registry_text(substring(key from 1 for 36)),

@@ -242,7 +242,72 @@ on conflict (topic, partition, "offset") do update set
     finished_late = false,
     finished_outcome = null,
     finished_time = null,
-    created_at = now();
+    created_at = now(),
+    state = 'open',
+    state_at = null,
+    state_by = null,
+    job = null;
+
+-- name: begin_operation
+insert into operation (
+    job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
+    target, rate, record_limit, ends, expected, changed_at, changed_by
+)
+values (
+    %(job)s, %(kind)s, %(group)s, 'running', %(at)s, %(by)s, %(authenticated)s, %(via)s, %(reason)s, %(conditions)s,
+    %(allowed)s, %(target)s, %(rate)s, %(limit)s, %(ends)s, %(expected)s, %(at)s, %(by)s
+)
+on conflict (job) do nothing;
+
+-- name: advance_operation
+update operation set cursor = %(cursor)s, counts = %(counts)s, changed_at = %(at)s
+where job = %(job)s;
+
+-- name: change_operation
+update operation set state = %(state)s, changed_at = %(at)s, changed_by = %(by)s, changed_reason = %(reason)s
+where job = %(job)s and state not in ('cancelled', 'finished');
+
+-- name: insert_mark
+insert into dead_letter_mark (
+    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
+    original_offset, target_topic, target_partition, target_offset, next_wait_id, marked_at, marked_by
+)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+on conflict ("offset") do nothing;
+
+-- name: show_marks
+-- The state of dead letters by their deliveries' last marks, whichever of the two came first.
+update dead_letter as letter
+set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
+from (
+    select distinct on (mark.wait_expiration_uuid)
+        mark.wait_expiration_uuid, mark.state, mark.marked_at, mark.marked_by, mark.job
+    from unnest(%(wait_ids)s::text[]) as marked (wait_expiration_uuid)
+    cross join lateral (
+        select * from dead_letter_mark as found
+        where found.wait_expiration_uuid = marked.wait_expiration_uuid
+        order by found."offset" desc
+        limit 1
+    ) as mark
+) as last
+where letter.wait_expiration_uuid = last.wait_expiration_uuid
+    and (letter.job, letter.state) is distinct from (last.job, last.state);
+
+-- name: show_marks_of_staged
+-- As `show_marks`, for the dead letters of this batch: hardly any has a mark already.
+update dead_letter as letter
+set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
+from (
+    select staged.topic, staged.partition, staged."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
+    from staged_dead_letter as staged
+    cross join lateral (
+        select * from dead_letter_mark as found
+        where found.wait_expiration_uuid = staged.wait_expiration_uuid
+        order by found."offset" desc
+        limit 1
+    ) as mark
+) as last
+where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset";
 
 -- name: analyze_dead_letters
 analyze staged_dead_letter;

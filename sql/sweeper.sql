@@ -113,3 +113,24 @@ delete from sweep where ctid = any(array(
     select ctid from sweep where started_at < now() - make_interval(days => %(days)s)
     order by started_at limit %(limit)s
 ));
+
+-- name: purge_dead_letter_mark
+-- Not while a dead letter of the delivery is left: its mark says that it was redriven.
+delete from dead_letter_mark where ctid = any(array(
+    select old.ctid
+    from dead_letter_mark as old
+    where old.marked_at < now() - make_interval(days => %(days)s)
+        and not exists (
+            select from dead_letter as kept where kept.wait_expiration_uuid = old.wait_expiration_uuid
+        )
+    limit %(limit)s
+));
+
+-- name: purge_operation
+delete from operation where ctid = any(array(
+    select old.ctid
+    from operation as old
+    where old.changed_at < now() - make_interval(days => %(days)s)
+        and not exists (select from dead_letter_mark as mark where mark.job = old.job)
+    limit %(limit)s
+));

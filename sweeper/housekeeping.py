@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from sweeper.due import QUERIES
 from sweeper.result import Sweep
 
-TABLES: Final = ("dead_letter", "quarantine", "late_outcome", "sweep")
+TABLES: Final = ("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "sweep")
 ROWS_AT_ONCE: Final = 10_000
 
 

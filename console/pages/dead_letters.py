@@ -9,12 +9,13 @@ from console.access.masks import HIDDEN
 from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
 from console.tables import CONTENT_FIELDS, Tables
-from redrive.dead_letter import DeadLetter, Place, find
+from redrive.dead_letter import DeadLetter, find
 from redrive.filter import FIELDS, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query
+from wait_registry.records.operation import Place
 
 ROWS: Final = 100
 WINDOW: Final = "24h"

@@ -4,11 +4,13 @@
 #
 #   PRINCIPAL=User:waitreg-sink sh deploy/kafka/sink.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
-# WAIT_TOPIC, DEAD_LETTER_TOPICS (several with spaces), SINK_GROUP and CONNECT_GROUP are by default those of the settings.
+# WAIT_TOPIC, DEAD_LETTER_TOPICS (several with spaces), OPERATIONS_TOPIC, SINK_GROUP and CONNECT_GROUP are by default
+# those of the settings.
 set -eu
 : "${PRINCIPAL:?who it is to the broker, e.g. User:waitreg-sink}"
 WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
 DEAD_LETTER_TOPICS=${DEAD_LETTER_TOPICS:-waitreg.dlq}
+OPERATIONS_TOPIC=${OPERATIONS_TOPIC:-waitreg.operations}
 SINK_GROUP=${SINK_GROUP:-waitreg.sink.$WAIT_TOPIC}
 CONNECT_GROUP=${CONNECT_GROUP:-connect-wait.sink}
 
@@ -16,7 +18,7 @@ allow() {
     "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
 }
 
-for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
+for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS $OPERATIONS_TOPIC; do
     allow "$@" --operation Read --operation DescribeConfigs --topic "$topic"
 done
 # Its offsets are mirrored to this group, for tools that show lag; without this right it works all the same.

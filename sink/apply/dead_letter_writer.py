@@ -62,6 +62,7 @@ class DeadLetterWriter:
         connection.execute(QUERIES["lock_marking"])
         connection.execute(QUERIES["prefer_probes"])
         marked = connection.execute(QUERIES["mark_by_dead_letters"]).rowcount
+        connection.execute(QUERIES["show_marks_of_staged"])
         return Written("dead_letter", count, 0, len(omitted), marked)
 
 

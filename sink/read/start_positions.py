@@ -27,6 +27,9 @@ from wait_registry.settings.topics import WaitTopicSettings
 
 log = logging.getLogger(__name__)
 
+_WAIT_RULE = "The wait topic must have cleanup.policy=compact without delete"
+_OPERATIONS_RULE = "The operations topic must keep its records longer than Postgres is ever away"
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -54,7 +57,7 @@ def wait_start(connection: Connection, admin: AdminClient, wait: WaitTopicSettin
         log.info("first start: reading %s from its beginning", wait.topic)
         return Start(seen.identity, positions, frozenset(positions))
     require_same_identity(recorded, seen.identity)
-    _require_within_log(positions, seen)
+    _require_within_log(positions, seen, _WAIT_RULE)
     return Start(seen.identity, positions, frozenset())
 
 
@@ -79,6 +82,25 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topic: str) ->
     return Start(seen.identity, _moved_into_log(connection, kept, seen) | first, frozenset(first))
 
 
+def operations_start(connection: Connection, admin: AdminClient, topic: str) -> Start:
+    """Read or create the position of the operations topic, in which no record may be missed.
+
+    Raises:
+        ConfigurationError: there is no such topic; it isn't the recorded one; records were deleted unread.
+        TransientError: Kafka can't be reached now; retry.
+    """
+    recorded, positions = read_progress(connection, topic)
+    now = postgres_now(connection)
+    seen = read_log(admin, describe_topic(admin, topic))
+    if recorded is None:
+        positions = first_positions(seen, now)
+        begin_progress(connection, seen.identity, positions)
+        return Start(seen.identity, positions, frozenset(positions))
+    require_same_identity(recorded, seen.identity)
+    _require_within_log(positions, seen, _OPERATIONS_RULE)
+    return Start(seen.identity, positions, frozenset())
+
+
 def first_positions(seen: Log, now: datetime) -> dict[TopicPartition, Position]:
     """Return the positions of a topic that was never read: the logs' first offsets, as of before they were listed."""
     # A reading that begins at the log's start misses nothing however old the records are: a tombstone that was removed
@@ -101,21 +123,20 @@ def require_no_rows(connection: Connection, topic: str) -> None:
         )
 
 
-def require_same_dead_letter_topic(admin: AdminClient, identity: TopicIdentity) -> None:
-    """Raise TransientError if a dead letter topic was recreated or grew: start again from the positions in Postgres."""
+def require_same_topic(admin: AdminClient, identity: TopicIdentity) -> None:
+    """Raise TransientError if a topic was recreated or grew: start again from the positions in Postgres."""
     changed = identity_changed(identity, describe_topic(admin, identity.topic))
     if changed:
         raise TransientError(changed)
 
 
-def _require_within_log(positions: Positions, seen: Log) -> None:
-    """Raise ConfigurationError for a position of the wait topic that its log doesn't hold."""
+def _require_within_log(positions: Positions, seen: Log, rule: str) -> None:
+    """Raise ConfigurationError for a position that its log doesn't hold; ``rule`` says what the topic must be."""
     for name, position in sorted(positions.items()):
         if position.next_offset < seen.first[name]:
             raise ConfigurationError(
                 f"{name} begins at offset {seen.first[name]}, but the sink has read up to {position.next_offset} only: "
-                "records were deleted unread. The wait topic must have cleanup.policy=compact without delete "
-                "(`waitreg topics check`); then run `waitreg rebuild`"
+                f"records were deleted unread. {rule} (`waitreg topics check`); then run `waitreg rebuild`"
             )
         if position.next_offset > seen.ends[name]:
             raise ConfigurationError(

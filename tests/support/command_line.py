@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -41,9 +41,14 @@ def all_commands() -> dict[str, Command]:
     """Return every subcommand by its path, such as `waitreg topics check`."""
     found: dict[str, Command] = {}
     for entry in COMMANDS:
-        command = entry.load()
-        members = command.commands.items() if isinstance(command, click.Group) else [("", command)]
-        for name, member in members:
-            assert isinstance(member, Command)
-            found[f"waitreg {entry.name} {name}".strip()] = member
+        found |= dict(_commands(f"waitreg {entry.name}", entry.load()))
     return found
+
+
+def _commands(path: str, command: click.Command) -> Iterator[tuple[str, Command]]:
+    if isinstance(command, click.Group):
+        for name, member in command.commands.items():
+            yield from _commands(f"{path} {name}", member)
+    else:
+        assert isinstance(command, Command)
+        yield path, command

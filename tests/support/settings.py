@@ -32,6 +32,7 @@ def settings_against(
         "wait.min_insync_replicas": 1,
         "dead_letter.topic": names("dlq"),
         "dead_letter.partitions": 2,
+        "operations.topic": names("operations"),
         "processor.group": names("group"),
         "processor.topics": (names("input"),),
         "telemetry.port": 0,

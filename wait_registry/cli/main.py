@@ -46,7 +46,7 @@ COMMANDS: Final = (
     Entry("Setup", "doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
     Entry("Setup", "config", "Print the settings in effect, or list all settings."),
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
-    Entry("Inspect and repair", "dlq", "Find dead letters and look at them.", "dlq.command"),
+    Entry("Inspect and repair", "dlq", "Find dead letters, look at them, and have them handled again.", "dlq.command"),
     Entry("Inspect and repair", "console", "Serve web pages of what waits and what failed."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic."),
     Entry("Inspect and repair", "rewind", "Move the committed offsets of a group.", "rewind.command"),

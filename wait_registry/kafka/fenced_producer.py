@@ -30,7 +30,7 @@ class ToSend(NamedTuple):
     partition: int | None
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    headers: list[tuple[str, bytes | None]]
     acknowledged: Callable[[Message], None] | None = None
 
 

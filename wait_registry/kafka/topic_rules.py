@@ -87,6 +87,17 @@ _RULES: Final[Mapping[TopicRole, tuple[_Rule, ...]]] = {
         _exactly("retention.ms", _LOST_UNREAD, Severity.WARNING),
         _exactly("retention.bytes", _LOST_UNREAD, Severity.WARNING),
     ),
+    TopicRole.OPERATIONS: (
+        *_UNCOMPACTED,
+        _Rule(
+            "retention.ms",
+            "a mark that is deleted before its dead letter no longer keeps a redrive exact",
+            lambda seen, wanted: int(seen or 0) < 0 or 0 <= int(wanted) <= int(seen or 0),
+            "{} or more, or -1",
+            Severity.WARNING,
+        ),
+        _exactly("retention.bytes", "marks would be deleted by size, whatever their age", Severity.WARNING),
+    ),
     TopicRole.RETRY: (
         *(rule for rule in _UNCOMPACTED if rule.name != "message.timestamp.type"),
         _exactly("message.timestamp.type", "a record is due a delay after the time at which it was appended"),
@@ -134,6 +145,10 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
     found = [_judged(spec, state, rule, alter) for rule in _RULES[spec.role]]
     if spec.role is TopicRole.WAIT:
         found += [_tombstones(spec, state, alter), _partitions(spec, state)]
+    if spec.role is TopicRole.OPERATIONS:
+        severity = Severity.OK if state.partitions == 1 else Severity.ERROR
+        fix = "create it again under another name with one partition, and set operations.topic to it"
+        found.append(_diagnosis(spec, "number of partitions", severity, state.partitions, "1, for one order", fix))
     return [*found, *_replication(spec, state, alter)]
 
 

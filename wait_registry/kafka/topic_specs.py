@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
-from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
@@ -22,6 +21,7 @@ class TopicRole(StrEnum):
     DEAD_LETTER = "dead letter"
     REDELIVERY = "redelivery"
     RETRY = "retry"
+    OPERATIONS = "operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ def topic_specs(settings: Settings, service: Service | None = None, existing: It
         specs += [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
         specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings, existing)]
     specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]
+    if service in (None, "sink"):
+        specs.append(operations_spec(settings))
     return list({spec.topic: spec for spec in reversed(specs)}.values())[::-1]
 
 
@@ -79,6 +81,13 @@ def wait_spec(settings: Settings) -> TopicSpec:
         "max.message.bytes": str(wait.max_message_bytes),
     }
     return TopicSpec(wait.topic, TopicRole.WAIT, wait, wait.partitions, wait.replication_factor, config)
+
+
+def operations_spec(settings: Settings) -> TopicSpec:
+    """Describe the operations topic: one partition, kept longer than any dead letter."""
+    retention = {"retention.ms": str(settings.operations.retention_ms), "retention.bytes": "-1"}
+    spec = _uncompacted_spec(settings, settings.operations.topic, TopicRole.OPERATIONS, retention)
+    return replace(spec, partitions=1)
 
 
 def dead_letter_topics(settings: Settings, service: Service | None = None) -> list[str]:
@@ -102,9 +111,9 @@ def dead_letter_topics(settings: Settings, service: Service | None = None) -> li
 
 
 def redelivery_topics(settings: Settings) -> list[str]:
-    """List the group's own redelivery topics, which exist under the expiry policy ``redeliver`` only."""
+    """List the group's own redelivery topics: for expired records, if that is the policy, and for redrives."""
     processor = settings.processor
-    if processor.expiry_policy is not ExpiryPolicy.REDELIVER or not processor.group:
+    if not processor.group:
         return []
     return [redelivery_topic(topic, processor.group) for topic in processor.topics]
 

@@ -10,6 +10,7 @@ from wait_registry.settings.console import ConsoleSettings
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
+from wait_registry.settings.redrive import OperationsSettings, RedriveSettings
 from wait_registry.settings.runtime import LogSettings, SparkSettings, TelemetrySettings
 from wait_registry.settings.sink import SinkSettings
 from wait_registry.settings.sweeper import SweeperSettings
@@ -37,6 +38,8 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(KafkaSettings(), description="the Kafka cluster")
     wait: WaitTopicSettings = Field(WaitTopicSettings(), description="the wait topic")
     dead_letter: DeadLetterSettings = Field(DeadLetterSettings(), description="the dead letter topics")
+    operations: OperationsSettings = Field(OperationsSettings(), description="the operations topic")
+    redrive: RedriveSettings = Field(RedriveSettings(), description="redrive of dead letters")
     postgres: PostgresSettings = Field(PostgresSettings(), description="the view's database")
     processor: ProcessorSettings = Field(ProcessorSettings(), description="the processor")
     sink: SinkSettings = Field(SinkSettings(), description="the sink")

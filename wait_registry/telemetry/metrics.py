@@ -60,7 +60,7 @@ def _known(labels: dict[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 OUTCOMES = ("done", "discarded", "retried", "dead_lettered")
 RESULTS = ("done", "discarded", "failed")
-STREAMS = ("wait", "dead_letter")
+STREAMS = ("wait", "dead_letter", "operations")
 
 # ---- all services ---------------------------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ SWEEPER_CONNECT_SINK = _gauge(
 SWEEPER_PURGED = _counter(
     "waitreg_sweeper_purged_rows_total",
     "Rows deleted because of their age, by table",
-    table=("dead_letter", "quarantine", "late_outcome", "sweep"),
+    table=("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "sweep"),
 )
 SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres answered the last time it was asked")
 

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from redrive import listing
-from redrive.dead_letter import Place
 from redrive.filter import parse_filter
 from tests.integration.queries.plan import Plan, executed
 from tests.support.database import Database
@@ -19,6 +18,7 @@ from tests.support.naming import Names
 from tests.support.settings import settings_against
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.postgres.query_file import bind, load_query, query_names
+from wait_registry.records.operation import Place
 
 ROWS = 1_000_000
 FEWER = 100_000

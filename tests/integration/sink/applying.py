@@ -33,21 +33,24 @@ class HandFed:
         topic: str = "wait",
         *,
         dead_letters: bool = False,
+        writer: Writer | None = None,
+        identity: TopicIdentity | None = None,
         retention_ms: int | None = None,
         whole_from: int = 0,
         clock: Clock | None = None,
     ) -> None:
         self.connection: Connection = connect(settings.postgres, autocommit=True, application_name="test")
         self.topic = topic
-        names = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        identity = identity or TopicIdentity(topic, "id", PARTITIONS)
+        names = [TopicPartition(topic, partition) for partition in range(identity.partitions)]
         self.log_end = 10**6
         begin_progress(
             self.connection,
-            TopicIdentity(topic, "id", PARTITIONS),
+            identity,
             {name: Position(0, postgres_now(self.connection)) for name in names},
         )
         _, positions = read_progress(self.connection, topic)
-        writer: Writer = DeadLetterWriter() if dead_letters else WaitWriter(topic)
+        writer = writer or (DeadLetterWriter() if dead_letters else WaitWriter(topic))
         self.applier: Applier = Applier(
             self.connection,
             writer,

@@ -132,6 +132,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
         "waitreg query": ["stuck_now"],
         "waitreg dlq show": ["dlq:0:1"],
         "waitreg dlq diff": ["dlq:0:1", "--input"],
+        **{f"waitreg dlq jobs {name}": ["job-1"] for name in ("show", "pause", "cancel")},
     }
     lines = [[*path.split()[1:], *needed.get(path, [])] for path in commands]
     # None in place of a module makes Python take it for one that isn't installed.

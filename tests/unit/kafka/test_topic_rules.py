@@ -216,7 +216,7 @@ def test_each_service_needs_its_own_topics() -> None:
     topics = {
         service: {one.topic for one in topic_specs(both, service)} for service in ("processor", "sink", "sweeper")
     }
-    assert topics["sink"] == {"waitreg.wait", "a", "b"}
+    assert topics["sink"] == {"waitreg.wait", "a", "b", "waitreg.operations"}
     assert topics["sweeper"] == {"waitreg.wait", "waitreg.dlq", "c"}
     assert topics["processor"] == {
         "waitreg.wait",

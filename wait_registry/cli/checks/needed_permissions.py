@@ -23,7 +23,7 @@ _PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
         TopicRole.WAIT: ("WRITE",),
         TopicRole.DEAD_LETTER: ("WRITE",),
     },
-    "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",)},
+    "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",), TopicRole.OPERATIONS: ("READ",)},
     "sweeper": {TopicRole.WAIT: ("READ", "WRITE"), TopicRole.DEAD_LETTER: ("WRITE",)},
 }
 # The processor deletes there what it has committed.

@@ -26,6 +26,8 @@ TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
         "dead_letter": ("select", "insert", "update"),
         "late_outcome": ("select", "insert"),
         "quarantine": ("select", "insert"),
+        "operation": ("select", "insert", "update"),
+        "dead_letter_mark": ("select", "insert"),
     },
     # It deletes rows after sweeper.retention_days.
     "sweeper": {
@@ -38,6 +40,8 @@ TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
         "dead_letter": ("select", "delete"),
         "late_outcome": ("select", "delete"),
         "quarantine": ("select", "delete"),
+        "operation": ("select", "delete"),
+        "dead_letter_mark": ("select", "delete"),
     },
 }
 

@@ -1,4 +1,4 @@
-"""`waitreg dlq list|show|diff`."""
+"""`waitreg dlq`, and its commands list, show and diff."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from redrive.difference import difference
 from redrive.filter import FIELDS, parse_filter
 from redrive.listing import GROUPINGS, groups, page, parse_by, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.cli.dlq.jobs import jobs
+from wait_registry.cli.dlq.redrive import archive, redrive, restore
 from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
 
@@ -27,7 +29,7 @@ _EXAMPLES: Final = (
 
 @click.group("dlq", cls=Group, examples=_EXAMPLES)
 def command() -> None:
-    """Find dead letters and look at them."""
+    """Find dead letters, look at them, and have them handled again."""
 
 
 _LIST_HELP: Final = f"""List dead letters, the newest first, or count them.
@@ -154,6 +156,12 @@ def diff(invocation: Invocation, left: str, right: str | None, with_input: bool,
     for line in found:
         print(line)
     return 1 if found else 0
+
+
+command.add_command(redrive)
+command.add_command(archive)
+command.add_command(restore)
+command.add_command(jobs)
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -1,0 +1,134 @@
+"""What a job does with a dead letter, and if nothing, why: one category each, in the order of the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from wait_registry.records.operation import Kind, Place
+
+
+class Category(StrEnum):
+    """Where a dead letter of a selection comes; the counts of all categories are the selection's."""
+
+    REDRIVEN = "redriven"
+    ARCHIVED = "archived"
+    RESTORED = "restored"
+    FOREIGN = "foreign"
+    ALREADY_REDRIVEN = "already_redriven"
+    ALREADY_ARCHIVED = "already_archived"
+    NOT_ARCHIVED = "not_archived"
+    SAME_DELIVERY = "same_delivery"
+    CONFLICT = "conflict"
+    FINISHED_LATE = "finished_late"
+    STILL_WAITING = "still_waiting"
+    MAY_BE_DONE = "may_be_done"
+    MAX_REDRIVES = "max_redrives"
+    UNREADABLE = "unreadable"
+    TARGET_MISSING = "target_missing"
+    TARGET_UNREAD = "target_unread"
+    NO_MEMBERS = "no_members"
+    TOO_LARGE = "too_large"
+    NO_KEY = "no_key"
+    REFUSED = "refused"
+
+
+DONE: Final = {Kind.REDRIVE: Category.REDRIVEN, Kind.ARCHIVE: Category.ARCHIVED, Kind.RESTORE: Category.RESTORED}
+MEANINGS: Final = {
+    Category.REDRIVEN: "sent again",
+    Category.ARCHIVED: "marked as no longer wanted",
+    Category.RESTORED: "marked as open again",
+    Category.FOREIGN: "no processor of this project wrote it, so its group and record are unknown",
+    Category.ALREADY_REDRIVEN: "its delivery was redriven before; --again redrives it once more",
+    Category.ALREADY_ARCHIVED: "it is archived: restore it first",
+    Category.NOT_ARCHIVED: "it isn't archived",
+    Category.SAME_DELIVERY: "another dead letter of the same delivery stands for it",
+    Category.CONFLICT: "two dead letters of its delivery have different contents: compare them with `waitreg dlq diff`",
+    Category.FINISHED_LATE: "the work was done after its deadline; --finished-late redrives it all the same",
+    Category.STILL_WAITING: "its delivery is still registered, so its expiry decides",
+    Category.MAY_BE_DONE: "it expired, so the work may have been done; --may-be-done redrives it all the same",
+    Category.MAX_REDRIVES: "its record was redriven redrive.max_redrives times; --over-max redrives it all the same",
+    Category.UNREADABLE: "no record can be made of its row",
+    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to",
+    Category.TARGET_UNREAD: "no member of its group reads the topic to send it to: restart the processors",
+    Category.NO_MEMBERS: "its group has no member now; --without-members sends it, to be read when one starts",
+    Category.TOO_LARGE: "it is larger than the topic takes",
+    Category.NO_KEY: "it has no key, which the compacted topic refuses",
+    Category.REFUSED: "the broker refused it",
+}
+# What a job may do all the same, if it is told so.
+ALLOWABLE: Final = frozenset(
+    {
+        Category.ALREADY_REDRIVEN,
+        Category.FINISHED_LATE,
+        Category.MAY_BE_DONE,
+        Category.MAX_REDRIVES,
+        Category.NO_MEMBERS,
+    }
+)
+
+
+class Standing(NamedTuple):
+    """What the marks say of a delivery: its state and last job, how often it was redriven, and how often its record."""
+
+    state: str = "open"
+    job: str | None = None
+    number: int = 0
+    of_record: int = 0
+
+
+class Candidate(NamedTuple):
+    """A dead letter of a selection, as the tables show it, without its contents.
+
+    ``most_bytes`` is never less than the bytes of its key, value and headers.
+    """
+
+    place: Place
+    reason: str | None
+    wait_id: str | None
+    group: str | None
+    record: Place | None
+    finished_late: bool
+    waiting: bool
+    conflicting: bool
+    most_bytes: int
+    cursor: tuple[str | int, ...]
+    standing: Standing
+
+
+class Rules(NamedTuple):
+    """What a job does, its name, which categories it may redrive all the same, and redrive.max_redrives."""
+
+    kind: Kind
+    job: str
+    allowed: Collection[str] = ()
+    max_redrives: int = 3
+
+
+def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category | None:
+    """Return why a job does nothing with a dead letter, whatever the topic it would be sent to; None if it does.
+
+    Args:
+        candidate: the dead letter as the tables show it.
+        standing: what the marks say now: those of the tables, and those after them in the operations topic.
+        rules: of the job.
+    """
+    if candidate.wait_id is None or candidate.group is None:
+        return Category.FOREIGN
+    if standing.job == rules.job:
+        return Category.SAME_DELIVERY
+    if rules.kind is Kind.RESTORE:
+        return None if standing.state == "archived" else Category.NOT_ARCHIVED
+    if standing.state == "archived":
+        return Category.ALREADY_ARCHIVED
+    checks = {Category.ALREADY_REDRIVEN: standing.state == "redriven"}
+    if rules.kind is Kind.REDRIVE:
+        checks |= {
+            Category.CONFLICT: candidate.conflicting,
+            Category.FINISHED_LATE: candidate.finished_late,
+            Category.STILL_WAITING: candidate.waiting,
+            Category.MAY_BE_DONE: candidate.reason == "expired" and not candidate.finished_late,
+            Category.MAX_REDRIVES: standing.of_record >= rules.max_redrives,
+        }
+    return next((name for name, holds in checks.items() if holds and name not in rules.allowed), None)

@@ -1,0 +1,338 @@
+"""Executes a job: fence, view, tail, chunks. The order is the proof that each delivery gets one mark at most.
+
+After the *fence* no earlier executor of this group can commit. The *view* of the tables has all marks up to an offset
+of the operations topic; the *tail*, read from there to the end that the topic has after the fence, has the others.
+Together they are the exact marks of that moment, however far the sink is behind. A *chunk* is one transaction: the
+records, a mark for each, and how far the job has come. After any error the next executor begins at the fence.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+import psycopg
+from confluent_kafka import Message
+
+from redrive.category import DONE, Candidate
+from redrive.filter import parse_filter
+from redrive.judge import Judge
+from redrive.operations_tail import OperationsTail
+from redrive.target import Ready
+from redrive.view import Cursor, View
+from wait_registry.backoff import Backoff
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import ConfigurationError, PermanentError, TransientError
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.cluster import cluster_id, describe_topic
+from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
+from wait_registry.kafka.tail_reader import LogPartition, TailReader
+from wait_registry.records.operation import (
+    Advanced,
+    Changed,
+    Event,
+    Kind,
+    Mark,
+    Place,
+    Requested,
+    State,
+    encode_event,
+)
+from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+CHUNK: Final = 500
+CHUNK_BYTES: Final = 4_194_304
+# A view is replaced after this time: what it shows of finished and waiting deliveries ages, and it holds vacuum back.
+VIEW_S: Final = 60.0
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 30.0
+
+
+def transactional_id(group: str) -> str:
+    """Return the ID by which the executors of one group fence one another; it is derived, not configured."""
+    return f"waitreg.redrive.{group}"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a job has come: its state, the cursor of its last dead letter, its dead letters by category."""
+
+    state: State = State.RUNNING
+    cursor: Cursor | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    known: bool = False
+
+
+class _Refused(Exception):
+    """The broker refused a chunk, perhaps for one record of it."""
+
+
+class _Sent(NamedTuple):
+    """Where the broker put a record, and its time, ms since the epoch."""
+
+    place: Place
+    time_ms: int
+
+
+def operations_log(settings: Settings) -> LogPartition:
+    """Return what the tail of the operations topic is read from."""
+    topic, timeout_s = settings.operations.topic, settings.redrive.tail_timeout_s
+    return LogPartition(settings.kafka, topic, 0, timeout_s, f"waitreg.redrive.{topic}")
+
+
+def require_same_operations_topic(view: View, client: Admin, settings: Settings) -> None:
+    """Raise ConfigurationError if the tables were made from another operations topic of this name."""
+    now = describe_topic(client, settings.operations.topic)
+    if now.topic_id != view.topic_id:
+        raise ConfigurationError(
+            f"the tables were made from the operations topic with the ID {view.topic_id}, {now.topic} has the ID "
+            f"{now.topic_id}: it was recreated, and its marks are gone. Set operations.topic to a new name"
+        )
+
+
+class Executor:
+    """One executor of one job; `run` ends with the job, or with the state that stopped it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        job: Requested,
+        stop: threading.Event,
+        report: Callable[[Progress], None],
+        clock: Clock | None = None,
+    ) -> None:
+        """Do nothing yet.
+
+        Args:
+            settings: of the cluster, the tables and the limits.
+            job: what is asked for.
+            stop: set to pause the job.
+            report: called after each chunk, and with the reason in the log when there is a pause.
+            clock: for waits.
+        """
+        self._settings = settings
+        self._job = job
+        self._stop = stop
+        self._report = report
+        self._clock = clock or SystemClock()
+        self._client = admin(settings.kafka)
+        self._judge = Judge(settings, job, self._client, self._clock)
+        self._cluster = cluster_id(self._client)
+        # So many dead letters are sent alone, since the broker refused the chunk that they were in.
+        self._alone = 0
+        self._filter = parse_filter(job.conditions, datetime.now(UTC))
+
+    def run(self) -> Progress:
+        """Run the job to its end; an outage of Kafka or Postgres is waited out.
+
+        Raises:
+            FencedError: another executor works for this group.
+            ConfigurationError: fix what the message says.
+        """
+        backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, random.random)
+        while True:
+            try:
+                return self._from_fence(backoff)
+            except _Refused:
+                continue
+            except (TransientError, psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if self._stop.is_set():
+                    raise
+                pause_s = backoff.next_s()
+                log.warning("the job waits for %.1f s: %s", pause_s, error)
+                self._stop.wait(pause_s)
+
+    def _from_fence(self, backoff: Backoff) -> Progress:
+        redrive = self._settings.redrive
+        producer = FencedProducer(
+            self._settings.kafka,
+            transactional_id(self._job.group),
+            redrive.transaction_timeout_ms,
+            queued=4 * CHUNK,
+            answers=True,
+        )
+        with closing(producer):
+            producer.fence()
+            while True:
+                with ExitStack() as held:
+                    view = held.enter_context(closing(View(self._settings)))
+                    require_same_operations_topic(view, self._client, self._settings)
+                    tail = OperationsTail(view.start, self._job.job, redrive.max_tail_records)
+                    reader = held.enter_context(
+                        closing(TailReader(operations_log(self._settings), self._client, self._clock, tail))
+                    )
+                    ended = self._from_view(producer, view, tail, reader, backoff)
+                if ended is not None:
+                    return ended
+
+    def _from_view(
+        self, producer: FencedProducer, view: View, tail: OperationsTail, reader: TailReader, backoff: Backoff
+    ) -> Progress | None:
+        """Work on the job by one view; None when the view is too old to go on."""
+        reader.read_on()
+        progress = come_to(view, tail, self._job.job)
+        if not progress.known:
+            self._write(producer, [], [self._job])
+        elif progress.state in (State.CANCELLED, State.FINISHED):
+            return progress
+        elif progress.state is State.PAUSED:
+            self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
+            progress.state = State.RUNNING
+        self._report(progress)
+        view_ends = self._clock.monotonic() + VIEW_S
+        candidates = view.candidates(self._filter, self._job.ends, progress.cursor)
+        while chunk := list(self._next(candidates, progress)):
+            if self._stop.is_set():
+                progress.state = State.PAUSED
+                self._write(producer, [], [self._changed(State.PAUSED, "stopped by its executor")])
+                return progress
+            reader.read_on()
+            if tail.changed is not None and tail.changed.state is not State.RUNNING:
+                progress.state = tail.changed.state
+                return progress
+            acted = self._chunk(producer, chunk, view, tail, progress)
+            backoff.reset()
+            self._report(progress)
+            self._stop.wait(acted / self._job.rate)
+            if self._clock.monotonic() >= view_ends:
+                return None
+        progress.state = State.FINISHED
+        reason = "limit reached" if self._left(progress) == 0 else ""
+        self._write(producer, [], [self._changed(State.FINISHED, reason)])
+        return progress
+
+    def _left(self, progress: Progress) -> int | None:
+        """Return how many more records the job may send; None if it has no limit."""
+        done = progress.counts[DONE[self._job.kind]]
+        return None if self._job.limit is None else max(0, self._job.limit - done)
+
+    def _next(self, candidates: Iterator[Candidate], progress: Progress) -> Iterator[Candidate]:
+        """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""
+        left, size = self._left(progress), 0
+        most = 1 if self._alone else max(1, min(CHUNK, int(self._job.rate)))
+        for candidate in islice(candidates, most if left is None else min(most, left)):
+            yield candidate
+            size += candidate.most_bytes
+            if size >= CHUNK_BYTES:
+                return
+
+    def _chunk(
+        self, producer: FencedProducer, chunk: list[Candidate], view: View, tail: OperationsTail, progress: Progress
+    ) -> int:
+        """Write one chunk; return how many dead letters it acted on."""
+        judged = self._judge.judge(chunk, view, tail)
+        self._judge.prepare(judged, view)
+        counts = progress.counts + judged.counts
+        advanced = Advanced(job=self._job.job, cursor=judged.cursor, counts=dict(counts))
+        sent: dict[Place, _Sent] = {}
+        try:
+            self._write(producer, judged.ready, [advanced], partial(self._marks, judged.todo, sent, tail), sent)
+        except PermanentError as error:
+            if not judged.ready:
+                raise
+            if len(chunk) == 1:
+                log.warning("the broker refused %s: %s", chunk[0].place, error)
+                self._judge.refused.add(chunk[0].place)
+            self._alone = max(self._alone, len(chunk))
+            raise _Refused from error
+        self._alone = max(0, self._alone - 1)
+        progress.cursor, progress.counts = judged.cursor, counts
+        return len(judged.todo)
+
+    def _write(
+        self,
+        producer: FencedProducer,
+        ready: list[Ready],
+        events: list[Event],
+        marks: Callable[[], list[Mark]] = list,
+        sent: dict[Place, _Sent] | None = None,
+    ) -> None:
+        """Write records, marks and events in one transaction; the marks say where the records are."""
+        answers: dict[Place, _Sent] = {} if sent is None else sent
+        limits = self._judge.route.limits({record.topic for record in ready})
+        doing = f"redriving {len(ready)} records of group {self._job.group}"
+        producer.write([partial(_records, ready, answers), lambda: self._events([*marks(), *events])], limits, doing)
+
+    def _events(self, events: Iterable[Event]) -> Iterator[ToSend]:
+        topic, key = self._settings.operations.topic, self._job.job.encode()
+        for event in events:
+            yield ToSend(topic, 0, key, encode_event(event), [])
+
+    def _marks(self, todo: list[Candidate], sent: dict[Place, _Sent], tail: OperationsTail) -> list[Mark]:
+        return [self._mark(candidate, sent.get(candidate.place), tail) for candidate in todo]
+
+    def _mark(self, candidate: Candidate, sent: _Sent | None, tail: OperationsTail) -> Mark:
+        assert candidate.wait_id is not None
+        assert sent is not None or self._job.kind is not Kind.REDRIVE
+        standing = tail.standing(candidate.wait_id, candidate.record, candidate.standing)
+        mark = Mark(
+            job=self._job.job,
+            kind=self._job.kind,
+            group=self._job.group,
+            by=self._job.by,
+            wait_id=candidate.wait_id,
+            dead_letters=(candidate.place,),
+            record=candidate.record,
+            number=standing.number + (sent is not None),
+        )
+        if sent is None:
+            return mark
+        next_id = wait_id(self._cluster, *sent.place, self._job.group, sent.time_ms)
+        return mark.model_copy(update={"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id})
+
+    def _changed(self, state: State, reason: str) -> Changed:
+        return Changed(job=self._job.job, state=state, by=self._job.by, reason=reason)
+
+
+def find_job(settings: Settings, name: str, client: Admin) -> tuple[Requested, Progress]:
+    """Return a job and how far it has come.
+
+    Raises:
+        ConfigurationError: there is no such job.
+    """
+    with closing(View(settings)) as view:
+        tail = OperationsTail(view.start, name, settings.redrive.max_tail_records)
+        with closing(TailReader(operations_log(settings), client, SystemClock(), tail)) as reader:
+            reader.read_on()
+        row = view.job(name)
+        requested = tail.requested if row is None else row.requested
+        if requested is None:
+            raise ConfigurationError(f"there is no job {name!r}: `waitreg dlq jobs` lists them")
+        return requested, come_to(view, tail, name)
+
+
+def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
+    """Return how far a job has come, by the tables and what the operations topic has beyond them."""
+    row = view.job(job)
+    progress = Progress(known=row is not None or tail.requested is not None)
+    if row is not None:
+        progress = replace(progress, state=row.state, cursor=row.cursor, counts=Counter(row.counts))
+    if tail.advanced is not None:
+        progress.cursor, progress.counts = tail.advanced.cursor, Counter(tail.advanced.counts)
+    if tail.changed is not None and progress.state in (State.RUNNING, State.PAUSED):
+        progress.state = tail.changed.state
+    return progress
+
+
+def _records(ready: list[Ready], sent: dict[Place, _Sent]) -> Iterator[ToSend]:
+    for record in ready:
+        heard = partial(_heard, sent, record.candidate.place)
+        yield ToSend(record.topic, record.partition, record.key, record.value, record.headers, heard)
+
+
+def _heard(sent: dict[Place, _Sent], of: Place, message: Message) -> None:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None and partition is not None and offset is not None
+    sent[of] = _Sent(Place(topic, partition, offset), message.timestamp()[1])

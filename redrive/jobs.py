@@ -1,0 +1,114 @@
+"""Jobs as the tables show them, and what is said to the executor of one."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from redrive.dead_letter import Reader
+from redrive.listing import Rows
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import producer_config, usable_settings
+from wait_registry.kafka.errors import kafka_failure
+from wait_registry.records.operation import Changed, State, encode_event
+from wait_registry.settings.root import Settings
+
+_JOBS: Final = """
+select
+    job, kind, consumer_group as "group", state, requested_at, requested_by as by, reason,
+    array_to_string(conditions, ' ') as conditions, counts, changed_at, changed_by, changed_reason
+from operation
+where {where}
+order by requested_at desc, job
+limit %s
+"""
+_OUTCOMES: Final = """
+select
+    case
+        when waiting.wait_expiration_uuid is not null then 'waiting'
+        when dead.wait_expiration_uuid is not null then 'dead letter again'
+        else 'done, discarded, in a retry topic or not consumed yet'
+    end as outcome,
+    count(*) as records
+from dead_letter_mark as mark
+left join wait as waiting on waiting.wait_expiration_uuid = mark.next_wait_id
+left join lateral (
+    select letter.wait_expiration_uuid
+    from dead_letter as letter
+    where letter.wait_expiration_uuid = mark.next_wait_id
+    limit 1
+) as dead on true
+where mark.job = %s and mark.kind = 'redrive'
+group by outcome
+order by records desc
+"""
+
+
+def new_job() -> str:
+    """Return the name of a new job, which no other job has."""
+    return uuid.uuid4().hex[:12]
+
+
+def jobs(reader: Reader, rows: int, job: str | None = None) -> Rows:
+    """Return the newest jobs, or one of them."""
+    where, parameters = ("true", []) if job is None else ("job = %s", [job])
+    return _rows(reader, _JOBS.format(where=where), [*parameters, rows])
+
+
+def outcomes(reader: Reader, job: str) -> Rows:
+    """Return what became of the records that a job redrove, as far as the tables show it."""
+    return _rows(reader, _OUTCOMES, [job])
+
+
+def require_job(reader: Reader, job: str) -> str:
+    """Return the state of a job.
+
+    Raises:
+        ConfigurationError: the tables don't have it.
+    """
+    row = reader.execute(b"select state from operation where job = %s", [job]).fetchone()
+    if row is None:
+        raise ConfigurationError(
+            f"the tables have no job {job!r}: `waitreg dlq jobs list` shows them; one that has just begun comes when "
+            "the sink has read it"
+        )
+    return str(row[0])
+
+
+def change(settings: Settings, job: str, state: State, by: str, reason: str) -> None:
+    """Tell the executor of a job to pause or to end; it hears it before its next chunk.
+
+    Args:
+        settings: of the cluster.
+        job: which one.
+        state: the new state.
+        by: who wants it.
+        reason: why.
+
+    Raises:
+        ConfigurationError: the broker refuses it.
+        TransientError: the broker doesn't answer.
+    """
+    refused: list[KafkaError] = []
+
+    def heard(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
+    timeout_s = settings.kafka.request_timeout_s
+    with usable_settings():
+        producer = Producer(producer_config(settings.kafka, **{"message.timeout.ms": int(timeout_s * 1000)}))
+    value = encode_event(Changed(job=job, state=state, by=by, reason=reason))
+    producer.produce(settings.operations.topic, value, job.encode(), partition=0, on_delivery=heard)
+    doing = f"telling job {job} to be {state.value}"
+    if producer.flush(timeout_s + 1):
+        raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; whether it was told is unknown")
+    if refused:
+        raise kafka_failure(KafkaException(refused[0]), doing)
+
+
+def _rows(reader: Reader, text: str, parameters: list[Any]) -> Rows:
+    cursor = reader.execute(text.encode(), parameters)
+    return Rows([column.name for column in cursor.description or ()], cursor.fetchall())

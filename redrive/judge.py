@@ -1,0 +1,117 @@
+"""Judges the dead letters of a job by one view and the tail after it; the same for a dry run and for the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from redrive.category import DONE, Candidate, Category, Rules, obstacle
+from redrive.operations_tail import OperationsTail
+from redrive.target import Readers, Ready, Route
+from redrive.view import Cursor, View
+from wait_registry.clock import Clock
+from wait_registry.kafka.clients import Admin
+from wait_registry.kafka.group_description import describe_group
+from wait_registry.kafka.targets import Targets
+from wait_registry.records.operation import Kind, Place, Requested
+from wait_registry.settings.root import Settings
+
+READERS_S: Final = 30.0
+
+
+@dataclass(slots=True)
+class Judged:
+    """A chunk: what is done with its dead letters, and how many come into each category."""
+
+    todo: list[Candidate] = field(default_factory=list)
+    ready: list[Ready] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    cursor: Cursor = ()
+
+
+class Judge:
+    """Judges the dead letters of one job."""
+
+    def __init__(self, settings: Settings, job: Requested, client: Admin, clock: Clock) -> None:
+        """Judge nothing yet."""
+        self._rules = Rules(job.kind, job.job, frozenset(job.allowed), settings.redrive.max_redrives)
+        self._acted = DONE[job.kind]
+        may_wait = Category.NO_MEMBERS in job.allowed
+        self.route = Route(job.target, Targets(client), _Readers(settings, job.group, clock), may_wait)
+        self.refused: set[Place] = set()
+
+    def judge(self, candidates: Iterable[Candidate], view: View, tail: OperationsTail) -> Judged:
+        """Judge the dead letters of a chunk; arguments as `category`."""
+        judged, seen = Judged(), set[str]()
+        for candidate in candidates:
+            judged.cursor = candidate.cursor
+            category = self.category(candidate, view, tail, seen)
+            judged.counts[category] += 1
+            if category is self._acted:
+                judged.todo.append(candidate)
+        return judged
+
+    def category(self, candidate: Candidate, view: View, tail: OperationsTail, seen: set[str]) -> Category:
+        """Judge a dead letter.
+
+        Args:
+            candidate: the dead letter.
+            view: gives its contents where these decide.
+            tail: read to the end of the operations topic.
+            seen: wait IDs of those that came before it; its own is added.
+        """
+        standing = tail.standing(candidate.wait_id, candidate.record, candidate.standing)
+        found = obstacle(candidate, standing, self._rules)
+        if found is None and candidate.wait_id in seen:
+            found = Category.SAME_DELIVERY
+        if found is None and self._rules.kind is Kind.REDRIVE:
+            found = self._obstacle_on_the_way(candidate, view)
+        if found is None:
+            seen.add(candidate.wait_id or "")
+        return found or self._acted
+
+    def _obstacle_on_the_way(self, candidate: Candidate, view: View) -> Category | None:
+        if candidate.place in self.refused:
+            return Category.REFUSED
+        found = self.route.obstacle(candidate)
+        if found is not None or self.route.surely_fits(candidate):
+            return found
+        ready = self.route.ready(candidate, view.contents([candidate])[candidate.place])
+        return ready if isinstance(ready, Category) else None
+
+    def prepare(self, judged: Judged, view: View) -> None:
+        """Read the contents of what is to be sent; what can't be sent after all is counted so."""
+        if self._rules.kind is not Kind.REDRIVE or not judged.todo:
+            return
+        rows, sendable = view.contents(judged.todo), []
+        for candidate in judged.todo:
+            ready = self.route.ready(candidate, rows[candidate.place])
+            if isinstance(ready, Category):
+                judged.counts[self._acted] -= 1
+                judged.counts[ready] += 1
+            else:
+                sendable.append(candidate)
+                judged.ready.append(ready)
+        judged.todo = sendable
+
+
+class _Readers:
+    """Asks for the members of a group, at most every `READERS_S`."""
+
+    def __init__(self, settings: Settings, group: str, clock: Clock) -> None:
+        self._settings = settings
+        self._group = group
+        self._clock = clock
+        self._known: Readers | None = None
+        self._ask_at = 0.0
+
+    def __call__(self) -> Readers:
+        now = self._clock.monotonic()
+        if self._known is None or now >= self._ask_at:
+            found = describe_group(self._settings.kafka, self._group)
+            held = [place for places in (*found.held.values(), *found.due.values()) for place in places]
+            self._known = Readers(bool(found.hosts), frozenset(topic for topic, _ in held))
+            self._ask_at = now + READERS_S
+        return self._known

@@ -1,0 +1,87 @@
+"""What the operations topic says after the tables' position: marks, and how far a job has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from redrive.category import Standing
+from wait_registry.errors import TransientError
+from wait_registry.records.operation import (
+    Advanced,
+    Changed,
+    Event,
+    Kind,
+    Mark,
+    Place,
+    Requested,
+    State,
+    decode_event,
+)
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+
+class OperationsTail:
+    """The events from an offset on: with tables that are exact below it, the exact marks of the moment of reading."""
+
+    def __init__(self, start: int, job: str, most: int) -> None:
+        """Start at an offset.
+
+        Args:
+            start: the tables have all marks below it.
+            job: whose progress is of interest.
+            most: how many marks are held at most.
+        """
+        self.start = start
+        self.requested: Requested | None = None
+        self.advanced: Advanced | None = None
+        self.changed: Changed | None = None
+        self._job = job
+        self._most = most
+        self._marks: dict[str, list[Mark]] = {}
+        self._of_record: Counter[Place] = Counter()
+        self._count = 0
+
+    def take(self, message: Message) -> None:
+        """Take the next record; one that can't be read raises `DataError`, since it may be a mark."""
+        self.add(decode_event(message.value()))
+
+    def add(self, event: Event) -> None:
+        """Add an event; call in the order of offsets.
+
+        Raises:
+            TransientError: there are more marks than are held: the sink is too far behind.
+        """
+        if isinstance(event, Mark):
+            self._marks.setdefault(event.wait_id, []).append(event)
+            if event.record is not None and event.kind is Kind.REDRIVE:
+                self._of_record[event.record] += 1
+            self._count += 1
+            if self._count > self._most:
+                raise TransientError(
+                    f"the operations topic has more than {self._most} marks beyond the tables "
+                    "(redrive.max_tail_records): wait until the sink has caught up"
+                )
+        elif event.job == self._job:
+            self._progress(event)
+
+    def _progress(self, event: Requested | Advanced | Changed) -> None:
+        match event:
+            case Requested():
+                self.requested = self.requested or event
+            case Advanced():
+                self.advanced = event
+            case Changed():
+                if self.changed is None or self.changed.state in (State.RUNNING, State.PAUSED):
+                    self.changed = event
+
+    def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
+        """Return what tables and tail together say of a delivery."""
+        marks = self._marks.get(wait_id or "", [])
+        more = self._of_record[record] if record is not None else 0
+        if not marks:
+            return shown._replace(of_record=shown.of_record + more)
+        redriven = sum(mark.kind is Kind.REDRIVE for mark in marks)
+        return Standing(marks[-1].kind.state, marks[-1].job, shown.number + redriven, shown.of_record + more)

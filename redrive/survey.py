@@ -1,0 +1,89 @@
+"""The dry run: what a job would do with each dead letter of its selection. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from redrive.category import Category
+from redrive.executor import operations_log, require_same_operations_topic
+from redrive.filter import Filter
+from redrive.judge import Judge
+from redrive.operations_tail import OperationsTail
+from redrive.view import View
+from wait_registry.clock import Clock
+from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import Admin
+from wait_registry.kafka.tail_reader import TailReader
+from wait_registry.records.operation import Place, Requested
+from wait_registry.settings.root import Settings
+
+EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a job would do.
+
+    Attributes:
+        job: the request, with the ends of its selection and the counts by category.
+        examples: the first dead letters of each category.
+        targets: how many records would go to each topic.
+        as_of: up to when the tables show what the operations topic has.
+    """
+
+    job: Requested
+    as_of: datetime
+    examples: dict[str, list[Place]] = field(default_factory=dict)
+    targets: Counter[str] = field(default_factory=Counter)
+
+
+def only_group(view: View, chosen: Filter) -> str:
+    """Return the consumer group of the dead letters that a filter means.
+
+    Raises:
+        ConfigurationError: there are none, or those of several groups, or of no group.
+    """
+    groups = view.groups(chosen)
+    if not groups:
+        raise ConfigurationError(f"there is no dead letter with {chosen}: `waitreg dlq list` shows those there are")
+    if len(groups) > 1 or groups[0] is None:
+        names = ", ".join("none" if group is None else group for group in groups)
+        raise ConfigurationError(
+            f"dead letters of several groups are meant ({names}); a job is for one: add group=NAME"
+            if len(groups) > 1
+            else "these dead letters name no consumer group, so there is none to redrive them to"
+        )
+    return groups[0]
+
+
+def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, clock: Clock) -> Survey:
+    """Judge the selection of a job.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+        job: what is asked for; its ends and counts are filled in.
+        chosen: its conditions.
+        client: of the cluster.
+        clock: for deadlines.
+    """
+    with closing(View(settings)) as view:
+        require_same_operations_topic(view, client, settings)
+        job = job.model_copy(update={"ends": view.ends(chosen)})
+        tail = OperationsTail(view.start, job.job, settings.redrive.max_tail_records)
+        with closing(TailReader(operations_log(settings), client, clock, tail)) as reader:
+            reader.read_on()
+        found = Survey(job, view.as_of)
+        judge, counts, seen = Judge(settings, job, client, clock), Counter[str](), set[str]()
+        for candidate in view.candidates(chosen, job.ends, None):
+            category = judge.category(candidate, view, tail, seen)
+            counts[category] += 1
+            if category is Category.REDRIVEN:
+                found.targets[judge.route.topic(candidate)] += 1
+            examples = found.examples.setdefault(category, [])
+            if len(examples) < EXAMPLES:
+                examples.append(candidate.place)
+        found.job = job.model_copy(update={"expected": dict(counts)})
+        return found

@@ -1,0 +1,166 @@
+"""The tables as one snapshot of Postgres: the sink's position, a job, and the dead letters that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from psycopg import IsolationLevel
+from psycopg.rows import dict_row
+
+from redrive.category import Candidate, Standing
+from redrive.filter import Filter
+from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.postgres.queries import Queries
+from wait_registry.postgres.schema import require_schema
+from wait_registry.records.operation import Kind, Place, Requested, State
+from wait_registry.settings.root import Settings
+
+QUERIES: Final = Queries("redrive")
+
+Cursor = tuple[str | int, ...]
+Ends = Mapping[str, Mapping[int, int]]
+
+
+class JobRow(NamedTuple):
+    """A job as the tables show it."""
+
+    requested: Requested
+    state: State
+    cursor: Cursor | None
+    counts: dict[str, int]
+
+
+class View:
+    """One repeatable-read, read-only transaction; `start` is the offset of the operations topic up to which it goes."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the snapshot.
+
+        Raises:
+            ConfigurationError: no sink has read the operations topic into this schema.
+            PostgresUnavailable, psycopg.Error: Postgres is unavailable; retry.
+        """
+        self._connection = connect(settings.postgres, application_name="waitreg redrive")
+        try:
+            # It idles while Kafka is read and written.
+            lift_time_limits(self._connection)
+            self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            self._connection.read_only = True
+            require_schema(self._connection)
+            topic = settings.operations.topic
+            row = self._connection.execute(QUERIES["position"], {"topic": topic}).fetchone()
+            if row is None:
+                raise ConfigurationError(
+                    f"the tables don't know the operations topic {topic}: start `waitreg sink`, or set operations.topic"
+                )
+            self.topic_id: str = row[0]
+            self.start: int = row[1]
+            self.as_of: datetime = row[2]
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def groups(self, chosen: Filter) -> list[str | None]:
+        """Return the consumer groups of the dead letters that a filter means, three at most."""
+        where, parameters = chosen.sql()
+        query = f"select distinct consumer_group from dead_letter as letter where {where} limit 3"
+        return [row[0] for row in self._connection.execute(query.encode(), parameters)]
+
+    def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
+        """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition."""
+        where, parameters = chosen.sql()
+        query = f'select topic, partition, max("offset") + 1 from dead_letter as letter where {where} group by 1, 2'
+        found: dict[str, dict[int, int]] = {}
+        for topic, partition, end in self._connection.execute(query.encode(), parameters):
+            found.setdefault(topic, {})[partition] = end
+        return found
+
+    def job(self, name: str) -> JobRow | None:
+        """Return a job, if the tables have it."""
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute(QUERIES["job"], {"job": name}).fetchone()
+        if row is None:
+            return None
+        requested = Requested(
+            job=row["job"],
+            kind=Kind(row["kind"]),
+            group=row["consumer_group"],
+            by=row["requested_by"],
+            authenticated=row["authenticated"],
+            via=row["via"],
+            reason=row["reason"],
+            conditions=tuple(row["conditions"]),
+            ends=row["ends"],
+            target=row["target"],
+            rate=row["rate"],
+            limit=row["record_limit"],
+            allowed=tuple(row["allowed"]),
+            expected=row["expected"],
+        )
+        cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
+        return JobRow(requested, State(row["state"]), cursor_of, row["counts"])
+
+    def candidates(self, chosen: Filter, ends: Ends, after: Cursor | None) -> Iterator[Candidate]:
+        """Yield the dead letters of a selection in the order of their records.
+
+        Args:
+            chosen: which ones.
+            ends: offsets in their topics before which they must be.
+            after: the cursor of the last one that was judged.
+        """
+        where, parameters = chosen.sql()
+        text = QUERIES["candidates"].replace("{where}", where).replace("{after}", _after(after))
+        places = [(topic, number, end) for topic, by in ends.items() for number, end in by.items()]
+        bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
+        with self._connection.cursor(name="candidates", row_factory=dict_row) as cursor:
+            cursor.itersize = 500
+            cursor.execute(text.encode(), [*bounds, *parameters, *(after or ())])
+            for row in cursor:
+                yield _candidate(row)
+
+    def contents(self, candidates: Sequence[Candidate]) -> dict[Place, dict[str, Any]]:
+        """Return the rows of dead letters with everything that they have, by place."""
+        places = [candidate.place for candidate in candidates]
+        with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
+            cursor.execute(QUERIES["contents"], [list(column) for column in zip(*places, strict=True)])
+            return {Place(row["topic"], row["partition"], row["offset"]): row for row in cursor}
+
+    def close(self) -> None:
+        """End the snapshot."""
+        self._connection.close()
+
+
+def _after(cursor: Cursor | None) -> str:
+    if cursor is None:
+        return "true"
+    return (
+        "(coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1), "
+        'coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset") '
+        "> (%s, %s, %s, %s, %s, %s)"
+    )
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    record = (row["original_topic"], row["original_partition"], row["original_offset"])
+    place = Place(row["topic"], row["partition"], row["offset"])
+    ordered: Cursor = (record[0] or "", _number(record[1]), _number(record[2]), *place)
+    return Candidate(
+        place,
+        row["reason"],
+        row["wait_expiration_uuid"],
+        row["consumer_group"],
+        None if None in record else Place(*record),
+        row["finished_late"],
+        row["waiting"],
+        row["conflicting"],
+        row["most_bytes"],
+        ordered,
+        Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
+    )
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value

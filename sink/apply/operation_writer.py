@@ -1,0 +1,84 @@
+"""Writes a batch of the operations topic into Postgres: jobs, marks, and the state of the dead letters they are of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from psycopg.types.json import Jsonb
+
+from sink.apply.quarantine import Quarantined, insert_quarantined, quarantined
+from sink.position import TopicPartition, clamped, moment
+from sink.progress import QUERIES, Connection, Written
+from sink.read.record_columns import OFFSET, TIME_MS, VALUE, records_of
+from wait_registry.errors import DataError
+from wait_registry.records.operation import Advanced, Changed, Event, Mark, Requested, decode_event
+
+
+class OperationWriter:
+    """The operations topic's side of the sink; the topic has one partition, and its order counts."""
+
+    def write(self, connection: Connection, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Written:
+        """Write within the caller's transaction; errors are psycopg's, and bad records raise nothing."""
+        unreadable: list[Quarantined] = []
+        marks: list[tuple[Any, ...]] = []
+        jobs = 0
+        for record in sorted(records_of(batch), key=itemgetter(OFFSET)):
+            try:
+                event = decode_event(record[VALUE])
+            except DataError as error:
+                unreadable.append(quarantined(record, str(error)))
+                continue
+            at = moment(clamped(record[TIME_MS]))
+            if isinstance(event, Mark):
+                marks.append(_mark(event, record[OFFSET], at))
+            else:
+                connection.execute(*_job(event, at))
+                jobs += 1
+        insert_quarantined(connection, unreadable)
+        marked = self._mark(connection, marks) if marks else 0
+        return Written("dead_letter_mark", len(marks) + jobs, 0, len(unreadable), marked)
+
+    def _mark(self, connection: Connection, marks: list[tuple[Any, ...]]) -> int:
+        with connection.cursor() as cursor:
+            cursor.executemany(QUERIES["insert_mark"], marks)
+        # Whoever has the lock sees the dead letters, or the marks, that came at the same time.
+        connection.execute(QUERIES["lock_marking"])
+        return connection.execute(QUERIES["show_marks"], {"wait_ids": sorted({mark[4] for mark in marks})}).rowcount
+
+
+def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
+    nowhere = (None, None, None)
+    return (
+        offset,
+        mark.job,
+        mark.kind.value,
+        mark.kind.state,
+        mark.wait_id,
+        mark.number,
+        mark.group,
+        *(mark.record or nowhere),
+        *(mark.target or nowhere),
+        mark.next_wait_id,
+        at,
+        mark.by,
+    )
+
+
+def _job(event: Event, at: datetime) -> tuple[Any, dict[str, Any]]:
+    """Return the query and the values for an event of a job."""
+    match event:
+        case Requested():
+            values = event.model_dump(mode="json", exclude={"event", "version", "conditions", "allowed"})
+            lists = {"conditions": list(event.conditions), "allowed": list(event.allowed)}
+            numbers = {"ends": Jsonb(values["ends"]), "expected": Jsonb(values["expected"])}
+            return QUERIES["begin_operation"], {**values, **lists, **numbers, "at": at}
+        case Advanced():
+            come = {"cursor": Jsonb(list(event.cursor)), "counts": Jsonb(event.counts)}
+            return QUERIES["advance_operation"], {"job": event.job, **come, "at": at}
+        case Changed():
+            values = {"job": event.job, "state": event.state.value, "by": event.by, "reason": event.reason}
+            return QUERIES["change_operation"], {**values, "at": at}
+    raise AssertionError(event)

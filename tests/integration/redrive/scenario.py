@@ -1,0 +1,132 @@
+"""Dead letters in topic and tables, and a sink that reads the operations topic when the test says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from redrive.executor import Executor, Progress
+from redrive.filter import parse_filter
+from redrive.survey import Survey, survey
+from sink.apply.dead_letter_writer import DeadLetterWriter
+from sink.apply.operation_writer import OperationWriter
+from tests.integration.sink.applying import HandFed, now_ms
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing, ReadRecord
+from tests.support.running_thread import RunningThread
+from tests.support.topics import Topics
+from tests.unit.sink.batches import Row
+from wait_registry.clock import SystemClock
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.headers import Headers
+from wait_registry.records.lineage import Lineage
+from wait_registry.records.operation import Event, Kind, Place, Requested, decode_event
+from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.root import Settings
+
+HEADERS: Headers = (("tenant", b"blue"), ("raw", b"\xff\0"))
+
+
+class Scenario:
+    """One group with dead letters; `read` and `read_operations` bring the tables up to the topics' ends."""
+
+    def __init__(self, settings: Settings, topics: Topics, database: Database) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.database = database
+        self.admin = admin(settings.kafka)
+        self.cluster = cluster_id(self.admin)
+        (self.input,) = settings.processor.topics
+        self.group = settings.processor.group
+        self.target = redelivery_topic(self.input, self.group)
+
+    def lineage(self, offset: int, **changes: Any) -> Lineage:
+        """Return the lineage of the input record at an offset of partition 0."""
+        first = wait_id(self.cluster, self.input, 0, offset, self.group, 1_700_000_000_000)
+        plain = Lineage(self.input, 0, offset, 1_700_000_000_000, "create", first, 1, 5, self.group, "host-1", 1)
+        return plain._replace(**changes)
+
+    def dead_letters(self, count: int, reason: Reason = Reason.FAILED, **changes: Any) -> list[Outgoing]:
+        """Write dead letters of input records 0, 1, 2 ... to the topic."""
+        records = []
+        for offset in range(count):
+            failure = Failure(reason, "builtins.ValueError", f"order {offset}", "trace", now_ms())
+            headers = dead_letter_headers(HEADERS, self.lineage(offset, **changes), failure)
+            records.append(Outgoing(b"value %d" % offset, b"key-%d" % (offset % 3), headers))
+        self.topics.produce(self.settings.dead_letter.topic, list(records))
+        return records
+
+    def read(self) -> None:
+        """Bring the dead letters into their table."""
+        topic = self.settings.dead_letter.topic
+        with closing(HandFed(self.settings, topic, writer=DeadLetterWriter(), identity=self._identity(topic))) as fed:
+            fed.feed([_row(record) for record in self.topics.read(topic)])
+        self.read_operations()
+
+    def read_operations(self) -> None:
+        """Bring the operations topic into its tables."""
+        topic = self.settings.operations.topic
+        with closing(HandFed(self.settings, topic, writer=OperationWriter(), identity=self._identity(topic))) as fed:
+            records = self.topics.read(topic)
+            end = end_offsets(self.admin, topic, [0])[0]
+            start = next(iter(fed.applier.positions.values())).next_offset
+            fed.feed([_row(record) for record in records if record.offset >= start], {0: end})
+
+    def _identity(self, topic: str) -> TopicIdentity:
+        return describe_topic(self.admin, topic)
+
+    def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
+        """Survey what these conditions mean."""
+        chosen = parse_filter(conditions or (f"group={self.group}",), datetime.now(UTC))
+        asked = Requested(
+            job=job,
+            kind=kind,
+            group=self.group,
+            by="anna",
+            authenticated=False,
+            via="command",
+            reason="fixed",
+            conditions=tuple(map(str, chosen.conditions)),
+            ends={},
+            rate=500.0,
+            allowed=("no_members",),
+        )
+        return survey(self.settings, asked.model_copy(update=changes), chosen, self.admin, SystemClock())
+
+    def execute(self, job: Requested, stop: threading.Event | None = None) -> Progress:
+        """Run a job to its end."""
+        return Executor(self.settings, job, stop or threading.Event(), lambda _: None).run()
+
+    def start(self, job: Requested) -> RunningThread:
+        """Run a job in a thread."""
+        return RunningThread(Executor(self.settings, job, threading.Event(), lambda _: None).run)
+
+    def place(self) -> Place:
+        """Return the place of the first dead letter."""
+        first = min(self.topics.read(self.settings.dead_letter.topic), key=lambda record: record.offset)
+        return Place(*first.place)
+
+    def sent(self) -> list[ReadRecord]:
+        """Return what the redelivery topic has."""
+        return self.topics.read(self.target)
+
+    def events(self) -> list[Event]:
+        """Return what the operations topic has."""
+        return [decode_event(record.value) for record in self.topics.read(self.settings.operations.topic)]
+
+    def rows(self, query: str) -> Sequence[tuple[object, ...]]:
+        """Return the rows of a query."""
+        return self.database.rows(self.settings, query)
+
+
+def _row(record: ReadRecord) -> Row:
+    return Row(
+        record.key, record.value, record.partition, record.offset, record.timestamp_ms, record.headers, record.topic
+    )

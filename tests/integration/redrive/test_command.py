@@ -1,0 +1,132 @@
+"""`waitreg dlq redrive`, `archive`, `restore` and `jobs`, as an operator types them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.processor.running import RunningProcessor
+from tests.integration.redrive.scenario import Scenario
+from tests.support.waiting import wait_until
+from wait_registry.cli.main import main
+from wait_registry.demo.environment import as_environment
+from wait_registry.records.operation import Changed, Mark, State
+
+Type = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def typed(at: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Type:
+    """Return what runs a command and returns its status and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in as_environment(at.settings).items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        capsys.readouterr()
+        status = main(["dlq", *arguments])
+        printed = capsys.readouterr()
+        return status, printed.out + printed.err
+
+    return run
+
+
+def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
+    at.dead_letters(3)
+    at.read()
+    status, printed = typed("redrive", f"group={at.group}", "--without-members")
+    assert status == 0
+    assert "3  redriven          sent again" in printed
+    assert f"records go to {at.target}" in printed
+    assert "nothing was changed: add --send" in printed
+    assert at.sent() == []
+    assert at.events() == []
+
+
+def test_a_redrive_ends_with_what_was_done(at: Scenario, typed: Type) -> None:
+    at.dead_letters(3)
+    at.read()
+    status, printed = typed("redrive", f"group={at.group}", "--without-members", "--reason", "fixed", "--send")
+    assert (status, len(at.sent())) == (0, 3)
+    assert "is finished" in printed
+    at.read_operations()
+    status, printed = typed("jobs", "list")
+    assert status == 0
+    assert "finished" in printed and "fixed" in printed
+    (job,) = {mark.job for mark in at.events() if isinstance(mark, Mark)}
+    status, printed = typed("jobs", "show", job)
+    assert "not consumed yet" in printed
+    status, printed = typed("redrive", f"group={at.group}", "--without-members", "--send")
+    assert status == 2
+    assert "there is no dead letter with" in printed
+
+
+def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed: Type) -> None:
+    at.dead_letters(1)
+    at.read()
+    status, printed = typed("redrive", f"{at.settings.dead_letter.topic}:{at.place().partition}:0", "--send")
+    assert status == 1
+    assert "no_members" in printed and "--without-members" in printed
+    assert at.sent() == []
+
+
+def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
+    at.dead_letters(2)
+    at.read()
+    assert typed("archive", f"group={at.group}", "--reason", "test orders", "--send")[0] == 0
+    at.read_operations()
+    assert at.rows("select distinct state from dead_letter") == [("archived",)]
+    assert typed("restore", f"group={at.group}", "--send")[0] == 0
+    at.read_operations()
+    assert at.rows("select distinct state from dead_letter") == [("open",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("redrive",), "no dead letter is named"),
+        (("redrive", "group=nobody"), "there is no dead letter with group=nobody"),
+        (("redrive", "x:y"), "no place of a record"),
+        (("redrive", "group=a", "--rate", "1000"), "redrive.max_rate allows 500"),
+        (("redrive", "--resume", "none"), "there is no job 'none'"),
+        (("jobs", "cancel", "none"), "there is no job 'none'"),
+    ],
+)
+def test_a_mistake_is_named(at: Scenario, typed: Type, arguments: tuple[str, ...], said: str) -> None:
+    at.read_operations()
+    status, printed = typed(*arguments)
+    assert status == 2
+    assert said in printed
+
+
+def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
+    at.dead_letters(4)
+    at.read()
+    job = at.request(rate=1.0, job="slow").job
+    running = at.start(job)
+    wait_until(lambda: any(isinstance(event, Mark) for event in at.events()), 60, "the first mark")
+    assert typed("jobs", "pause", "slow")[0] == 0
+    assert running.wait_ended() is None
+    assert any(isinstance(event, Changed) and event.state is State.PAUSED for event in at.events())
+    assert len(at.sent()) < 4
+    status, printed = typed("redrive", "--resume", "slow", "--send")
+    assert status == 0, printed
+    assert len(at.sent()) == 4
+
+
+def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type) -> None:
+    """With a member that reads the redelivery topic, no word is needed."""
+    at.dead_letters(3)
+    at.read()
+    handler = {"handler": "tests.integration.redrive.handler:handle"}
+    settings = at.settings.model_copy(update={"processor": at.settings.processor.model_copy(update=handler)})
+    processor = RunningProcessor(settings).wait_joined()
+    try:
+        wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
+        status, printed = typed("redrive", f"group={at.group}", "--send")
+        assert status == 0, printed
+        wait_until(lambda: processor.done == 3, 60, "the redriven records")
+    finally:
+        processor.stop()

@@ -1,0 +1,85 @@
+"""A redrive sends each delivery once, byte for byte, and says so in the same transaction."""
+
+from __future__ import annotations
+
+from tests.integration.redrive.scenario import HEADERS, Scenario
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.lineage import split_lineage
+from wait_registry.records.operation import Kind, Mark, State
+from wait_registry.records.wait_id import wait_id
+
+
+def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
+    written = at.dead_letters(7)
+    at.read()
+    found = at.request()
+    assert found.job.expected == {"redriven": 7}
+    assert found.targets == {at.target: 7}
+    assert at.sent() == []
+
+    ended = at.execute(found.job)
+    assert (ended.state, dict(ended.counts)) == (State.FINISHED, {"redriven": 7})
+    sent = {record.value or b"": record for record in at.sent()}
+    assert sorted(sent) == sorted(record.value or b"" for record in written)
+    for record in sent.values():
+        headers, lineage, _ = split_lineage(record.headers)
+        assert headers == HEADERS
+        assert lineage is not None and (lineage.delivery, lineage.group) == (2, at.group)
+
+    marks = {mark.record: mark for mark in at.events() if isinstance(mark, Mark)}
+    assert len(marks) == 7
+    for mark in marks.values():
+        assert mark.record is not None and mark.target is not None
+        record = sent[b"value %d" % mark.record.offset]
+        assert record.place == tuple(mark.target)
+        assert mark.next_wait_id == wait_id(at.cluster, *record.place, at.group, record.timestamp_ms)
+
+    at.read_operations()
+    assert at.rows("select distinct state, state_by, job from dead_letter") == [("redriven", "anna", "job-1")]
+    assert at.rows("select state, counts from operation") == [("finished", {"redriven": 7})]
+
+
+def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scenario) -> None:
+    at.dead_letters(3)
+    at.read()
+    first, second = at.request(job="job-1").job, at.request(job="job-2").job
+    at.execute(first)
+    ended = at.execute(second)
+    assert dict(ended.counts) == {"already_redriven": 3}
+    assert len(at.sent()) == 3
+
+
+def test_the_state_is_the_same_whichever_comes_first(at: Scenario) -> None:
+    at.dead_letters(2)
+    at.read()
+    at.execute(at.request().job)
+    with at.database.connect(at.settings) as connection:
+        connection.execute("delete from dead_letter")
+        connection.execute("delete from sink_progress where topic = %s", [at.settings.dead_letter.topic])
+    at.read_operations()
+    at.read()
+    assert at.rows("select distinct state from dead_letter") == [("redriven",)]
+
+
+def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) -> None:
+    at.dead_letters(2)
+    at.read()
+    at.execute(at.request(kind=Kind.ARCHIVE, job="job-1").job)
+    assert at.request(job="job-2").job.expected == {"already_archived": 2}
+    at.execute(at.request(kind=Kind.RESTORE, job="job-3").job)
+    at.read_operations()
+    assert at.rows("select distinct state from dead_letter") == [("open",)]
+    assert at.request(job="job-4").job.expected == {"redriven": 2}
+
+
+def test_expired_ones_need_a_word(at: Scenario) -> None:
+    at.dead_letters(1, Reason.EXPIRED)
+    at.read()
+    assert at.request().job.expected == {"may_be_done": 1}
+    assert at.request(allowed=("may_be_done", "no_members")).job.expected == {"redriven": 1}
+
+
+def test_without_members_nothing_is_sent(at: Scenario) -> None:
+    at.dead_letters(1)
+    at.read()
+    assert at.request(allowed=()).job.expected == {"no_members": 1}

@@ -1,0 +1,85 @@
+"""`waitreg dlq jobs`: what operators did, and the jobs that are running."""
+
+from __future__ import annotations
+
+import getpass
+
+import click
+
+from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import State
+
+_EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "waitreg dlq jobs pause 3f2a9c4e7b10")
+
+
+@click.group("jobs", cls=Group, examples=_EXAMPLES)
+def jobs() -> None:
+    """List jobs, and pause or cancel one."""
+
+
+@jobs.command("list", cls=Command, extra="query", examples=("waitreg dlq jobs list",))
+@click.option("--rows", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Jobs at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per job.")
+@click.pass_obj
+def list_(invocation: Invocation, rows: int, as_json: bool) -> int:
+    """List the newest redrives, archivings and restorings: who, when, which dead letters, how many."""
+    from redrive.jobs import jobs as newest
+    from wait_registry.cli.read_tables import read_tables
+    from wait_registry.cli.result_rows import render_rows
+
+    with read_tables(invocation.settings(), invocation.path, "the list of jobs") as connection:
+        found = newest(connection, rows)
+    for line in render_rows(found.columns, found.rows, as_json):
+        print(line)
+    return 0
+
+
+@jobs.command("show", cls=Command, extra="query", examples=("waitreg dlq jobs show 3f2a9c4e7b10",))
+@click.argument("job")
+@click.pass_obj
+def show(invocation: Invocation, job: str) -> int:
+    """Show a job, and what became of the records that it redrove."""
+    from redrive.jobs import jobs as newest
+    from redrive.jobs import outcomes, require_job
+    from wait_registry.cli.read_tables import read_tables
+    from wait_registry.cli.result_rows import render_rows
+
+    with read_tables(invocation.settings(), invocation.path, "the job") as connection:
+        require_job(connection, job)
+        for found in (newest(connection, 1, job), outcomes(connection, job)):
+            for line in render_rows(found.columns, found.rows, as_json=False):
+                print(line)
+    return 0
+
+
+@jobs.command("pause", cls=Command, extra="query", examples=("waitreg dlq jobs pause 3f2a9c4e7b10",))
+@click.argument("job")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def pause(invocation: Invocation, job: str, reason: str) -> int:
+    """Pause a job before its next chunk; `waitreg dlq redrive --resume JOB --send` continues it."""
+    return _change(invocation, job, State.PAUSED, reason)
+
+
+@jobs.command("cancel", cls=Command, extra="query", examples=("waitreg dlq jobs cancel 3f2a9c4e7b10",))
+@click.argument("job")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def cancel(invocation: Invocation, job: str, reason: str) -> int:
+    """End a job before its next chunk, for good."""
+    return _change(invocation, job, State.CANCELLED, reason)
+
+
+def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
+    from redrive.executor import find_job
+    from redrive.jobs import change
+    from wait_registry.kafka.clients import admin
+
+    settings = invocation.settings()
+    _, progress = find_job(settings, job, admin(settings.kafka))
+    if progress.state in (State.CANCELLED, State.FINISHED):
+        raise ConfigurationError(f"job {job} is {progress.state.value} already")
+    change(settings, job, state, getpass.getuser(), reason)
+    print(f"job {job} will be {state.value} before its next chunk")
+    return 0

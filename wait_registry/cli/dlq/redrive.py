@@ -1,0 +1,227 @@
+"""`waitreg dlq redrive|archive|restore`: what a job would do, and with --send the job."""
+
+from __future__ import annotations
+
+import getpass
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from redrive.category import DONE, MEANINGS, Category
+from redrive.dead_letter import parse_place
+from redrive.filter import Filter, parse_filter
+from redrive.target import ORIGIN, REDELIVERY
+from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Requested, State
+from wait_registry.records.wait_id import is_wait_id
+
+if TYPE_CHECKING:
+    from redrive.executor import Progress
+    from redrive.survey import Survey
+    from wait_registry.settings.root import Settings
+
+_ALLOWING: Final = {
+    "may_be_done": Category.MAY_BE_DONE,
+    "finished_late": Category.FINISHED_LATE,
+    "again": Category.ALREADY_REDRIVEN,
+    "over_max": Category.MAX_REDRIVES,
+    "without_members": Category.NO_MEMBERS,
+}
+
+
+def _job_options(function: Callable[..., int]) -> Callable[..., int]:
+    for option in reversed(
+        (
+            click.argument("which", metavar="[PLACE|WAIT-ID|CONDITION]...", nargs=-1),
+            click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later."),
+            click.option("--limit", type=click.IntRange(1), metavar="N", help="End after so many."),
+            click.option("--send", is_flag=True, help="Do it; without this nothing is changed."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(
+    "redrive",
+    cls=Command,
+    extra="query",
+    examples=(
+        "waitreg dlq redrive orders.dlq:0:17",
+        "waitreg dlq redrive group=payments 'error=*Timeout*' since=2h --send --rate 50",
+        "waitreg dlq redrive --resume 3f2a9c4e7b10 --send",
+    ),
+)
+@_job_options
+@click.option("--rate", type=click.FloatRange(0.01), metavar="N", help="Records per second; see redrive.rate.")
+@click.option(
+    "--to",
+    type=click.Choice([REDELIVERY, ORIGIN]),
+    default=REDELIVERY,
+    show_default=True,
+    help="The topic that only the group reads, or the input topic, which other groups may read as well.",
+)
+@click.option("--may-be-done", is_flag=True, help="Also expired ones, whose work may have been done.")
+@click.option("--finished-late", is_flag=True, help="Also those whose work was done after the deadline.")
+@click.option("--again", is_flag=True, help="Also those that were redriven before.")
+@click.option("--over-max", is_flag=True, help="Also those redriven redrive.max_redrives times.")
+@click.option("--without-members", is_flag=True, help="Also if the group has no member now.")
+@click.option("--resume", metavar="JOB", help="Continue a job that was stopped or paused.")
+@click.pass_obj
+def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: str | None, **given: Any) -> int:
+    """Send dead letters again, to be handled by their group.
+
+    Without --send, this shows what would be done with each dead letter, and nothing is sent. Each delivery is sent
+    once, whatever fails meanwhile and whoever else redrives it: records and marks are one transaction. All dead letters
+    must be of one consumer group. Ctrl-C pauses the job. Ends with 1 if some dead letters were not redriven.
+    """
+    settings = invocation.settings()
+    if resume is not None:
+        if which:
+            raise ConfigurationError("a job that is resumed has its own conditions: give none")
+        return _resume(settings, resume, given["send"])
+    allowed = tuple(sorted(category.value for name, category in _ALLOWING.items() if given[name]))
+    rate = given["rate"] or settings.redrive.rate
+    if rate > settings.redrive.max_rate:
+        raise ConfigurationError(f"--rate is {rate:g}, redrive.max_rate allows {settings.redrive.max_rate:g}")
+    states = "state!=archived" if given["again"] else "state=open"
+    return _job(settings, Kind.REDRIVE, _filter(which, states), target=to, allowed=allowed, rate=rate, **_common(given))
+
+
+@click.command(
+    "archive",
+    cls=Command,
+    extra="query",
+    examples=("waitreg dlq archive group=payments error=ValueError --reason 'test orders' --send",),
+)
+@_job_options
+@click.pass_obj
+def archive(invocation: Invocation, /, which: tuple[str, ...], **given: Any) -> int:
+    """Mark dead letters as no longer wanted. Nothing is deleted; `waitreg dlq restore` takes it back."""
+    settings = invocation.settings()
+    return _job(settings, Kind.ARCHIVE, _filter(which, "state=open"), rate=settings.redrive.max_rate, **_common(given))
+
+
+@click.command(
+    "restore", cls=Command, extra="query", examples=("waitreg dlq restore group=payments state=archived --send",)
+)
+@_job_options
+@click.pass_obj
+def restore(invocation: Invocation, /, which: tuple[str, ...], **given: Any) -> int:
+    """Mark archived dead letters as open again."""
+    settings = invocation.settings()
+    chosen = _filter(which, "state=archived")
+    return _job(settings, Kind.RESTORE, chosen, rate=settings.redrive.max_rate, **_common(given))
+
+
+def _common(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in ("reason", "limit", "send")}
+
+
+def _job(settings: Settings, kind: Kind, chosen: Filter, *, send: bool, **named: Any) -> int:
+    from contextlib import closing
+
+    from redrive.jobs import new_job
+    from redrive.survey import only_group, survey
+    from redrive.view import View
+    from wait_registry.clock import SystemClock
+    from wait_registry.kafka.clients import admin
+
+    with closing(View(settings)) as view:
+        group = only_group(view, chosen)
+    requested = Requested(
+        job=new_job(),
+        kind=kind,
+        group=group,
+        by=getpass.getuser(),
+        authenticated=False,
+        via="command",
+        conditions=tuple(map(str, chosen.conditions)),
+        ends={},
+        **named,
+    )
+    found = survey(settings, requested, chosen, admin(settings.kafka), SystemClock())
+    _show_survey(found)
+    if not found.job.expected.get(DONE[kind], 0):
+        return 1
+    if not send:
+        print(f"nothing was changed: add --send to have them {DONE[kind].value}")
+        return 0
+    return _execute(settings, found.job)
+
+
+def _filter(which: Iterable[str], states: str) -> Filter:
+    """Read what is named; conditions mean only dead letters in these states, unless they say something else."""
+    texts = [_condition(text) for text in which]
+    if not texts:
+        raise ConfigurationError(
+            "no dead letter is named: give places, wait IDs or conditions, e.g. group=payments since=2h"
+        )
+    if not any(text.startswith(("state", "place=", "wait_id=")) for text in texts):
+        texts.append(states)
+    return parse_filter(texts, datetime.now(UTC))
+
+
+def _condition(text: str) -> str:
+    if any(operator in text for operator in "=~<"):
+        return text
+    wait_id = text.strip().lower()
+    return f"wait_id={wait_id}" if is_wait_id(wait_id) else f"place={parse_place(text)}"
+
+
+def _show_survey(found: Survey) -> None:
+    job = found.job
+    print(f"job {job.job}: {job.kind.value} dead letters of group {job.group}")
+    print(f"conditions: {' '.join(job.conditions)}")
+    for category, count in sorted(job.expected.items(), key=lambda item: -item[1]):
+        examples = ", ".join(map(str, found.examples[category]))
+        print(f"{count:>9}  {category:<18}{MEANINGS[Category(category)]}")
+        print(f"{'':>9}  {'':<18}e.g. {examples}")
+    for topic, count in sorted(found.targets.items()):
+        print(f"{count:>9}  records go to {topic}, at {job.rate:g} per second: about {count / job.rate:.0f} s")
+    print(f"marks up to {found.as_of:%Y-%m-%d %H:%M:%S} UTC are in the tables, later ones were read from the topic")
+
+
+def _resume(settings: Settings, name: str, send: bool) -> int:
+    from redrive.executor import find_job
+    from wait_registry.kafka.clients import admin
+
+    job, progress = find_job(settings, name, admin(settings.kafka))
+    if progress.state in (State.FINISHED, State.CANCELLED):
+        raise ConfigurationError(f"job {name} is {progress.state.value}: it can't be resumed")
+    print(f"job {name}: {job.kind.value} dead letters of group {job.group}, {progress.state.value}")
+    if not send:
+        print("nothing was changed: add --send to resume it")
+        return 0
+    return _execute(settings, job)
+
+
+def _execute(settings: Settings, job: Requested) -> int:
+    import signal
+
+    from redrive.executor import Executor
+
+    stop = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        ended = Executor(settings, job, stop, partial(_show_progress, job)).run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    print(f"\njob {job.job} is {ended.state.value}")
+    for category, count in sorted(ended.counts.items(), key=lambda item: -item[1]):
+        print(f"{count:>9}  {category}")
+    if ended.state is State.PAUSED:
+        print(f"to continue: waitreg dlq redrive --resume {job.job} --send")
+    done = ended.counts[DONE[job.kind]]
+    return 0 if ended.state is State.FINISHED and done == sum(ended.counts.values()) else 1
+
+
+def _show_progress(job: Requested, progress: Progress) -> None:
+    total = sum(job.expected.values())
+    done = sum(progress.counts.values())
+    print(f"\r{done} of {total} dead letters, {progress.counts[DONE[job.kind]]} {DONE[job.kind].value}", end="")

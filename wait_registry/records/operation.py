@@ -1,0 +1,157 @@
+"""What operators did: the records of the operations topic, in JSON.
+
+The topic has one partition, so all of it has one order. A mark and the record that it speaks of are in one transaction.
+Fields that a later version adds are ignored, and a record that can't be read raises `DataError`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from wait_registry.errors import DataError
+
+
+class Kind(StrEnum):
+    """What a job does with dead letters."""
+
+    REDRIVE = "redrive"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+
+    @property
+    def state(self) -> str:
+        """Return the state of a dead letter after it."""
+        return {Kind.REDRIVE: "redriven", Kind.ARCHIVE: "archived", Kind.RESTORE: "open"}[self]
+
+
+class State(StrEnum):
+    """The state of a job: only ``paused`` can become ``running`` again."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class Place(NamedTuple):
+    """Topic, partition and offset of a record."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Return it as it is typed: ``orders.dlq:0:17``."""
+        return f"{self.topic}:{self.partition}:{self.offset}"
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: int = 1
+    job: str = Field(min_length=1, max_length=64)
+
+
+class Requested(_Event):
+    """A job begins.
+
+    Attributes:
+        kind: what it does.
+        group: consumer group of the dead letters.
+        by: who asked for it; ``authenticated`` if that was checked.
+        via: ``command`` or ``console``.
+        reason: what the person gave as the reason.
+        conditions: which dead letters, with absolute times.
+        ends: dead letter topics and the offset before which their dead letters are meant, by partition.
+        target: ``redelivery``, the topic that only the group reads, or ``origin``, the input topic.
+        rate: records per second at most.
+        limit: how many records at most.
+        allowed: categories that are sent all the same.
+        expected: dead letters by category, as the dry run counted them.
+    """
+
+    event: Literal["requested"] = "requested"
+    kind: Kind
+    group: str
+    by: str
+    authenticated: bool
+    via: str
+    reason: str
+    conditions: tuple[str, ...]
+    ends: dict[str, dict[int, int]]
+    target: str = "redelivery"
+    rate: float
+    limit: int | None = None
+    allowed: tuple[str, ...] = ()
+    expected: dict[str, int] = {}
+
+
+class Mark(_Event):
+    """A delivery was redriven, archived or restored.
+
+    Attributes:
+        kind: which of the three.
+        group: consumer group.
+        by: who asked for it.
+        wait_id: of the delivery.
+        dead_letters: its places in dead letter topics.
+        record: where the record is in its input topic, if the dead letter says so.
+        number: how many times the delivery has been redriven, this time included.
+        target: where the record was sent, with the broker's time, ms since the epoch.
+        next_wait_id: the wait ID of the next delivery.
+    """
+
+    event: Literal["mark"] = "mark"
+    kind: Kind
+    group: str
+    by: str
+    wait_id: str
+    dead_letters: tuple[Place, ...]
+    record: Place | None = None
+    number: int = 0
+    target: Place | None = None
+    target_time_ms: int | None = None
+    next_wait_id: str | None = None
+
+
+class Advanced(_Event):
+    """A job has come to ``cursor``; ``counts`` are all its dead letters so far, by category."""
+
+    event: Literal["advanced"] = "advanced"
+    cursor: tuple[str | int, ...]
+    counts: dict[str, int]
+
+
+class Changed(_Event):
+    """A job has another state."""
+
+    event: Literal["changed"] = "changed"
+    state: State
+    by: str
+    reason: str = ""
+
+
+Event: TypeAlias = Requested | Mark | Advanced | Changed
+_EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+
+def encode_event(event: Event) -> bytes:
+    """Return the value of a record of the operations topic; its key is the job."""
+    return event.model_dump_json(exclude_none=True).encode()
+
+
+def decode_event(value: bytes | None) -> Event:
+    """Read the value of a record of the operations topic.
+
+    Raises:
+        DataError: it is none; the message doesn't quote it.
+    """
+    try:
+        return _EVENTS.validate_json(value or b"")
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "value"
+        raise DataError(f"no record of the operations topic: {place}: {first['msg']}") from None
