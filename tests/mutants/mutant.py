@@ -15,7 +15,7 @@ import pytest
 VARIABLE: Final = "PLANTED_MUTANT"
 PLANTING: Final = Path(__file__).with_name("planting")
 ROOT: Final = Path(__file__).parents[2]
-MODULES: Final = ("processor", "library", "sink", "sweeper", "connect")
+MODULES: Final = ("processor", "library", "sink", "sweeper", "redrive", "connect")
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 _known: dict[str, Mutant] = {}

@@ -154,4 +154,5 @@ def decode_event(value: bytes | None) -> Event:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "value"
-        raise DataError(f"no record of the operations topic: {place}: {first['msg']}") from None
+        problem = first["type"].replace("_", " ")
+        raise DataError(f"no record of the operations topic: {place}: {problem}") from None

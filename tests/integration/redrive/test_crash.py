@@ -16,6 +16,8 @@ from redrive.executor import Executor
 from tests.integration.redrive.dying import STEPS
 from tests.integration.redrive.scenario import Scenario
 from tests.support.running_thread import RunningThread
+from tests.support.settings import with_broker
+from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
 from wait_registry.demo.environment import as_environment
 from wait_registry.errors import FencedError
 from wait_registry.kafka.fenced_producer import FencedProducer
@@ -41,6 +43,7 @@ def require_each_once(at: Scenario) -> None:
     assert sorted(mark.target or ("", 0, 0) for mark in marks) == sorted(record.place for record in sent)
 
 
+@pytest.mark.guarantee("R1.3")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_after_a_kill_at_any_step_the_job_goes_on(at: Scenario, step: str, when: str) -> None:
@@ -55,6 +58,7 @@ def test_after_a_kill_at_any_step_the_job_goes_on(at: Scenario, step: str, when:
     assert at.rows("select state, counts from operation") == [("finished", {"redriven": LETTERS})]
 
 
+@pytest.mark.guarantee("R1.2")
 def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     at.dead_letters(LETTERS)
     at.read()
@@ -78,5 +82,27 @@ def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeyp
     go_on.set()
     zombie.wait_ended()
     assert isinstance(zombie.error, FencedError)
+    assert dict(ended.counts) == {"redriven": LETTERS}
+    require_each_once(at)
+
+
+@pytest.mark.guarantee("R1.8")
+@pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.LOSE_REQUEST])
+def test_after_a_commit_without_an_answer_nothing_is_sent_again(at: Scenario, fate: Fate) -> None:
+    at.dead_letters(LETTERS)
+    at.read()
+    job = at.request(rate=2.0).job
+    ends = 0
+
+    def decide(api_key: int) -> Fate:
+        nonlocal ends
+        ends += api_key == END_TXN
+        return fate if api_key == END_TXN and ends == 2 else Fate.PASS
+
+    impatient = at.settings.redrive.model_copy(update={"transaction_timeout_ms": 3_000})
+    with KafkaProxy(at.settings.kafka.bootstrap_servers, decide) as proxy:
+        settings = with_broker(at.settings, proxy.bootstrap_servers).model_copy(update={"redrive": impatient})
+        ended = Executor(settings, job, threading.Event(), lambda _: None).run()
+        assert proxy.lost.is_set()
     assert dict(ended.counts) == {"redriven": LETTERS}
     require_each_once(at)

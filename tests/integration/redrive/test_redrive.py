@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
@@ -9,6 +11,7 @@ from wait_registry.records.operation import Kind, Mark, State
 from wait_registry.records.wait_id import wait_id
 
 
+@pytest.mark.guarantee("R1.5")
 def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
     written = at.dead_letters(7)
     at.read()
@@ -39,6 +42,7 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
     assert at.rows("select state, counts from operation") == [("finished", {"redriven": 7})]
 
 
+@pytest.mark.guarantee("R1.1")
 def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scenario) -> None:
     at.dead_letters(3)
     at.read()
@@ -49,6 +53,7 @@ def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scena
     assert len(at.sent()) == 3
 
 
+@pytest.mark.guarantee("R1.4")
 def test_the_state_is_the_same_whichever_comes_first(at: Scenario) -> None:
     at.dead_letters(2)
     at.read()
@@ -72,6 +77,7 @@ def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) ->
     assert at.request(job="job-4").job.expected == {"redriven": 2}
 
 
+@pytest.mark.guarantee("R1.6")
 def test_expired_ones_need_a_word(at: Scenario) -> None:
     at.dead_letters(1, Reason.EXPIRED)
     at.read()
@@ -79,6 +85,7 @@ def test_expired_ones_need_a_word(at: Scenario) -> None:
     assert at.request(allowed=("may_be_done", "no_members")).job.expected == {"redriven": 1}
 
 
+@pytest.mark.guarantee("R1.7")
 def test_without_members_nothing_is_sent(at: Scenario) -> None:
     at.dead_letters(1)
     at.read()

@@ -1,0 +1,103 @@
+"""Mutants of the redrive."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.mutants.mutant import changes_query, mutant
+
+Patch = pytest.MonkeyPatch
+
+
+@mutant("R1.1")
+def redrives_without_the_tail(patch: Patch) -> None:
+    """Only the marks that the tables show count."""
+    from redrive.operations_tail import OperationsTail
+
+    patch.setattr(OperationsTail, "add", lambda self, event: None)
+
+
+@mutant("R1.2")
+def has_an_executor_id_of_its_own(patch: Patch) -> None:
+    """No executor fences another, and both send a record."""
+    from redrive import executor
+
+    original = executor.transactional_id
+    patch.setattr(executor, "transactional_id", lambda group: f"{original(group)}.{uuid.uuid4()}")
+
+
+@mutant("R1.3")
+def marks_in_a_second_transaction(patch: Patch) -> None:
+    """A crash between the two transactions sends the records again."""
+    from redrive import executor
+    from wait_registry.kafka.fenced_producer import FencedProducer
+
+    class Eager(FencedProducer):
+        def write(self, parts: Any, limits: Any, doing: str) -> None:
+            """Commit each part by itself."""
+            for part in parts:
+                super().write([part], limits, doing)
+
+    patch.setattr(executor, "FencedProducer", Eager)
+
+
+@mutant("R1.4")
+def forgets_marks_of_dead_letters_that_come_later(patch: Patch) -> None:
+    """A dead letter that is read after its mark is open."""
+    changes_query(patch, "sink", "show_marks_of_staged", "limit 1", "limit 0")
+
+
+@mutant("R1.5")
+def counts_no_delivery(patch: Patch) -> None:
+    """A redriven record looks like the delivery that failed."""
+    from redrive import target
+
+    original = target._next_lineage
+    patch.setattr(target, "_next_lineage", lambda row: original({**row, "delivery": row["delivery"] - 1}))
+
+
+@mutant("R1.6")
+def redrives_what_may_be_done(patch: Patch) -> None:
+    """Nobody has to say that an expired record may be handled twice."""
+    from redrive import judge
+    from redrive.category import ALLOWABLE, obstacle
+
+    def anything(candidate: Any, standing: Any, rules: Any) -> Any:
+        return obstacle(candidate, standing, rules._replace(allowed=ALLOWABLE))
+
+    patch.setattr(judge, "obstacle", anything)
+
+
+@mutant("R1.7")
+def sends_to_where_nobody_reads(patch: Patch) -> None:
+    """A redrive ends with success, and no process gets its records."""
+    from redrive.target import Route
+
+    patch.setattr(Route, "obstacle", lambda self, candidate: None)
+
+
+@mutant("R1.8")
+def sends_again_after_an_unknown_commit(patch: Patch) -> None:
+    """A chunk is sent by a new producer, although its commit may have been decided."""
+    from redrive.executor import Executor, transactional_id
+    from wait_registry.errors import TransientError
+    from wait_registry.kafka.fenced_producer import FencedProducer
+
+    original = Executor._write
+
+    def write(self: Any, producer: Any, *others: Any, **named: Any) -> None:
+        try:
+            original(self, producer, *others, **named)
+        except TransientError:
+            timeout_ms = self._settings.redrive.transaction_timeout_ms
+            name = transactional_id(self._job.group)
+            again = FencedProducer(self._settings.kafka, name, timeout_ms, queued=100, answers=True)
+            again.fence()
+            original(self, again, *others, **named)
+            again.close()
+            raise
+
+    patch.setattr(Executor, "_write", write)

@@ -1,0 +1,168 @@
+"""Each dead letter comes into one category, and only what somebody allowed is redriven all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, obstacle
+from redrive.operations_tail import OperationsTail
+from wait_registry.errors import DataError, TransientError
+from wait_registry.records.operation import (
+    Advanced,
+    Changed,
+    Kind,
+    Mark,
+    Place,
+    Requested,
+    State,
+    decode_event,
+    encode_event,
+)
+
+RECORD = Place("orders", 0, 7)
+ID = "018bcfe5-6800-8000-8000-000000000001"
+
+
+def candidate(**changes: Any) -> Candidate:
+    plain = Candidate(Place("orders.dlq", 0, 1), "failed", ID, "shop", RECORD, False, False, False, 10, (), Standing())
+    return plain._replace(**changes)
+
+
+def judged(kind: Kind = Kind.REDRIVE, standing: Standing | None = None, allowed: Any = (), **changes: Any) -> Any:
+    return obstacle(candidate(**changes), standing or Standing(), Rules(kind, "job-2", allowed))
+
+
+@pytest.mark.guarantee("R1.6")
+@pytest.mark.parametrize(
+    ("changes", "standing", "category"),
+    [
+        ({"wait_id": None}, Standing(), Category.FOREIGN),
+        ({"group": None}, Standing(), Category.FOREIGN),
+        ({}, Standing("redriven", "job-2", 1, 1), Category.SAME_DELIVERY),
+        ({}, Standing("archived", "job-1"), Category.ALREADY_ARCHIVED),
+        ({}, Standing("redriven", "job-1", 1, 1), Category.ALREADY_REDRIVEN),
+        ({"conflicting": True}, Standing(), Category.CONFLICT),
+        ({"finished_late": True, "reason": "expired"}, Standing(), Category.FINISHED_LATE),
+        ({"waiting": True}, Standing(), Category.STILL_WAITING),
+        ({"reason": "expired"}, Standing(), Category.MAY_BE_DONE),
+        ({}, Standing("open", "job-1", 0, 3), Category.MAX_REDRIVES),
+        ({}, Standing(), None),
+    ],
+)
+def test_a_redrive_leaves_alone_what_it_must(changes: Any, standing: Standing, category: Category | None) -> None:
+    assert judged(standing=standing, **changes) is category
+    if category in ALLOWABLE:
+        assert judged(standing=standing, allowed=(category,), **changes) is None
+    else:
+        assert judged(standing=standing, allowed=tuple(ALLOWABLE), **changes) is category
+
+
+@pytest.mark.parametrize(
+    ("kind", "standing", "category"),
+    [
+        (Kind.ARCHIVE, Standing(), None),
+        (Kind.ARCHIVE, Standing("archived", "job-1"), Category.ALREADY_ARCHIVED),
+        (Kind.ARCHIVE, Standing("redriven", "job-1"), Category.ALREADY_REDRIVEN),
+        (Kind.RESTORE, Standing("archived", "job-1"), None),
+        (Kind.RESTORE, Standing(), Category.NOT_ARCHIVED),
+        (Kind.RESTORE, Standing("redriven", "job-1"), Category.NOT_ARCHIVED),
+    ],
+)
+def test_archive_and_restore_are_each_others_inverse(kind: Kind, standing: Standing, category: Category | None) -> None:
+    assert judged(kind, standing, waiting=True, reason="expired") is category
+
+
+def test_each_category_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Category)
+    assert set(DONE) == set(Kind)
+
+
+def mark(kind: Kind, job: str = "job-1", **changes: Any) -> Mark:
+    given = {"wait_id": ID, "record": RECORD, "dead_letters": (Place("orders.dlq", 0, 1),)} | changes
+    return Mark(job=job, kind=kind, group="shop", by="anna", **given)
+
+
+def test_the_tail_counts_on_from_what_the_tables_show() -> None:
+    tail = OperationsTail(10, "job-2", 100)
+    shown = Standing("open", None, 1, 1)
+    assert tail.standing(ID, RECORD, shown) == shown
+    tail.add(mark(Kind.REDRIVE))
+    tail.add(mark(Kind.REDRIVE, "job-3", wait_id="another delivery"))
+    assert tail.standing(ID, RECORD, shown) == Standing("redriven", "job-1", 2, 3)
+    tail.add(mark(Kind.ARCHIVE))
+    tail.add(mark(Kind.RESTORE, "job-4"))
+    assert tail.standing(ID, RECORD, shown) == Standing("open", "job-4", 2, 3)
+
+
+def test_the_tail_knows_how_far_its_own_job_is() -> None:
+    tail = OperationsTail(10, "job-2", 100)
+    for event in (
+        Advanced(job="job-1", cursor=("a", 0, 1), counts={"redriven": 9}),
+        Advanced(job="job-2", cursor=("a", 0, 1), counts={"redriven": 1}),
+        Changed(job="job-2", state=State.PAUSED, by="anna"),
+        Changed(job="job-2", state=State.CANCELLED, by="ben"),
+        Changed(job="job-2", state=State.RUNNING, by="anna"),
+    ):
+        tail.add(event)
+    assert tail.advanced is not None and tail.advanced.counts == {"redriven": 1}
+    assert tail.changed is not None and tail.changed.state is State.CANCELLED
+
+
+def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
+    tail = OperationsTail(10, "job-2", 1)
+    tail.add(mark(Kind.REDRIVE))
+    with pytest.raises(TransientError, match="max_tail_records"):
+        tail.add(mark(Kind.REDRIVE))
+
+
+places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))
+events = st.one_of(
+    st.builds(Advanced, job=st.just("j"), cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
+    st.builds(Changed, job=st.just("j"), state=st.sampled_from(State), by=st.text(), reason=st.text()),
+    st.builds(
+        Mark,
+        job=st.just("j"),
+        kind=st.sampled_from(Kind),
+        group=st.text(),
+        by=st.text(),
+        wait_id=st.text(min_size=1),
+        dead_letters=st.tuples(places),
+        record=st.none() | places,
+        target=st.none() | places,
+    ),
+    st.builds(
+        Requested,
+        job=st.just("j"),
+        kind=st.sampled_from(Kind),
+        group=st.text(),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+        reason=st.text(),
+        conditions=st.tuples(st.text()),
+        ends=st.just({"orders.dlq": {0: 17}}),
+        rate=st.floats(0.1, 100),
+    ),
+)
+
+
+@given(events)
+def test_an_event_is_read_as_it_was_written(event: Any) -> None:
+    assert decode_event(encode_event(event)) == event
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b"\xff", b'{"event":"mark"}', b'{"event":"secret"}'])
+def test_what_is_no_event_is_named_without_being_quoted(value: bytes | None) -> None:
+    with pytest.raises(DataError, match="no record of the operations topic") as raised:
+        decode_event(value)
+    assert "secret" not in str(raised.value)
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    assert decode_event(b'{"event":"changed","version":9,"job":"j","state":"paused","by":"a","more":[1]}') == Changed(
+        job="j", version=9, state=State.PAUSED, by="a"
+    )
