@@ -57,7 +57,7 @@ MEANINGS: Final = {
     Category.NO_KEY: "it has no key, which the compacted topic refuses",
     Category.REFUSED: "the broker refused it",
 }
-# What a job may do all the same, if it is told so.
+# What a job may do all the same, if its request allows it.
 ALLOWABLE: Final = frozenset(
     {
         Category.ALREADY_REDRIVEN,

@@ -130,7 +130,7 @@ class Executor:
         self._client = admin(settings.kafka)
         self._judge = Judge(settings, job, self._client, self._clock)
         self._cluster = cluster_id(self._client)
-        # So many dead letters are sent alone, since the broker refused the chunk that they were in.
+        # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
         self._filter = parse_filter(job.conditions, datetime.now(UTC))
 
@@ -180,7 +180,7 @@ class Executor:
     def _from_view(
         self, producer: FencedProducer, view: View, tail: OperationsTail, reader: TailReader, backoff: Backoff
     ) -> Progress | None:
-        """Work on the job by one view; None when the view is too old to go on."""
+        """Work on the job by one view; None when the view is too old to continue."""
         reader.read_on()
         progress = come_to(view, tail, self._job.job)
         if not progress.known:

@@ -78,7 +78,7 @@ def require_job(reader: Reader, job: str) -> str:
 
 
 def change(settings: Settings, job: str, state: State, by: str, reason: str) -> None:
-    """Tell the executor of a job to pause or to end; it hears it before its next chunk.
+    """Ask the executor of a job to pause or to end, which it does before its next chunk.
 
     Args:
         settings: of the cluster.
@@ -102,9 +102,11 @@ def change(settings: Settings, job: str, state: State, by: str, reason: str) -> 
         producer = Producer(producer_config(settings.kafka, **{"message.timeout.ms": int(timeout_s * 1000)}))
     value = encode_event(Changed(job=job, state=state, by=by, reason=reason))
     producer.produce(settings.operations.topic, value, job.encode(), partition=0, on_delivery=heard)
-    doing = f"telling job {job} to be {state.value}"
+    doing = f"asking that job {job} be {state.value}"
     if producer.flush(timeout_s + 1):
-        raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; whether it was told is unknown")
+        raise TransientError(
+            f"{doing} failed: no answer within {timeout_s:g} s; whether the executor gets it is unknown"
+        )
     if refused:
         raise kafka_failure(KafkaException(refused[0]), doing)
 

@@ -1,4 +1,4 @@
-"""Where a redriven record goes: the topic, what is sent there, and whether somebody reads it."""
+"""Where a redriven record goes: the topic, what is sent there, and whether its group reads it."""
 
 from __future__ import annotations
 

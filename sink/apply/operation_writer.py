@@ -44,7 +44,7 @@ class OperationWriter:
     def _mark(self, connection: Connection, marks: list[tuple[Any, ...]]) -> int:
         with connection.cursor() as cursor:
             cursor.executemany(QUERIES["insert_mark"], marks)
-        # Whoever has the lock sees the dead letters, or the marks, that came at the same time.
+        # The transaction that has the lock sees the dead letters, or the marks, that came at the same time.
         connection.execute(QUERIES["lock_marking"])
         return connection.execute(QUERIES["show_marks"], {"wait_ids": sorted({mark[4] for mark in marks})}).rowcount
 

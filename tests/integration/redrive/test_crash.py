@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,13 +67,13 @@ def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeyp
     reached, go_on = threading.Event(), threading.Event()
 
     class Frozen(FencedProducer):
-        """Stops before the commit of a chunk."""
+        """Stops when a chunk was judged, before its transaction begins."""
 
-        def _commit(self, doing: str) -> None:
+        def write(self, parts: Any, limits: Any, doing: str) -> None:
             if not doing.startswith("redriving 0"):
                 reached.set()
                 assert go_on.wait(60)
-            super()._commit(doing)
+            super().write(parts, limits, doing)
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "FencedProducer", Frozen)

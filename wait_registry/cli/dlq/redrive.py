@@ -39,7 +39,7 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
         (
             click.argument("which", metavar="[PLACE|WAIT-ID|CONDITION]...", nargs=-1),
             click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later."),
-            click.option("--limit", type=click.IntRange(1), metavar="N", help="End after so many."),
+            click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N dead letters."),
             click.option("--send", is_flag=True, help="Do it; without this nothing is changed."),
         )
     ):
@@ -77,7 +77,7 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     """Send dead letters again, to be handled by their group.
 
     Without --send, this shows what would be done with each dead letter, and nothing is sent. Each delivery is sent
-    once, whatever fails meanwhile and whoever else redrives it: records and marks are one transaction. All dead letters
+    once, whatever fails meanwhile and whichever other operators redrive it: records and marks are one transaction. All dead letters
     must be of one consumer group. Ctrl-C pauses the job. Ends with 1 if some dead letters were not redriven.
     """
     settings = invocation.settings()

@@ -1,11 +1,11 @@
-"""Publishes chosen dead letters again, key, value and headers as they were, to the topic that their group reads.
+"""Publishes open registrations of a lost wait topic, key, value and headers as they were, to the topic of their group.
 
-Dry unless told to --send. Which ones is a condition on the table `dead_letter`:
+Dry unless told to --send. Which ones is a condition on the table `wait`:
 
-    python redeliver.py "reason = 'failed' and error_class like '%PermanentError' and original_topic = 'orders'"
+    python republish.py "wait_topic = 'waitreg.wait'"
 
-They carry the block of headers that says where they came from, so the group that dead-lettered them counts the delivery
-on and sees topic, partition and offset of the first delivery. The wait id is a new one: see its README.
+They carry the lineage block, so their group counts the delivery on and sees topic, partition and offset of the first
+delivery. The wait ID is a new one: see its README.
 """
 
 from __future__ import annotations
@@ -34,10 +34,6 @@ original_topic, original_partition, original_offset, original_timestamp_ms, orig
 wait_expiration_uuid, wait_partition, wait_offset, consumer_group, instance, delivery + 1,
 null, nullif(idempotency_key, wait_expiration_uuid)
 """
-DEAD_LETTERS = f"""
-select topic, partition, "offset", key, headers::text, body, {LINEAGE}
-from dead_letter where reason is not null and ({{}}) order by topic, partition, "offset"
-"""
 OPEN = f"""
 select wait_topic, wait_partition, wait_offset, original_key, original_headers::text, body, {LINEAGE}
 from wait where ({{}}) order by wait_topic, wait_partition, wait_offset
@@ -56,14 +52,13 @@ class Letter(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Show or publish what the condition chooses; 0 when all of it was acknowledged."""
-    parser = argparse.ArgumentParser(description="Publish chosen dead letters again; settings as for waitreg.")
-    parser.add_argument("condition", help="SQL condition on the table dead_letter (with --open: wait)")
-    parser.add_argument("--open", action="store_true", help="from the table wait: only when its topic is lost")
+    parser = argparse.ArgumentParser(description="Publish what was open in a lost wait topic; settings as for waitreg.")
+    parser.add_argument("condition", help="SQL condition on the table wait")
     parser.add_argument("--to", metavar="TOPIC", help="instead of {original topic}.{group}.redeliver")
     parser.add_argument("--send", action="store_true", help="publish; without it they are only counted")
     given = parser.parse_args(arguments)
     settings = load_settings()
-    chosen = list(choose(settings, (OPEN if given.open else DEAD_LETTERS).format(given.condition), given.to))
+    chosen = list(choose(settings, OPEN.format(given.condition), given.to))
     for topic, count in sorted(Counter(letter.topic for letter in chosen).items()):
         print(f"{count} records for {topic}")
     if not chosen or not given.send:
@@ -85,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter]:
     """Yield what the question brings."""
-    with connect(settings.postgres, application_name="redeliver by hand") as connection:
+    with connect(settings.postgres, application_name="republish") as connection:
         connection.read_only = True
         # The condition is the operator's own, typed by who may do all this in psql anyway.
         rows = connection.execute(question.encode())
@@ -141,6 +136,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (WaitRegistryError, psycopg.Error, KafkaException) as error:
-        sys.exit(f"redeliver.py: {error}")
+        sys.exit(f"republish.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,0 +1,28 @@
+#!/bin/sh
+# What `waitreg dlq redrive`, `archive` and `restore` may do in Kafka for one group, and nothing else. Run by an
+# administrator; what follows the file's name is given to every kafka-acls:
+#
+#   PRINCIPAL=User:shop-operator GROUP=shop REDELIVERY_TOPICS="orders.shop.redeliver refunds.shop.redeliver" \
+#       sh deploy/kafka/redrive.sh --bootstrap-server broker:9093 --command-config admin.properties
+#
+# OPERATIONS_TOPIC is by default that of the settings. For --to origin, add the input topics to REDELIVERY_TOPICS.
+set -eu
+: "${PRINCIPAL:?who that is to the broker, e.g. User:shop-operator}" "${GROUP:?processor.group}"
+: "${REDELIVERY_TOPICS:?the topics to send to, with spaces between them}"
+OPERATIONS_TOPIC=${OPERATIONS_TOPIC:-waitreg.operations}
+
+allow() {
+    "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
+}
+
+# Marks are written, and read to the end of the topic.
+allow "$@" --operation Read --operation Write --topic "$OPERATIONS_TOPIC"
+for topic in $REDELIVERY_TOPICS; do
+    allow "$@" --operation Write --operation DescribeConfigs --topic "$topic"
+done
+# The client that reads the operations topic has a group's name and asks for it; it neither joins nor commits.
+allow "$@" --operation Describe --group "waitreg.redrive.$OPERATIONS_TOPIC"
+# Whether a member of the group reads what is sent.
+allow "$@" --operation Describe --group "$GROUP"
+# With this ID the executors of one group fence one another. Give it to no other client.
+allow "$@" --operation Write --transactional-id "waitreg.redrive.$GROUP"
