@@ -104,9 +104,7 @@ def change(settings: Settings, job: str, state: State, by: str, reason: str) -> 
     producer.produce(settings.operations.topic, value, job.encode(), partition=0, on_delivery=heard)
     doing = f"asking that job {job} be {state.value}"
     if producer.flush(timeout_s + 1):
-        raise TransientError(
-            f"{doing} failed: no answer within {timeout_s:g} s; whether the executor gets it is unknown"
-        )
+        raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; it may arrive all the same")
     if refused:
         raise kafka_failure(KafkaException(refused[0]), doing)
 

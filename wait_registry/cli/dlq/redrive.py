@@ -77,8 +77,8 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     """Send dead letters again, to be handled by their group.
 
     Without --send, this shows what would be done with each dead letter, and nothing is sent. Each delivery is sent
-    once, whatever fails meanwhile and whichever other operators redrive it: records and marks are one transaction. All dead letters
-    must be of one consumer group. Ctrl-C pauses the job. Ends with 1 if some dead letters were not redriven.
+    once, whatever fails meanwhile and whichever other operators redrive it: records and marks are one transaction. All
+    dead letters must be of one consumer group. Ctrl-C pauses the job. Ends with 1 if some were not redriven.
     """
     settings = invocation.settings()
     if resume is not None:
