@@ -259,8 +259,13 @@ class GroupConsumer:
         if not self._incremental:
             consumer.unassign()
             return
-        there = {(p.topic, p.partition) for p in consumer.assignment()}
-        consumer.incremental_unassign([p for p in partitions if (p.topic, p.partition) in there])
+        try:
+            there = {(p.topic, p.partition) for p in consumer.assignment()}
+            consumer.incremental_unassign([p for p in partitions if (p.topic, p.partition) in there])
+        except KafkaException as error:
+            # A client that is being closed has given everything up.
+            if error.args[0].code() != KafkaError._DESTROY:
+                raise
 
     def _take_over(self, starts: list[Start]) -> None:
         for start in starts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from processor.service.ending import Fault
 from processor.service.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
@@ -80,3 +80,19 @@ async def test_without_partitions_only_a_cooperative_member_is_ready(
     assert bench.fault.error is None
     assert not bench.group_consumer.assigned
     assert (NO_PARTITIONS not in bench.pipeline.not_ready()) is ready
+
+
+@pytest.mark.guarantee("P8.15")
+async def test_partitions_lost_while_the_client_closes_are_no_fault() -> None:
+    """Seen in chaos (seed 6153): the member was unknown to the group when it left, and the process ended with 1."""
+
+    class Closing:
+        """A client within its close: librdkafka answers so to each question about the assignment."""
+
+        def assignment(self) -> None:
+            raise KafkaException(KafkaError(KafkaError._DESTROY))
+
+    bench = PipelineBench(assignment_strategy=AssignmentStrategy.COOPERATIVE_STICKY)
+    await asyncio.to_thread(bench.group_consumer.on_lost, Closing(), GONE)  # type: ignore[arg-type]
+    assert bench.fault.error is None
+    assert not bench.group_consumer.assigned
