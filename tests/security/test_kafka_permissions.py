@@ -18,6 +18,7 @@ from tests.support.secured_broker import SecuredBroker
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topics import create_topics, require_topics
+from wait_registry.records.topics import redelivery_topic
 
 AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
 OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
@@ -30,6 +31,8 @@ OF_A_TAIL = "test_reading_a_long_tail_needs_permission_on_the_group"
 TRANSACTIONS = "test_a_sweeper_without_transaction_permission_exports_nothing"
 BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
 OF_A_REWIND = "test_a_rewind_without_a_permission_names_it_and_moves_nothing"
+OF_A_REDRIVE = "test_a_redrive_without_a_permission_names_it_and_sends_nothing"
+UNSENT = "test_a_topic_that_may_not_be_written_to_is_a_category"
 LIMITS = "every start compares the topic's limits with the settings"
 
 NAMES = {
@@ -39,6 +42,7 @@ NAMES = {
     "DEAD_LETTER_TOPICS": "dlq",
     "REDELIVERY_TOPICS": "redelivery",
     "CONSUMER_GROUPS": "group",
+    "OPERATIONS_TOPIC": "operations",
 }
 # Right -> what it is for, and the test that takes it away; none where it is the right of another line on another topic.
 NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
@@ -60,6 +64,8 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "DESCRIBE_CONFIGS topic wait": (LIMITS, AT_START),
         "READ topic dlq": ("the table dead_letter is made of it", AT_START),
         "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
+        "READ topic operations": ("the tables operation and dead_letter_mark are made of it", AT_START),
+        "DESCRIBE_CONFIGS topic operations": (LIMITS, AT_START),
         "READ group waitreg.sink.wait": ("its offsets are mirrored for lag tools", OF_A_SINKS_GROUP),
         "DESCRIBE group connect-wait.sink": (
             "to start only without a Kafka Connect sink; works without",
@@ -81,6 +87,15 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         # WRITE and the DESCRIBE that it brings along are all that there is to a transactional id.
         "WRITE transactional_id waitreg.sweep.wait.*": ("to fence, and to export in a transaction", TRANSACTIONS),
         "DESCRIBE group group": ("to warn of groups with another allowance for clocks; works without", BARRED),
+    },
+    "redrive": {
+        "READ topic operations": ("the marks that the tables don't show yet", OF_A_REDRIVE),
+        "WRITE topic operations": ("marks", OF_A_REDRIVE),
+        "WRITE topic redelivery": ("the redriven records", UNSENT),
+        "DESCRIBE_CONFIGS topic redelivery": ("how large a record it takes", UNSENT),
+        "DESCRIBE group waitreg.redrive.operations": ("the client that reads the marks names it", OF_A_REDRIVE),
+        "DESCRIBE group group": ("whether a member reads what is sent", OF_A_REDRIVE),
+        "WRITE transactional_id waitreg.redrive.group": ("to fence, and to send in a transaction", OF_A_REDRIVE),
     },
     "rewind": {
         "READ topic input": ("to commit offsets of it", OF_A_REWIND),
@@ -113,12 +128,15 @@ def test_topics_sh_grants_what_creating_the_topics_takes_and_no_more(
     settings = settings_for(secured.security("SASL_SSL", user, secured.add_user(user)))
     own = Topics(secured.operator)
     own.create(settings.processor.topics[0], 1)
-    own.delete_at_end(settings.wait.topic, settings.dead_letter.topic)
+    again = redelivery_topic(settings.processor.topics[0], settings.processor.group)
+    made = sorted([settings.wait.topic, settings.dead_letter.topic, settings.operations.topic, again])
+    own.delete_at_end(*made)
     with pytest.raises(ConfigurationError, match="CREATE"):
         create_topics(settings)
     named = {"WAIT_TOPIC": settings.wait.topic, "DEAD_LETTER_TOPICS": settings.dead_letter.topic}
+    named |= {"OPERATIONS_TOPIC": settings.operations.topic, "REDELIVERY_TOPICS": again}
     grant(secured, user, rights_in("topics.sh", {**named, "INPUT_TOPICS": settings.processor.topics[0]}))
-    assert sorted(create_topics(settings)) == sorted([settings.wait.topic, settings.dead_letter.topic])
+    assert sorted(create_topics(settings)) == made
     require_topics(settings, "processor")
     other = settings.model_copy(update={"wait": settings.wait.model_copy(update={"topic": names("other")})})
     with pytest.raises(ConfigurationError, match=r"other.*(DESCRIBE|CREATE)"):

@@ -36,6 +36,7 @@ def rights_of(service: Service, settings: Settings) -> list[Right]:
         "INPUT_TOPICS": " ".join(settings.processor.topics),
         "WAIT_TOPIC": settings.wait.topic,
         "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, service)),
+        "OPERATIONS_TOPIC": settings.operations.topic,
         "SINK_GROUP": settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}",
         "CONNECT_GROUP": settings.sink.connect_group,
     }

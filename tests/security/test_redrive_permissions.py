@@ -1,0 +1,99 @@
+"""`waitreg dlq redrive` with the permissions of deploy/kafka/redrive.sh, and without one of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.redrive.scenario import Scenario
+from tests.refusals.secured_settings import SecuredSettings
+from tests.support.database import Database
+from tests.support.rights import Right, grant, rights_in
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Requested
+from wait_registry.settings.kafka import KafkaSettings
+from wait_registry.settings.root import Settings
+
+PASSWORD = "SASL_PLAINTEXT"
+
+
+@pytest.fixture
+def of_operator(secured_settings: SecuredSettings) -> Settings:
+    """The settings of an operator without any permission."""
+    return secured_settings.of("processor", PASSWORD, granted=False)
+
+
+@pytest.fixture
+def at(of_operator: Settings, secured_settings: SecuredSettings, database: Database) -> Scenario:
+    """Two dead letters, one of them redriven already, whose mark the tables don't show yet."""
+    database.install(of_operator)
+    plain = of_operator.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=secured_settings.secured.operator)})
+    prepared = Scenario(plain, secured_settings.topics, database)
+    prepared.dead_letters(2)
+    prepared.read()
+    prepared.execute(prepared.request(job="earlier", limit=1).job)
+    return prepared
+
+
+def rights_of_redrive(settings: Settings, at: Scenario) -> list[Right]:
+    variables = {"GROUP": at.group, "REDELIVERY_TOPICS": at.target, "OPERATIONS_TOPIC": settings.operations.topic}
+    return rights_in("redrive.sh", variables)
+
+
+def asked(at: Scenario) -> Requested:
+    """Return a job for all dead letters."""
+    return at.request().job
+
+
+def test_a_redrive_needs_the_permissions_of_its_file(
+    at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
+) -> None:
+    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_redrive(of_operator, at))
+    own = Scenario(of_operator, secured_settings.topics, at.database)
+    ended = own.execute(asked(at))
+    assert dict(ended.counts) == {"already_redriven": 1, "redriven": 1}
+    assert len(at.sent()) == 2
+
+
+@pytest.mark.parametrize(
+    ("missing", "left", "said"),
+    [
+        ("operations", ("READ",), "Topic authorization failed"),
+        ("operations", ("WRITE",), "Topic authorization failed"),
+        ("waitreg.redrive.{operations}", (), "Group authorization failed"),
+        ("waitreg.redrive.{group}", (), "Transactional Id authorization failed"),
+        ("{group}", (), "Group authorization failed"),
+    ],
+)
+def test_a_redrive_without_a_permission_names_it_and_sends_nothing(
+    missing: str,
+    left: tuple[str, ...],
+    said: str,
+    at: Scenario,
+    of_operator: Settings,
+    secured_settings: SecuredSettings,
+) -> None:
+    name = missing.format(operations=of_operator.operations.topic, group=at.group)
+    for right in rights_of_redrive(of_operator, at):
+        lacks = right.name == name or (missing == "operations" and right.name == of_operator.operations.topic)
+        operations = left if lacks else right.operations
+        if operations:
+            user = secured_settings.user("processor")
+            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    own = Scenario(of_operator, secured_settings.topics, at.database)
+    with pytest.raises(ConfigurationError, match=said):
+        own.execute(asked(at))
+    assert len(at.sent()) == 1
+
+
+@pytest.mark.parametrize("left", [(), ("WRITE",), ("DESCRIBE_CONFIGS",)])
+def test_a_topic_that_may_not_be_written_to_is_a_category(
+    left: tuple[str, ...], at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
+) -> None:
+    for right in rights_of_redrive(of_operator, at):
+        operations = left if right.name == at.target else right.operations
+        if operations:
+            user = secured_settings.user("processor")
+            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    own = Scenario(of_operator, secured_settings.topics, at.database)
+    assert dict(own.execute(asked(at)).counts) == {"already_redriven": 1, "target_missing": 1}
+    assert len(at.sent()) == 1
