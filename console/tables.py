@@ -58,13 +58,17 @@ class NotAllowed(Exception):
 
 
 class Answer(NamedTuple):
-    """A question with the values that it was asked with, and the answer; ``more`` if it has more rows than `ROWS`."""
+    """A question with the values that it was asked with, and the answer.
+
+    ``more`` if it has more rows than `ROWS`; ``problem`` says why it has none, if it couldn't be asked.
+    """
 
     question: QueryFile
     given: Mapping[str, str]
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     more: bool
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,17 @@ class Tables:
         if not self.shows_all_contents:
             rows = [_without_contents(columns, row) for row in rows]
         return Answer(question, values, columns, rows[:ROWS], len(rows) > ROWS)
+
+    def ask_within(self, question: QueryFile) -> Answer:
+        """Ask a question with its defaults, as one of several: if it takes too long, the others are still answered."""
+        import psycopg
+
+        try:
+            with self.connection.transaction():
+                return self.ask(question, {})
+        except psycopg.errors.QueryCanceled:
+            problem = "This took too long. Open the question by itself, and ask for less: a shorter time, one group."
+            return Answer(question, {}, (), (), False, problem)
 
     @property
     def shows_all_contents(self) -> bool:

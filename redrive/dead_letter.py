@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Reader(Protocol):
     """What queries are sent to: a connection, or what shows only some rows of one."""
 
-    def execute(self, query: bytes, params: Sequence[object]) -> psycopg.Cursor[Any]:
+    def execute(self, query: bytes, params: Sequence[object] | Mapping[str, object]) -> psycopg.Cursor[Any]:
         """Return the result of a query."""
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from redrive.dead_letter import Reader
+from redrive.dead_letter import Reader, parse_place
+from redrive.filter import Value
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import producer_config, usable_settings
@@ -46,6 +47,37 @@ order by records desc
 """
 
 
+_AUDIT: Final = """
+select * from (
+    select
+        requested_at as at, requested_by as by, kind as what, job, consumer_group as "group", null as record,
+        null as sent_to, concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
+    from operation
+    where %(place)s::text is null
+    union all
+    select changed_at, changed_by, state, job, consumer_group, null, null, changed_reason
+    from operation
+    where state <> 'running' and %(place)s::text is null
+    union all
+    select
+        mark.marked_at, mark.marked_by, mark.kind, mark.job, mark.consumer_group,
+        mark.original_topic || ':' || mark.original_partition || ':' || mark.original_offset,
+        mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
+        'wait ID ' || mark.wait_expiration_uuid
+    from dead_letter_mark as mark
+    where %(place)s::text is null
+        or mark.wait_expiration_uuid in (
+            select letter.wait_expiration_uuid
+            from dead_letter as letter
+            where letter.topic = %(topic)s and letter.partition = %(partition)s and letter."offset" = %(offset)s
+        )
+) as done
+where at >= %(since)s and (%(by)s::text is null or by = %(by)s) and (%(job)s::text is null or job = %(job)s)
+order by at desc, job, record
+limit %(rows)s
+"""
+
+
 def new_job() -> str:
     """Return the name of a new job, which no other job has."""
     return uuid.uuid4().hex[:12]
@@ -60,6 +92,29 @@ def jobs(reader: Reader, rows: int, job: str | None = None) -> Rows:
 def outcomes(reader: Reader, job: str) -> Rows:
     """Return what became of the records that a job redrove, as far as the tables show it."""
     return _rows(reader, _OUTCOMES, [job])
+
+
+def audit(
+    reader: Reader, since: Value, rows: int, by: str | None = None, job: str | None = None, place: str | None = None
+) -> Rows:
+    """Return what operators did, the newest first.
+
+    Args:
+        reader: of the tables.
+        since: not before this time, the value of a condition.
+        rows: how many at most.
+        by: only what this user did.
+        job: only this job.
+        place: only what was done with the dead letter at this place.
+
+    Raises:
+        ConfigurationError: the place is none.
+    """
+    of = parse_place(place) if place is not None else None
+    topic, partition, offset = of or (None, None, None)
+    values = {"topic": topic, "partition": partition, "offset": offset, "place": place}
+    cursor = reader.execute(_AUDIT.encode(), {**values, "since": since, "rows": rows, "by": by, "job": job})
+    return Rows([column.name for column in cursor.description or ()], cursor.fetchall())
 
 
 def require_job(reader: Reader, job: str) -> str:

@@ -56,8 +56,8 @@ class Answers:
         return handle
 
     def close(self) -> None:
-        """End the threads, once their pages are made."""
-        self._pool.shutdown()
+        """End the threads; pages that have not begun are not made."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _page(self, view: View, asked: Asked, person: Person) -> Page | Download:
         if not person.grants:

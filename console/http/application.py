@@ -68,6 +68,9 @@ def _guard(hosts: set[str], identify: Identify) -> Middleware:
 async def _answer(request: web.Request, handler: Handler, hosts: set[str], identify: Identify) -> web.StreamResponse:
     if (host := _without_port(request.host)) not in hosts:
         return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
+    # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.
+    if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.headers.get("Sec-Fetch-Dest") != "document":
+        return _nothing(403, "Another site's page may only link to this console.")
     try:
         request[PERSON] = await identify(request)
         return await handler(request)

@@ -20,7 +20,7 @@ def page_of(title: str, names: Sequence[str]) -> View:
 
     def view(asked: Asked, tables: Tables) -> Page:
         queries = filter(tables.may_ask, map(load_query, names))
-        return Page("questions.html", {"title": title, "answers": [tables.ask(query, {}) for query in queries]})
+        return Page("questions.html", {"title": title, "answers": [tables.ask_within(query) for query in queries]})
 
     return view
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from console.access.grants import Person
 from console.access.masks import Masks
 from console.access.passwords import line_of
+from console.pages import questions
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
@@ -26,7 +28,7 @@ from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
 from wait_registry.errors import ConfigurationError
-from wait_registry.postgres.query_file import query_names
+from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
 from wait_registry.settings.root import Settings
 
@@ -403,3 +405,19 @@ def test_settings_that_let_in_too_many_are_refused(incident: Settings, console: 
     settings = incident.model_copy(update={"console": incident.console.model_copy(update=console)})
     with pytest.raises(ConfigurationError, match=re.escape(says)):
         ConsoleService(settings, lambda _: "")
+
+
+def test_one_slow_question_does_not_take_its_page(incident: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = replace(load_query("overdue"), sql="select pg_sleep(10)")
+    monkeypatch.setattr(questions, "load_query", lambda name: slow if name == "overdue" else load_query(name))
+    with served(incident, page_timeout_s=1.0) as get:
+        answer = get("/")
+    assert answer.status == 200
+    assert answer.text.count("This took too long.") == 1
+    assert "waiting by group" in answer.text.lower() or "/questions/waiting_by_group" in answer.text
+
+
+@pytest.mark.parametrize(("destination", "status"), [("document", 200), ("image", 403), ("empty", 403)])
+def test_another_site_may_only_link_to_a_page(get: Ask, destination: str, status: int) -> None:
+    assert get("/help", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest=destination).status == status
+    assert get("/help", Sec_Fetch_Site="same-origin", Sec_Fetch_Dest="image").status == 200

@@ -83,6 +83,29 @@ def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
     assert at.rows("select distinct state from dead_letter") == [("open",)]
 
 
+def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type) -> None:
+    at.dead_letters(2)
+    at.read()
+    place = str(at.place())
+    assert typed("purge", at.settings.dead_letter.topic, "--before", "0s", "--reason", "old", "--send")[0] == 0
+    at.read_operations()
+    status, printed = typed("audit")
+    assert status == 0
+    assert printed.count("archive") >= 3 and "old: " in printed and "finished" in printed
+    status, printed = typed("audit", "--place", place, "--json")
+    (line,) = printed.splitlines()
+    assert f'"{at.input}:0:' in line and '"what": "archive"' in line
+    assert typed("audit", "--by", "another user", "--json") == (0, "")
+
+
+def test_a_whole_topic_is_merged(at: Scenario, typed: Type) -> None:
+    at.dead_letters(2)
+    at.read()
+    status, printed = typed("merge", at.settings.dead_letter.topic)
+    assert status == 1
+    assert "2  no_members" in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -14,8 +14,8 @@ from redrive.difference import difference
 from redrive.filter import FIELDS, parse_filter
 from redrive.listing import GROUPINGS, groups, page, parse_by, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
-from wait_registry.cli.dlq.jobs import jobs
-from wait_registry.cli.dlq.redrive import archive, redrive, restore
+from wait_registry.cli.dlq.jobs import audit, jobs
+from wait_registry.cli.dlq.redrive import archive, merge, purge, redrive, restore
 from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
 
@@ -158,10 +158,8 @@ def diff(invocation: Invocation, left: str, right: str | None, with_input: bool,
     return 1 if found else 0
 
 
-command.add_command(redrive)
-command.add_command(archive)
-command.add_command(restore)
-command.add_command(jobs)
+for _member in (redrive, merge, archive, restore, purge, jobs, audit):
+    command.add_command(_member)
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -71,6 +71,40 @@ def cancel(invocation: Invocation, job: str, reason: str) -> int:
     return _change(invocation, job, State.CANCELLED, reason)
 
 
+@click.command(
+    "audit",
+    cls=Command,
+    extra="query",
+    examples=(
+        "waitreg dlq audit --since 7d",
+        "waitreg dlq audit --place orders.dlq:0:17",
+        "waitreg dlq audit --by anna",
+    ),
+)
+@click.option("--by", metavar="USER", help="Only what this user did.")
+@click.option("--job", metavar="JOB", help="Only this job.")
+@click.option("--place", metavar="PLACE", help="Only what was done with this dead letter, topic:partition:offset.")
+@click.option("--since", default="7d", show_default=True, metavar="TIME", help="2h, 7d or an ISO 8601 time.")
+@click.option("--rows", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Rows at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.pass_obj
+def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **only: str | None) -> int:
+    """List what operators did with dead letters, the newest first: one row per job and per delivery."""
+    from datetime import UTC, datetime
+
+    from redrive.filter import parse_filter
+    from redrive.jobs import audit as done
+    from wait_registry.cli.read_tables import read_tables
+    from wait_registry.cli.result_rows import render_rows
+
+    (condition,) = parse_filter([f"since={since}"], datetime.now(UTC)).conditions
+    with read_tables(invocation.settings(), invocation.path, "the audit") as connection:
+        found = done(connection, condition.value, rows, **only)
+    for line in render_rows(found.columns, found.rows, as_json):
+        print(line)
+    return 0
+
+
 def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
     from redrive.executor import find_job
     from redrive.jobs import change

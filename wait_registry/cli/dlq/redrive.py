@@ -93,6 +93,34 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     return _job(settings, Kind.REDRIVE, _filter(which, states), target=to, allowed=allowed, rate=rate, **_common(given))
 
 
+@click.command("merge", cls=Command, extra="query", examples=("waitreg dlq merge orders.dlq --send --rate 50",))
+@click.argument("topics", metavar="DLQ-TOPIC...", nargs=-1, required=True)
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--rate", type=click.FloatRange(0.01), metavar="N", help="Records per second; see redrive.rate.")
+@click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
+@click.pass_context
+def merge(context: click.Context, /, topics: tuple[str, ...], **given: Any) -> int:
+    """Redrive everything that is open in dead letter topics; `waitreg dlq redrive dlq=TOPIC` has more options."""
+    result: int = context.invoke(redrive, which=tuple(f"dlq={topic}" for topic in topics), **given)
+    return result
+
+
+@click.command(
+    "purge", cls=Command, extra="query", examples=("waitreg dlq purge orders.dlq --before 30d --reason old --send",)
+)
+@click.argument("topic", metavar="DLQ-TOPIC")
+@click.option("--before", required=True, metavar="TIME", help="30d, or an ISO 8601 time: older ones are meant.")
+@click.option("--group", metavar="GROUP", help="The consumer group, if the topic has dead letters of several.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
+@click.pass_context
+def purge(context: click.Context, /, topic: str, before: str, group: str | None, **given: Any) -> int:
+    """Archive the old dead letters of a topic. Kafka deletes the records by the topic's retention."""
+    which = (f"dlq={topic}", f"before={before}", *([f"group={group}"] if group else ()))
+    result: int = context.invoke(archive, which=which, **given)
+    return result
+
+
 @click.command(
     "archive",
     cls=Command,
