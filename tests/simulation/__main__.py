@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tests.simulation.processor_worlds import ENGINE, LARGE_ENGINE, LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.seeds import Found, broken, shortened
-from tests.simulation.small_worlds import SINK, SWEEPER, WORLDS, explored, safeguard_row, world_row
+from tests.simulation.small_worlds import REDRIVE, SINK, SWEEPER, WORLDS, explored, safeguard_row, world_row
 
 PROGRESS_S = 5.0
 
@@ -56,7 +56,7 @@ def _explore(stories: bool) -> bool:
             wrong += 1
             print(found.violation)
     print(f"{states:,} states, {wrong} violations\n")
-    for safeguard in (*SINK, *SWEEPER, *ENGINE, *LARGE_ENGINE):
+    for safeguard in (*SINK, *SWEEPER, *REDRIVE, *ENGINE, *LARGE_ENGINE):
         found = explored(safeguard.world, safeguard.remove, _watch())
         print(safeguard_row(safeguard, found), flush=True)
         wrong += not safeguard.breaks_as_said(found)

@@ -19,6 +19,7 @@ from sink.read.record_columns import KEY, OFFSET, SCHEMA, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
 from sweeper.wait_topic import WaitTopic
+from tests.simulation import redrive_clients
 from tests.simulation.postgres import Connection, SnapshotConnection
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WAIT, WAIT_IDS, Records, moment
@@ -199,6 +200,16 @@ def _offsets(_: Any, topic: str, partitions: Iterable[int], spec: OffsetSpec, is
     return {NAME.partition: 0 if spec is OffsetSpec.earliest() else ask("end", isolation == "read_committed")}
 
 
+def _producer(config: dict[str, Any]) -> Producer | redrive_clients.Producer:
+    of_redrive = config["transactional.id"].startswith("waitreg.redrive.")
+    return redrive_clients.Producer(config) if of_redrive else Producer(config)
+
+
+def _consumer(config: dict[str, Any]) -> Consumer | redrive_clients.Consumer:
+    of_redrive = config["group.id"].startswith("waitreg.redrive.")
+    return redrive_clients.Consumer(config) if of_redrive else Consumer(config)
+
+
 def install(patch: MonkeyPatch) -> None:
     """Give the product these clients; remove safeguards after that."""
     patch.setattr("wait_registry.kafka.positions._offsets", _offsets)
@@ -213,8 +224,9 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr("sink.rebuild.replacement.WaitWriter", StagesOnce)
     patch.setattr("sweeper.export.admin", lambda _: None)
     patch.setattr("sweeper.export.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
-    patch.setattr("wait_registry.kafka.fenced_producer.Producer", Producer)
-    patch.setattr("wait_registry.kafka.tail_reader.Consumer", Consumer)
+    redrive_clients.install(patch)
+    patch.setattr("wait_registry.kafka.fenced_producer.Producer", _producer)
+    patch.setattr("wait_registry.kafka.tail_reader.Consumer", _consumer)
     patch.setattr("sweeper.snapshot.connect", lambda *_, **named: SnapshotConnection())
 
 

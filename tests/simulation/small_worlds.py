@@ -8,10 +8,12 @@ from functools import partial
 
 from pytest import MonkeyPatch
 
+from tests.simulation import redrive_removals as redrive
 from tests.simulation import sink_removals as sink
 from tests.simulation import sweeper_removals as sweeper
 from tests.simulation.clients import install
 from tests.simulation.exhaustive import NEVER_ENDS, Explored, Model, explore
+from tests.simulation.redrive_world import RedriveWorld
 from tests.simulation.sink_world import SinkWorld
 from tests.simulation.sweeper_world import SweeperWorld
 
@@ -52,6 +54,9 @@ WORLDS: tuple[Small, ...] = (
     partial(SweeperWorld, "sweepers: 2, 2 appends", restores=0),
     partial(SweeperWorld, "sweepers: 2, 2 wait IDs", waits=(0, 1), appends=0, restores=0),
     partial(SweeperWorld, "sweeper: 2 wait IDs, an append", waits=(0, 1), sweepers=1, appends=1, restores=0),
+    partial(RedriveWorld, "redrives: 2 jobs", faults=0, restores=0),
+    partial(RedriveWorld, "redrives: a job resumed elsewhere, a fault", jobs=("job-1", "job-1"), restores=0),
+    partial(RedriveWorld, "redrive: 2 dead letters, a fault, a restore", jobs=("job-1",), letters=2),
 )
 
 
@@ -196,4 +201,15 @@ SWEEPER = (
         None,
         "An aborted tombstone would hold a row back, but only until the sink has passed it.",
     ),
+)
+
+_redrives = partial(RedriveWorld, faults=0, restores=0)
+_resumed = partial(RedriveWorld, jobs=("job-1",), restores=0)
+REDRIVE = (
+    Safeguard(redrive.marks_of_the_tail_count, "R1.1", _redrives, "R1"),
+    Safeguard(redrive.one_id_per_group, "R1.2", _redrives, "R1"),
+    Safeguard(redrive.fence_before_the_tail, "R1.2", _redrives, "R1"),
+    Safeguard(redrive.record_with_its_mark, "R1.3", _resumed, "R1"),
+    Safeguard(redrive.mark_with_its_record, "R1.3", _resumed, NEVER_ENDS),
+    Safeguard(redrive.unknown_commit_begins_at_the_fence, "R1.8", _resumed, "R1"),
 )

@@ -8,6 +8,7 @@ from tests.evidence import ROOT, clauses
 from tests.simulation.processor_worlds import ENGINE, LARGE_ENGINE
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.small_worlds import (
+    REDRIVE,
     SINK,
     SWEEPER,
     WORLDS,
@@ -19,7 +20,7 @@ from tests.simulation.small_worlds import (
 )
 
 PAGE = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8").splitlines()
-SAFEGUARDS = (*SINK, *SWEEPER, *ENGINE)
+SAFEGUARDS = (*SINK, *SWEEPER, *REDRIVE, *ENGINE)
 
 
 @pytest.mark.parametrize("world", (*WORLDS, *PROCESSOR_WORLDS), ids=lambda world: world().name)

@@ -1,0 +1,203 @@
+"""The clients and the tables that the redrive's executor gets in its small worlds: each request is an effect."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+from pytest import MonkeyPatch
+
+from redrive import executor
+from redrive.category import Candidate, Standing
+from redrive.executor import Executor
+from redrive.view import JobRow
+from tests.simulation.replay import ask
+from tests.simulation.wait_log import WAIT_IDS
+from wait_registry.kafka.group_description import GroupDescription
+from wait_registry.kafka.targets import Target
+from wait_registry.records.operation import (
+    Advanced,
+    Changed,
+    Event,
+    Kind,
+    Mark,
+    Place,
+    Requested,
+    State,
+    decode_event,
+)
+from wait_registry.records.topics import redelivery_topic
+from wait_registry.settings.root import Settings
+
+SETTINGS: Final = Settings()
+GROUP: Final = "group"
+TARGET: Final = redelivery_topic("orders", GROUP)
+# What follows at once: what a listing and a poll bring is judged with it.
+URGENT: Final = (("end", "poll"), ("write", "commit"))
+
+
+def job_of(name: str) -> Requested:
+    """Return a job for all dead letters, one at a time."""
+    conditions = (f"group={GROUP}",)
+    return Requested(
+        job=name,
+        kind=Kind.REDRIVE,
+        group=GROUP,
+        by="anna",
+        authenticated=False,
+        via="command",
+        reason="",
+        conditions=conditions,
+        ends={},
+        rate=1.0,
+    )
+
+
+class View:
+    """The tables up to the sink's position: what `redrive.view.View` finds, from the events that the sink has read."""
+
+    def __init__(self, _: Settings) -> None:
+        self.topic_id = "id"
+        self.start, events, self._letters = ask("view")
+        self._events: list[Event] = [decode_event(event) for event in events]
+
+    def job(self, name: str) -> JobRow | None:
+        own = [event for event in self._events if event.job == name and not isinstance(event, Mark)]
+        requested = next((event for event in own if isinstance(event, Requested)), None)
+        if requested is None:
+            return None
+        advanced = [event for event in own if isinstance(event, Advanced)]
+        states = [event.state for event in own if isinstance(event, Changed)]
+        cursor, counts = (advanced[-1].cursor, advanced[-1].counts) if advanced else (None, {})
+        return JobRow(requested, states[-1] if states else State.RUNNING, cursor, dict(counts))
+
+    def candidates(self, _: Any, ends: Any, after: Any) -> Iterator[Candidate]:
+        for number in range(self._letters):
+            record, cursor = Place("orders", 0, number), ("orders", 0, number, "orders.dlq", 0, number)
+            if after is None or cursor > after:
+                place = Place("orders.dlq", 0, number)
+                standing = self._standing(WAIT_IDS[number], record)
+                yield Candidate(
+                    place, "failed", WAIT_IDS[number], GROUP, record, False, False, False, 1, cursor, standing
+                )
+
+    def _standing(self, wait_id: str, record: Place) -> Standing:
+        marks = [event for event in self._events if isinstance(event, Mark) and event.wait_id == wait_id]
+        return Standing("redriven", marks[-1].job, len(marks), len(marks)) if marks else Standing()
+
+    def contents(self, candidates: Any) -> dict[Place, dict[str, Any]]:
+        return {candidate.place: _row(candidate) for candidate in candidates}
+
+    def close(self) -> None: ...
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    topic, partition, offset = candidate.record or ("", 0, 0)
+    place = {"original_topic": topic, "original_partition": partition, "original_offset": offset}
+    empty = dict.fromkeys(
+        ("key", "body", "original_timestamp_ms", "original_timestamp_type", "wait_partition", "wait_offset", "instance")
+    )
+    ids = {"wait_expiration_uuid": candidate.wait_id, "idempotency_key": candidate.wait_id}
+    return {**empty, **place, **ids, "consumer_group": GROUP, "delivery": 1, "headers_json": "[]"}
+
+
+class Producer:
+    """A transactional producer: what it is given is sent with the next flush or the request to commit."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._id = config["transactional.id"]
+        self._queue: list[tuple[Any, Callable[..., None]]] = []
+
+    def init_transactions(self, _: float) -> None:
+        ask("fence", self._id)
+
+    def begin_transaction(self) -> None:
+        self._queue = []
+
+    def produce(self, topic: str, value: bytes | None, key: bytes | None, **named: Any) -> None:
+        if topic == TARGET:
+            lineage = dict(named["headers"])
+            sent: Any = ("record", WAIT_IDS.index(lineage["WAIT_EXPIRATION_UUID"].decode()))
+        else:
+            sent = ("event", value)
+        self._queue.append((sent, named["on_delivery"]))
+
+    def flush(self, _: float) -> int:
+        queue, self._queue = self._queue, []
+        if queue:
+            ask("write", self._id, tuple(sent for sent, _ in queue))
+        # Where a record is doesn't matter, so all are at offset 0.
+        place = SimpleNamespace(topic=lambda: TARGET, partition=lambda: 0, offset=lambda: 0, timestamp=lambda: (2, 0))
+        for _, heard in queue:
+            heard(None, place)
+        return 0
+
+    def commit_transaction(self, limit_s: float) -> None:
+        self.flush(limit_s)
+        ask("commit", self._id)
+        ask("answer", self._id)
+
+    def abort_transaction(self, _: float) -> None: ...
+
+    def purge(self) -> None: ...
+
+
+class _Message:
+    def __init__(self, offset: int, value: bytes | None) -> None:
+        self._offset, self._value = offset, value
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self._value is None else None
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def offset(self) -> int:
+        return self._offset
+
+
+class Consumer:
+    """A consumer of the operations topic: a poll brings all that is committed up to the last stable offset."""
+
+    def __init__(self, _: dict[str, Any]) -> None:
+        self._position = 0
+        self._fetched: deque[_Message] = deque()
+
+    def assign(self, places: list[Any]) -> None:
+        self._position = places[0].offset
+
+    def poll(self, _: float) -> _Message:
+        found, self._position = ask("poll", self._position)
+        self._fetched.extend(_Message(offset, value) for offset, value in found)
+        self._fetched.append(_Message(self._position, None))
+        return self._fetched.popleft()
+
+    def consume(self, *_: float) -> list[_Message]:
+        messages, self._fetched = list(self._fetched), deque()
+        return messages
+
+    def close(self) -> None: ...
+
+
+_NEVER: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: False)
+_STILL: Any = SimpleNamespace(monotonic=lambda: 0.0, now_ms=lambda: 0)
+
+
+def install(patch: MonkeyPatch) -> None:
+    """Give the redrive these clients; remove safeguards after that."""
+    patch.setattr(executor, "View", View)
+    patch.setattr(executor, "log", SimpleNamespace(warning=lambda *_: None))
+    patch.setattr(executor, "admin", lambda _: None)
+    patch.setattr(executor, "cluster_id", lambda _: "cluster")
+    patch.setattr(executor, "require_same_operations_topic", lambda *_: None)
+    patch.setattr("redrive.judge.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
+    members = GroupDescription(True, {"member": frozenset({(TARGET, 0)})}, {}, {"member": "host"})
+    patch.setattr("redrive.judge.describe_group", lambda *_: members)
+
+
+def redrive(name: str) -> str:
+    """Run an executor of a job to its end; return the job's state."""
+    return Executor(SETTINGS, job_of(name), _NEVER, lambda _: None, _STILL).run().state.value
