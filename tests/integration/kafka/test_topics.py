@@ -29,7 +29,7 @@ def errors(settings: Settings) -> dict[tuple[str, str], str]:
 def test_created_topics_satisfy_the_rules_of_a_single_broker(prepared: SettingsFactory) -> None:
     settings = prepared({"processor.expiry_policy": "redeliver", "dead_letter.topic": "{topic}.{group}.dlq"})
     found = check_topics(settings)
-    assert len({one.subject for one in found}) == 4
+    assert len({one.subject for one in found}) == 5
     broken = {one.id.partition("replication")[2] for one in found if one.severity is not Severity.OK}
     assert broken == {".factor"}
     assert errors(settings) == {}
