@@ -15,6 +15,7 @@ _PAGE: Final = """
 select
     topic || ':' || partition || ':' || "offset" as place,
     dead_letter_time as at,
+    state,
     coalesce(reason, 'foreign') as reason,
     error_class as error,
     left(error_message, 200) as message,
@@ -32,7 +33,7 @@ limit %s
 """
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
 GROUPINGS: Final = {
-    **{name: FIELDS[name].sql for name in ("reason", "error", "topic", "group", "instance", "dlq")},
+    **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},
     "hour": "date_trunc('hour', dead_letter_time)",
 }
 _GROUPS: Final = """

@@ -17,6 +17,8 @@ def lines(letter: DeadLetter) -> Iterator[str]:
     row = letter.row
     places = letter.places()
     yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
+    if row["state"] != "open":
+        yield f"{row['state']} by {safe(row['state_by'] or '')} at {row['state_at']}, job {safe(row['job'] or '')}"
     for label, text in (
         ("record", places.get("record")),
         ("produced", row["original_timestamp"]),
