@@ -113,8 +113,8 @@ def _find(asked: Asked, tables: Tables) -> DeadLetter:
 def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
     row = letter.row
     names = (
-        "state", "state_by", "state_at", "job", "reason", "dead_letter_time", "consumer_group", "instance", "delivery", "wait_expiration_uuid",
-        "idempotency_key", "original_timestamp", "error_class", "error_message",
+        "state", "state_by", "state_at", "job", "reason", "dead_letter_time", "consumer_group", "instance", "delivery",
+        "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
     )  # fmt: skip
     facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
     shown = cells(list(facts), list(facts.values()))
