@@ -132,6 +132,7 @@ class Executor:
         self._cluster = cluster_id(self._client)
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
+        self._may_resume = True
         self._filter = parse_filter(job.conditions, datetime.now(UTC))
 
     def run(self) -> Progress:
@@ -188,8 +189,12 @@ class Executor:
         elif progress.state in (State.CANCELLED, State.FINISHED):
             return progress
         elif progress.state is State.PAUSED:
+            if not self._may_resume:
+                return progress
             self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
             progress.state = State.RUNNING
+        # An operator who pauses it from now on means this executor, whatever makes it begin again at the fence.
+        self._may_resume = False
         self._report(progress)
         view_ends = self._clock.monotonic() + VIEW_S
         candidates = view.candidates(self._filter, self._job.ends, progress.cursor)

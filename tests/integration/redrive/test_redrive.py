@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.jobs import change
 from tests.integration.redrive.scenario import HEADERS, Scenario
+from wait_registry.errors import TransientError
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Kind, Mark, State
@@ -90,3 +93,26 @@ def test_without_members_nothing_is_sent(at: Scenario) -> None:
     at.dead_letters(1)
     at.read()
     assert at.request(allowed=()).job.expected == {"no_members": 1}
+
+
+def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
+    at: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.dead_letters(3)
+    at.read()
+    job = at.request(rate=1.0).job
+    read_on, calls = TailReader.read_on, 0
+
+    def paused_then_broken(self: TailReader) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            change(at.settings, job.job, State.PAUSED, "ben", "look first")
+            raise TransientError("an outage")
+        return read_on(self)
+
+    monkeypatch.setattr(TailReader, "read_on", paused_then_broken)
+    assert at.execute(job).state is State.PAUSED
+    assert len(at.sent()) == 1
+    assert at.execute(job).state is State.FINISHED
+    assert len(at.sent()) == 3
