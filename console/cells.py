@@ -54,6 +54,8 @@ def dead_letter_link(topic: str, partition: object, offset: object) -> str:
 def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
     if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key"):
         return address("/records", ("id", text))
+    if column == "job":
+        return f"/jobs/{quote(text, safe='')}"
     if column == "instance":
         return address("/questions/instance_in_flight", ("instance", text))
     if column in ("group", "consumer_group"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from console.access.grants import Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter
+from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
 
@@ -109,6 +110,12 @@ class Tables:
         if not self.shows_all_contents:
             rows = [_without_contents(columns, row) for row in rows]
         return Answer(question, values, columns, rows[:ROWS], len(rows) > ROWS)
+
+    def without_contents(self, found: Rows) -> Rows:
+        """Return rows without what would show the contents of records, if anything of these is hidden."""
+        if self.shows_all_contents:
+            return found
+        return found._replace(rows=[_without_contents(found.columns, row) for row in found.rows])
 
     def ask_within(self, question: QueryFile) -> Answer:
         """Ask a question with its defaults, as one of several: if it takes too long, the others are still answered."""

@@ -15,6 +15,7 @@ _MENU: Final = (
     ("/", "Now"),
     ("/instances", "Instances"),
     ("/dead-letters", "Dead letters"),
+    ("/jobs", "Jobs"),
     ("/records", "Record"),
     ("/timeline", "Timeline"),
     ("/system", "System"),

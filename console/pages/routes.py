@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from console.page import View
-from console.pages import dead_letters, questions
+from console.pages import dead_letters, jobs, questions
 
 
 class Route(NamedTuple):
@@ -26,5 +26,7 @@ ROUTES: Final = (
     Route("/dead-letters", dead_letters.dead_letters),
     Route(_DEAD_LETTER, dead_letters.dead_letter),
     Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
+    Route("/jobs", jobs.jobs),
+    Route(r"/jobs/{job:[0-9a-zA-Z-]{1,64}}", jobs.job),
     Route("/help", questions.help_page),
 )

@@ -139,7 +139,7 @@ def test_pages_of_the_list_follow_one_another(get: Ask, incident: Settings) -> N
     ("path", "status", "says"),
     [
         ("/dead-letters?where=nothing", 400, "is no condition"),
-        ("/dead-letters?by=nothing", 400, "counted by reason"),
+        ("/dead-letters?by=nothing", 400, "counted by state"),
         ("/dead-letters?by=none&after=x", 400, "is no cursor"),
         ("/dead-letters/a/0/1", 404, "no dead letter a:0:1"),
         ("/questions/nothing", 404, "no question 'nothing'"),
@@ -421,3 +421,40 @@ def test_one_slow_question_does_not_take_its_page(incident: Settings, monkeypatc
 def test_another_site_may_only_link_to_a_page(get: Ask, destination: str, status: int) -> None:
     assert get("/help", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest=destination).status == status
     assert get("/help", Sec_Fetch_Site="same-origin", Sec_Fetch_Dest="image").status == 200
+
+
+@pytest.fixture
+def job(incident: Settings) -> Iterator[str]:
+    """A job that archived dead letters, whose conditions quote a key."""
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute(
+            """
+            insert into operation (
+                job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions,
+                allowed, target, rate, ends, expected, counts, changed_at, changed_by
+            )
+            values (
+                'job-1', 'archive', 'payments', 'finished', now(), 'anna', false, 'command', 'test orders',
+                '{key=4711}', '{}', 'redelivery', 10, '{}', '{}', '{"archived": 3, "conflict": 1}', now(), 'anna'
+            )
+            """
+        )
+    yield "job-1"
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute("delete from operation")
+
+
+def test_jobs_say_who_did_what_and_why(get: Ask, job: str) -> None:
+    page = get("/jobs")
+    assert page.links("^/jobs/") == [f"/jobs/{job}"]
+    one = get(f"/jobs/{job}")
+    for text in ("anna", "archive", "test orders", "key=4711", "archived: 3, conflict: 1"):
+        assert text in page.text and text in one.text
+    assert get("/jobs/another").status == 404
+
+
+def test_conditions_of_a_job_are_hidden_with_what_they_quote(incident: Settings, job: str) -> None:
+    with served(incident, masks=("* key",)) as get:
+        for path in ("/jobs", f"/jobs/{job}"):
+            assert get(path).status == 200
+            assert "4711" not in get(path).text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.jobs import change
+from redrive.job_change import change
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from wait_registry.errors import TransientError
 from wait_registry.kafka.tail_reader import TailReader

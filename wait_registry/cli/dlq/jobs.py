@@ -107,7 +107,7 @@ def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **onl
 
 def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
     from redrive.executor import find_job
-    from redrive.jobs import change
+    from redrive.job_change import change
     from wait_registry.kafka.clients import admin
 
     settings = invocation.settings()
