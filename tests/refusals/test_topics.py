@@ -76,6 +76,7 @@ def test_a_missing_topic_is_refused_at_the_start(processor_scenario: ProcessorSc
     assert at.stories() == {}
 
 
+@pytest.mark.guarantee("P8.1")
 @pytest.mark.fault("F15")
 def test_a_deleted_dead_letter_topic_ends_the_processor(processor_scenario: ProcessorScenarioFactory) -> None:
     at = processor_scenario(give_up, 1, {"kafka.librdkafka": NOTED}, max_attempts=1)

@@ -108,7 +108,7 @@ def test_a_dead_letter_that_is_too_large_is_not_passed(processor_scenario: Scena
     assert position <= 1, "the record that could not be kept anywhere is not passed"
 
 
-@pytest.mark.guarantee("P1.3", "P8.1")
+@pytest.mark.guarantee("P1.3")
 @pytest.mark.fault("F17")
 def test_a_record_with_a_refused_dead_letter_stays_registered(processor_scenario: ScenarioFactory) -> None:
     started, refusing = threading.Event(), threading.Event()

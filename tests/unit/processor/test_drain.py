@@ -76,7 +76,8 @@ async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -
     bench.poll(0)
     await bench.pipeline.run()
     assert bench.engine.records.in_flight([PLACE])
-    await bench.shell.revoked([PLACE])
+    # Without the rule it would wait for flush_timeout_s.
+    await asyncio.wait_for(bench.shell.revoked([PLACE]), 50)
 
 
 async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:

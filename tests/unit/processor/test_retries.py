@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from processor.dispatch.pace import Pace
@@ -9,6 +11,9 @@ from processor.dispatch.retry_policy import Ladder
 from processor.events import DeadLetter, Failed, Retry
 from processor.intake.due_times import DueTimes
 from tests.unit.processor.engine_bench import play, stories
+from tests.unit.processor.pipeline_bench import PipelineBench
+from wait_registry.errors import TransientError
+from wait_registry.handler import Record
 
 ERROR = ValueError("failed")
 
@@ -54,6 +59,24 @@ def test_what_can_not_be_retried_is_dead_lettered_at_once() -> None:
 """)
 def test_a_failure_is_settled_by_its_retry_record(story: str) -> None:
     play(story, mode="deferred", delays=(10,))
+
+
+@pytest.mark.guarantee("P1.23")
+async def test_nothing_is_committed_until_the_broker_has_the_retry_record() -> None:
+    async def fails(record: Record) -> None:
+        raise TransientError("later")
+
+    # The client waits before it sends anything.
+    unsent = {"linger.ms": 600_000, "message.timeout.ms": 0}
+    retry = {"delays": ("10s",)}
+    bench = PipelineBench(fails, unsent, registration="off", max_attempts=1, retry=retry, commit_interval_s=0.05)
+    bench.poll(0)
+    await asyncio.wait_for(bench.run_until(lambda: bench.outbox.unacknowledged), 30)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(bench.run_until(lambda: bench.commits), 0.5)
+    bench.producer.flush(30)
+    await asyncio.wait_for(bench.run_until(lambda: bench.commits), 30)
+    assert bench.commits == [1]
 
 
 @pytest.mark.guarantee("D1.1", "P1.25")

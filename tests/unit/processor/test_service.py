@@ -77,6 +77,7 @@ def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.put("wait", None, b"id", partition, receipt, [])
 
 
+@pytest.mark.guarantee("P8.1")
 def test_a_tombstone_refused_in_the_last_flush_ends_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
