@@ -161,7 +161,7 @@ create table operation (
     changed_reason text not null default ''
 );
 
-create index operation_requested on operation (requested_at);
+create index operation_age on operation (changed_at);
 
 -- One row per delivery that was redriven, archived or restored; never updated. The offset is that of the operations
 -- topic, whose order is the order of the marks.
@@ -188,6 +188,7 @@ create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "o
 create index dead_letter_mark_next on dead_letter_mark (next_wait_id);
 create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);
 create index dead_letter_mark_job on dead_letter_mark (job);
+create index dead_letter_mark_age on dead_letter_mark (marked_at);
 
 -- Records of the wait topic that can't be decoded.
 create table quarantine (

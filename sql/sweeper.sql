@@ -123,7 +123,7 @@ delete from dead_letter_mark where ctid = any(array(
         and not exists (
             select from dead_letter as kept where kept.wait_expiration_uuid = old.wait_expiration_uuid
         )
-    limit %(limit)s
+    order by old.marked_at limit %(limit)s
 ));
 
 -- name: purge_operation
@@ -132,5 +132,5 @@ delete from operation where ctid = any(array(
     from operation as old
     where old.changed_at < now() - make_interval(days => %(days)s)
         and not exists (select from dead_letter_mark as mark where mark.job = old.job)
-    limit %(limit)s
+    order by old.changed_at limit %(limit)s
 ));

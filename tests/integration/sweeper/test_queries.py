@@ -34,6 +34,19 @@ insert into quarantine (topic, partition, "offset", error, created_at)
     select 'wait', 0, n, 'broken', now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
 insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
     select n::text, 'wait', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+insert into dead_letter_mark (
+    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, marked_at, marked_by
+)
+    select n, 'job-' || n, 'redrive', 'redriven', n::text, 1, 'g', now() - make_interval(mins => n / 2), 'anna'
+    from generate_series(1, 20000) n;
+insert into operation (
+    job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
+    target, rate, ends, expected, changed_at, changed_by
+)
+    select
+        'job-' || n, 'redrive', 'g', 'finished', now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1, '{}',
+        '{}', now() - make_interval(mins => n / 2), 'anna'
+    from generate_series(1, 20000) n;
 insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
     select 'wait', now() - make_interval(mins => n / 2), 0, 0, '[]', 'done'
     from generate_series(1, 20000) n;
