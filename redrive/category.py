@@ -50,7 +50,7 @@ MEANINGS: Final = {
     Category.MAY_BE_DONE: "it expired, so the work may have been done; --may-be-done redrives it all the same",
     Category.MAX_REDRIVES: "its record was redriven redrive.max_redrives times; --over-max redrives it all the same",
     Category.UNREADABLE: "no record can be made of its row",
-    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to",
+    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`",
     Category.TARGET_UNREAD: "no member of its group reads the topic to send it to: restart the processors",
     Category.NO_MEMBERS: "its group has no member now; --without-members sends it, to be read when one starts",
     Category.TOO_LARGE: "it is larger than the topic takes",

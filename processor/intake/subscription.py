@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.root import Settings
 
 
@@ -42,9 +43,9 @@ class SubscribedTopic:
 def subscription(settings: Settings, instance: str, existing: Collection[str]) -> dict[str, SubscribedTopic]:
     """Derive the consumed topics: the inputs and the group's redelivery and retry topics.
 
-    A redelivery topic is consumed whatever the settings say: operators redrive dead letters through it, and the sweeper
-    goes by the policy in the registration, which may be one from before the policy was changed. A retry topic is
-    consumed as long as it exists, since records may be in one whose step was removed.
+    Whatever the settings say, redelivery and retry topics are consumed as long as they exist: operators redrive dead
+    letters through the first, and the sweeper goes by the policy in the registration, which may be one from before the
+    policy was changed; so may records be in a retry topic whose step was removed.
 
     Args:
         settings: input topics, group, policy, dead letter topic.
@@ -73,7 +74,8 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             topic, *shared, processor.delay_s, settings.sweeper.redeliver_to == "origin"
         )
         again = redelivery_topic(topic, processor.group)
-        subscribed[again] = SubscribedTopic(again, *shared)
+        if processor.expiry_policy is ExpiryPolicy.REDELIVER or again in existing:
+            subscribed[again] = SubscribedTopic(again, *shared)
         for name in {*ladder.values(), *existing}:
             if delay_s := retry_delay_s(name, topic, processor.group):
                 subscribed[name] = SubscribedTopic(name, *shared, delay_s)

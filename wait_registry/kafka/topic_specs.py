@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
+from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
@@ -111,9 +112,9 @@ def dead_letter_topics(settings: Settings, service: Service | None = None) -> li
 
 
 def redelivery_topics(settings: Settings) -> list[str]:
-    """List the group's own redelivery topics: for expired records, if that is the policy, and for redrives."""
+    """List the group's own redelivery topics, which exist under the expiry policy ``redeliver`` only."""
     processor = settings.processor
-    if not processor.group:
+    if processor.expiry_policy is not ExpiryPolicy.REDELIVER or not processor.group:
         return []
     return [redelivery_topic(topic, processor.group) for topic in processor.topics]
 

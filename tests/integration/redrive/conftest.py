@@ -13,4 +13,5 @@ from tests.support.topics import Topics
 @pytest.fixture
 def at(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
     """A group without members, whose topics and tables exist."""
-    return Scenario(prepared(), topics, database)
+    # So that the redelivery topic exists.
+    return Scenario(prepared({"processor.expiry_policy": "redeliver"}), topics, database)
