@@ -51,7 +51,7 @@ def test_doctor_finds_no_error(prepared: SettingsFactory, here: Path) -> None:
     assert ended.code == 0, ended.output + ended.errors
     assert _broken(ended) == []
     # One broker keeps one replica of each topic.
-    assert ended.output.splitlines()[-1] == ("start-up checks passed for processor, sink, sweeper, 2 warnings")
+    assert ended.output.splitlines()[-1] == ("start-up checks passed for processor, sink, sweeper, 3 warnings")
     assert {
         "settings of the processor",
         "settings of the sink",

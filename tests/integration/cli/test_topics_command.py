@@ -38,7 +38,7 @@ def test_create_makes_what_is_missing_and_leaves_what_is_there(
     assert check.code == 0
     assert "warning   topic" in check.output
     assert "replication factor is 1" in check.output
-    assert check.output.splitlines()[-1] == "2 topics, nothing that keeps a service from starting, 2 warnings"
+    assert check.output.splitlines()[-1] == "3 topics, nothing that keeps a service from starting, 3 warnings"
 
 
 def test_create_makes_missing_input_topics_only_when_asked_to(
