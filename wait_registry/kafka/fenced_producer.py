@@ -174,7 +174,12 @@ class FencedProducer:
                     produce(topic, value, key, headers=headers, on_delivery=reported, **place)
 
     def _flush(self) -> None:
-        if self._producer.flush(self._timeout_s):
+        try:
+            waiting = self._producer.flush(self._timeout_s)
+        except SystemError as error:
+            # After a fatal error, confluent-kafka still calls the delivery callbacks, with the error's exception set.
+            raise error.__cause__ or error from None
+        if waiting:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if self._failed:
             raise KafkaException(self._failed[0])
