@@ -83,6 +83,20 @@ def test_the_fence_comes_before_the_snapshot(at: Scenario) -> None:
     assert at.dead_lettered_ids() == [registered.wait_id]
 
 
+@pytest.mark.guarantee("P4.1")
+def test_a_fence_is_recognised_between_two_batches_of_a_transaction(at: Scenario) -> None:
+    """The client then calls the delivery callbacks with its own exception set, which Python reports as SystemError."""
+    zombie, other = ExportProducer(at.settings, 0), ExportProducer(at.settings, 0)
+    letters = [dead_letter_of(at, registered) for registered in at.due(2)]
+    zombie.fence()
+    other.fence()
+    with pytest.raises(FencedError):
+        zombie.export(letters, {letters[0].topic: 1})
+    zombie.close()
+    other.close()
+    assert at.dead_lettered_ids() == []
+
+
 def dead_letter_of(at: Scenario, item: Registered) -> Outgoing:
     row = DueRow(item.record, item.partition, item.offset)
     decided = outgoing(row, Policy.of(at.settings), lambda topic: Target(topic, 1, 1_000_000), 0)
