@@ -1,4 +1,4 @@
-# One file, one target a service: docker build --target processor|sink|sweeper|tools|connect .
+# One file, one target per service: docker build --target processor|sink|sweeper|console|tools|connect .
 # Nothing is fetched but by pip (what requirements.txt locks, by hash), Ivy (what jvm/*.sha256 locks) and Maven, each
 # with the registries and mirrors that it is configured for. docker-compose.yml passes the versions on from .env.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
@@ -23,6 +23,11 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     python setup/locked_for.py requirements.txt sink sweeper otel > locked.txt \
  && pip install --require-hashes --no-deps --no-build-isolation -r locked.txt
 
+FROM core-packages AS console-packages
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python setup/locked_for.py requirements.txt console > locked.txt \
+ && pip install --require-hashes --no-deps --no-build-isolation -r locked.txt
+
 # ---------------------------------------------------------------- this project, as a wheel
 FROM core-packages AS wheel
 COPY README.md LICENSE NOTICE ./
@@ -38,6 +43,11 @@ COPY connect-configs connect-configs
 RUN pip wheel --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
 
 FROM core-packages AS processor-python
+COPY --from=wheel /wheel /wheel
+RUN pip install --no-deps --no-index /wheel/*.whl \
+ && pip uninstall --yes setuptools wheel packaging pip
+
+FROM console-packages AS console-python
 COPY --from=wheel /wheel /wheel
 RUN pip install --no-deps --no-index /wheel/*.whl \
  && pip uninstall --yes setuptools wheel packaging pip
@@ -95,6 +105,14 @@ FROM runtime AS processor
 COPY --from=processor-python /opt/waitreg /opt/waitreg
 HEALTHCHECK --interval=5s --timeout=10s --start-period=120s --retries=6 CMD ["python", "-IS", "/opt/healthy.py"]
 CMD ["processor"]
+
+# It needs console.authentication: it can be reached from outside of the container.
+FROM runtime AS console
+COPY --from=console-python /opt/waitreg /opt/waitreg
+ENV WAITREG_CONSOLE__HOST=0.0.0.0
+EXPOSE 8088
+HEALTHCHECK --interval=5s --timeout=10s --start-period=120s --retries=6 CMD ["python", "-IS", "/opt/healthy.py", "8088"]
+CMD ["console"]
 
 FROM runtime AS spark
 COPY --from=java /opt/jre /opt/jre

@@ -25,8 +25,8 @@ from sink.read.kafka_reader import source_options
 from sink.read.log_ends import stable_ends
 from sink.read.ranges import as_json, assignment, plan
 from sink.read.record_columns import EXPRESSIONS
-from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
+from wait_registry.local.environment import as_environment
 from wait_registry.local.guard import process_tree
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings

@@ -22,7 +22,7 @@ from bench.contenders.meter import memory_of
 from bench.contenders.metered_handler import HANDLER
 from bench.harness.process import BYTES_PER_MB, Child, started
 from bench.harness.row import Bench
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.local.guard import process_tree
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from bench.contenders.load import SEED, held
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
-from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin, producer_config
+from wait_registry.local.environment import as_environment
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id

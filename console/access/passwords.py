@@ -20,8 +20,10 @@ def line_of(name: str, password: str) -> str:
     """Return the line of a name and its password.
 
     Raises:
-        ConfigurationError: the name can't be in such a line.
+        ConfigurationError: the name can't be in such a line, or the password is empty.
     """
+    if not password:
+        raise ConfigurationError(f"the password of {name!r} is empty: give one")
     if not name or ":" in name or not name.isprintable():
         raise ConfigurationError(f"{name!r} can't be a name: expected printable characters without a colon")
     salt = os.urandom(_SALT_BYTES)

@@ -30,6 +30,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Server": "waitreg",
 }
+# For probes, which ask by address and give no password.
+_HEALTH: Final = "/health/ready"
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -66,6 +68,8 @@ def _guard(hosts: set[str], identify: Identify) -> Middleware:
 
 
 async def _answer(request: web.Request, handler: Handler, hosts: set[str], identify: Identify) -> web.StreamResponse:
+    if request.path == _HEALTH:
+        return web.Response(text="ok\n")
     if (host := _without_port(request.host)) not in hosts:
         return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
     # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.

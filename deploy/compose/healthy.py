@@ -1,4 +1,4 @@
-"""Health of the container: is its service ready? Prints what it answered.
+"""Health of the container: is its service ready? Prints what it answered. An argument names the port.
 
 Sockets alone, because it runs every few seconds and an HTTP library would be most of its work.
 """
@@ -15,7 +15,7 @@ OK = b" 200 "
 
 def main() -> int:
     """Return 0 when /health/ready answers 200, 1 otherwise."""
-    port = int(os.environ.get("WAITREG_TELEMETRY__PORT") or 9464)
+    port = int(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("WAITREG_TELEMETRY__PORT") or 9464)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as connection:
             connection.sendall(b"GET /health/ready HTTP/1.0\r\nHost: localhost\r\n\r\n")

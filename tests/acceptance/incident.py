@@ -24,10 +24,10 @@ from tests.acceptance.incident_page import answered_again
 from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.waiting import wait_until
-from wait_registry.demo.background import Background
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import INPUT_PARTITIONS, Platform, running_platform
 from wait_registry.demo.screen import Screen
+from wait_registry.local.background import Background
 from wait_registry.local.guard import signal_tree
 from wait_registry.records.header_names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings

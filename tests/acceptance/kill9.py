@@ -23,7 +23,6 @@ from pathlib import Path
 
 from tests.acceptance.expiry import expiring, watched_exports
 from tests.support.waiting import wait_until
-from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import sink_lag
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import Platform, running_platform
@@ -32,6 +31,7 @@ from wait_registry.demo.run import Run, crash_run
 from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
+from wait_registry.local.background import Background
 from wait_registry.settings.sweeper import SweeperSettings
 
 SERVICES = ("processor", "sink", "sweeper")

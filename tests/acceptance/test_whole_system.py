@@ -43,6 +43,7 @@ def test_a_small_demo_keeps_every_guarantee() -> None:
     assert 0 < shares["deferred"] < 100
     assert "killed with SIGKILL" in text
     assert "records are in Postgres" in text
+    assert "the console, until the demo ends: http://127.0.0.1:" in text
     published = sum(SMALL.records(strategy, 10) for strategy in STRATEGIES) + SMALL.crash_records
     assert f"published {published} = done " in text
 

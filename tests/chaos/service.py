@@ -18,8 +18,8 @@ from typing import NamedTuple
 import psutil
 
 from tests.support.quick_jvm import quick_jvm
-from wait_registry.demo.environment import PREFIX
 from wait_registry.local.child import GuardedChild, Program
+from wait_registry.local.environment import PREFIX
 from wait_registry.local.guard import process_tree
 from wait_registry.local.ports import LOOPBACK, LOWEST, is_free
 

@@ -28,7 +28,7 @@ from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.local.ports import LOOPBACK
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings

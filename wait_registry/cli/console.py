@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from wait_registry.cli.command import Command, Invocation
@@ -13,7 +15,11 @@ from wait_registry.cli.command import Command, Invocation
     extra="console",
     examples=("waitreg console --set console.port=9000", "waitreg console --password-of alice"),
 )
-@click.option("--password-of", metavar="NAME", help="Ask for a password, print its line for console.users.")
+@click.option(
+    "--password-of",
+    metavar="NAME",
+    help="Ask for a password, or read it from a pipe, and print its line for console.users.",
+)
 @click.pass_obj
 def command(invocation: Invocation, password_of: str | None) -> int:
     """Serve web pages of what waits and what failed.
@@ -25,7 +31,7 @@ def command(invocation: Invocation, password_of: str | None) -> int:
     if password_of is not None:
         from console.access.passwords import line_of
 
-        click.echo(line_of(password_of, click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)))
+        click.echo(line_of(password_of, _password()))
         return 0
     from console.service import ConsoleService
     from wait_registry.cli.read_tables import age
@@ -36,3 +42,9 @@ def command(invocation: Invocation, password_of: str | None) -> int:
     configure_logging(settings.log, "console")
     ServiceProcess(lambda: ConsoleService(settings, lambda connection: age(connection, settings))).run()
     return 0
+
+
+def _password() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

@@ -8,7 +8,7 @@ import click
 
 from wait_registry.cli.command import Command, Group, Invocation
 
-_EXAMPLES = ("waitreg stack up", "waitreg stack up --connect", "waitreg stack up --data-dir .waitreg/stack")
+_EXAMPLES = ("waitreg stack up --console", "waitreg stack up --connect", "waitreg stack up --data-dir .waitreg/stack")
 
 
 @click.group("stack", cls=Group, examples=_EXAMPLES)
@@ -19,8 +19,9 @@ def command() -> None:
 @command.command("up", cls=Command, extra="local", examples=_EXAMPLES)
 @click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path), help="Keep the data there.")
 @click.option("--connect", is_flag=True, help="Start a Kafka Connect worker too (run `make connect` first).")
+@click.option("--console", is_flag=True, help="Serve the console too, at console.port.")
 @click.pass_obj
-def up(invocation: Invocation, data_dir: Path | None, connect: bool) -> int:
+def up(invocation: Invocation, data_dir: Path | None, connect: bool, console: bool) -> int:
     """Start the stack, print its addresses, and keep it until Ctrl-C.
 
     Starts a Kafka broker and Postgres as child processes on free loopback ports, creates topics and schema, and
@@ -33,5 +34,5 @@ def up(invocation: Invocation, data_dir: Path | None, connect: bool) -> int:
     """
     from wait_registry.local.command import run_stack
 
-    run_stack(invocation.settings(), data_dir, connect=connect)
+    run_stack(invocation.settings(), data_dir, connect=connect, console=console)
     return 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Set
 
-from wait_registry.demo.background import Background
 from wait_registry.demo.calls import ABORTED, read_calls
 from wait_registry.demo.evidence import read_dead_letters, sink_lag
 from wait_registry.demo.reconciliation import EXPIRED
 from wait_registry.demo.run import DEADLINE_S, Run, within_deadline
 from wait_registry.demo.screen import Screen
+from wait_registry.local.background import Background
 from wait_registry.local.server import ServerError
 
 POLL_S = 0.05

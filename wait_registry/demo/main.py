@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from wait_registry.cli.service_process import stop_requests
 from wait_registry.demo.comparison import compare, show_measurements
 from wait_registry.demo.crash import crash
 from wait_registry.demo.plan import STRATEGIES, DemoPlan
@@ -17,14 +18,16 @@ from wait_registry.demo.run import Run, comparison_run, crash_run
 from wait_registry.demo.screen import Screen
 from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ReconciliationError
+from wait_registry.local.background import Background
 
 
-def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
+def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None, *, keep: bool = False) -> int:
     """Run the demo and return 0.
 
     Args:
         plan: its sizes; about three minutes when None.
         screen: where it is shown; standard output when None.
+        keep: whether everything continues after the result until Ctrl-C.
 
     Raises:
         ReconciliationError: a guarantee was broken (exit code 4); logs are kept and their folder is printed.
@@ -42,8 +45,10 @@ def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None) -> int:
                 for strategy in STRATEGIES
             ]
             crashed = crash_run(platform, "crash", plan.crash_records, plan.crash_in_flight)
-            _start(screen, platform, [*comparisons, crashed])
+            console = _start(screen, platform, [*comparisons, crashed])
             kept = _play(screen, plan, comparisons, crashed)
+            if keep:
+                _keep(screen, console)
         if not kept:
             raise ReconciliationError("a guarantee was broken; see the table above")
     return 0
@@ -64,12 +69,23 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> None:
+def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> Background:
+    """Start what all runs share, and return the console."""
     platform.create_inputs([run.topic for run in runs])
-    screen.step("Starting the sink and the sweeper (two Spark sessions)")
+    screen.step("Starting the sink and the sweeper (two Spark sessions), and the console")
+    console = platform.backgrounds.console(platform.settings)
     services = [platform.start(command) for command in ("sink", "sweeper")]
-    for part in (*services, *(run.downstream for run in runs)):
+    for part in (console, *services, *(run.downstream for run in runs)):
         part.wait_ready()
+    screen.note(f"the console, until the demo ends: {console.address}")
+    return console
+
+
+def _keep(screen: Screen, console: Background) -> None:
+    """Let everything continue until Ctrl-C."""
+    screen.step(f"Everything continues; the console is at {console.address}. Ctrl-C ends it")
+    with stop_requests() as stop:
+        stop.wait()
 
 
 def _play(screen: Screen, plan: DemoPlan, comparisons: Sequence[Run], crashed: Run) -> bool:

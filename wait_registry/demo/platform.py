@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Backgrounds
 from wait_registry.demo.evidence import query
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.kafka.topics import create_topics
+from wait_registry.local.background import Background
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import install_schema

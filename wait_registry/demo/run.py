@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wait_registry.demo.background import Background
 from wait_registry.demo.evidence import read_evidence
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.plan import BATCH, MIXTURE
 from wait_registry.demo.platform import Platform
 from wait_registry.demo.reconciliation import Reconciliation, reconcile
+from wait_registry.local.background import Background
 from wait_registry.settings.processor import ProcessorSettings, RegistrationMode
 from wait_registry.settings.root import Settings
 

@@ -9,10 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
+from pydantic import SecretStr
 
 from wait_registry.cli.service_process import stop_requests
 from wait_registry.kafka.topics import create_topics
+from wait_registry.local.background import CONSOLE_READY, Background
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
+from wait_registry.local.environment import PREFIX, as_environment
+from wait_registry.local.ports import free_ports
 from wait_registry.local.server import EmbeddedServer
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.postgres.schema import install_schema
@@ -26,13 +30,16 @@ ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
 LOGICAL_DECODING = {"wal_level": "logical"}
 
 
-def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool = False) -> None:
+def run_stack(
+    settings: Settings, data_dir: Path | None = None, *, connect: bool = False, console: bool = False
+) -> None:
     """Start a stack, make its topics and its schema, print its addresses, and keep it until Ctrl-C or SIGTERM.
 
     Args:
         settings: names of topics and schema; the addresses in it are replaced by the stack's own.
         data_dir: folder for data that outlives the stack; a temporary one when None.
         connect: whether a Kafka Connect worker with this project's plugin belongs to it.
+        console: whether the console belongs to it.
 
     Raises:
         ConfigurationError: it could not be started; the message says why.
@@ -44,7 +51,10 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
         _report("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
         stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
         _report("Creating topics and tables...")
-        _create_topics_and_tables(stack, settings)
+        settings = _settings_of(stack, settings)
+        create_topics(settings)
+        with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
+            install_schema(connection, settings.postgres.schema_name)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
         variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
         if plugin is not None:
@@ -60,6 +70,11 @@ def run_stack(settings: Settings, data_dir: Path | None = None, *, connect: bool
             )
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
+        if console:
+            _report("Starting the console...")
+            pages = running.enter_context(_console(stack, settings))
+            servers.append(pages)
+            _report(f"The console: {pages.address}")
         print(_addresses(stack, variables), flush=True)
         while not stop.wait(LOOK_S):
             for server in servers:
@@ -72,17 +87,24 @@ def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _create_topics_and_tables(stack: EmbeddedStack, settings: Settings) -> None:
-    create_topics(
-        settings.model_copy(
-            update={
-                "kafka": settings.kafka.model_copy(update={"bootstrap_servers": stack.bootstrap_servers}),
-                "wait": settings.wait.model_copy(update=ONE_BROKER),
-            }
-        )
+def _settings_of(stack: EmbeddedStack, settings: Settings) -> Settings:
+    """Return the settings with the addresses of the stack, and what one broker can keep."""
+    return settings.model_copy(
+        update={
+            "kafka": settings.kafka.model_copy(update={"bootstrap_servers": stack.bootstrap_servers}),
+            "postgres": settings.postgres.model_copy(update={"url": SecretStr(stack.postgres_url)}),
+            "wait": settings.wait.model_copy(update=ONE_BROKER),
+        }
     )
-    with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
-        install_schema(connection, settings.postgres.schema_name)
+
+
+def _console(stack: EmbeddedStack, settings: Settings) -> Background:
+    port = settings.console.port or free_ports(1)[0]
+    variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
+    directory = stack.data_dir / "console"
+    return Background(
+        "console", directory, ["wait_registry", "console"], variables, port, CONSOLE_READY, temporary=stack.temporary
+    )
 
 
 def _addresses(stack: EmbeddedStack, variables: Mapping[str, str]) -> str:

@@ -25,13 +25,14 @@ from tests.support.kafka_io import Outgoing as Written
 from tests.support.kafka_io import read_all
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.demo.background import Background, Backgrounds
+from wait_registry.demo.background import Backgrounds
 from wait_registry.demo.calls import Call, read_calls
 from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import fingerprint
 from wait_registry.demo.shapes import shape_named
 from wait_registry.kafka.targets import Target
+from wait_registry.local.background import Background
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
 from wait_registry.records.wait_id import wait_id

@@ -17,7 +17,7 @@ from tests.support.kafka_io import read_all
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 
 
 def test_ctrl_c_ends_a_load_with_what_was_published(

@@ -16,7 +16,7 @@ from tests.conftest import SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
 from wait_registry.cli.main import main
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.postgres import query_file
 from wait_registry.postgres.query_file import KINDS, load_query, parse_query, query_names
 from wait_registry.settings.root import Settings

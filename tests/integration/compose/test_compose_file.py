@@ -60,7 +60,7 @@ def seconds(duration: str) -> int:
 
 
 def test_what_is_ours_can_write_nowhere_and_gain_nothing(built: dict[str, Service]) -> None:
-    assert built.keys() >= {"processor", "sink", "sweeper", "connect", "setup", "demo"}
+    assert built.keys() >= {"processor", "sink", "sweeper", "console", "connect", "setup", "demo"}
     for name, service in built.items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"] and "cap_add" not in service, name
@@ -132,7 +132,8 @@ def test_profiles_are_what_the_first_lines_say(services: dict[str, Service]) -> 
         "load",
         "demo",
     }
-    assert given_variables()["COMPOSE_PROFILES"] == "pipeline"
+    assert {name for name, profiles in of.items() if "console" in profiles} == {"console"}
+    assert given_variables()["COMPOSE_PROFILES"] == "pipeline,console"
 
 
 def test_what_ends_by_itself_does_not_end_the_demo(services: dict[str, Service]) -> None:

@@ -25,9 +25,9 @@ from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_si
 from wait_registry.cli.connect.checks import OurServices
 from wait_registry.cli.connect.lag import read_group_lag, sink_lags
 from wait_registry.cli.connect.state import ConnectorState
-from wait_registry.demo.environment import as_environment
 from wait_registry.kafka.clients import admin
 from wait_registry.local.connect_worker import ConnectWorker
+from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
 
 TWO = (Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two"))

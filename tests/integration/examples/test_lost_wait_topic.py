@@ -16,7 +16,7 @@ from tests.support.kafka_io import ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings

@@ -14,7 +14,7 @@ from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.deadly_handlers import TOGETHER
 from tests.integration.processor.scenario import ScenarioFactory, numbers
 from tests.support.waiting import wait_until
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 
 # A killed member blocks its group until its session is over: 45 s by default.
 QUICK = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}

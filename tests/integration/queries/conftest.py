@@ -17,7 +17,7 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from wait_registry.cli.main import main
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
 

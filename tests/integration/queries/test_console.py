@@ -14,6 +14,7 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
+from unittest.mock import ANY
 
 import pytest
 
@@ -92,6 +93,13 @@ def test_each_page_is_there_with_the_age_of_the_tables(get: Ask, path: str) -> N
     answer = get(path)
     assert answer.status == 200, answer.text
     assert "tables of " in answer.text or "no tables yet" in answer.text
+
+
+def test_a_probe_needs_neither_a_name_of_the_console_nor_a_password(incident: Settings, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text(line_of("alice", "a long one"))
+    with served(incident, authentication=Authentication.BASIC, users=str(users), grants=("alice viewer",)) as ask:
+        assert ask("/health/ready", Host="10.1.2.3:8088") == (200, ANY, b"ok\n")
 
 
 @pytest.mark.parametrize("name", query_names())

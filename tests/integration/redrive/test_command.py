@@ -11,7 +11,7 @@ from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.scenario import Scenario
 from tests.support.waiting import wait_until
 from wait_registry.cli.main import main
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.records.operation import Changed, Mark, State
 
 Type = Callable[..., tuple[int, str]]

@@ -19,9 +19,9 @@ from tests.integration.redrive.scenario import Scenario
 from tests.support.running_thread import RunningThread
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
-from wait_registry.demo.environment import as_environment
 from wait_registry.errors import FencedError
 from wait_registry.kafka.fenced_producer import FencedProducer
+from wait_registry.local.environment import as_environment
 from wait_registry.records.operation import Mark, Requested, State
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.docker_files import DOCKERFILE, ROOT, Stage, given_variables, image_defaults, lineage, stages
 
-TARGETS = ("processor", "sink", "sweeper", "tools", "connect")
+TARGETS = ("processor", "sink", "sweeper", "console", "tools", "connect")
 JVM_FILES = ("py", "xml", "sha256", "properties")
 JAVA_OR_SPARK = re.compile(r"java|jre|spark|jars")
 
@@ -20,7 +20,7 @@ def test_every_target_runs_as_a_user_who_is_not_root(target: str) -> None:
     assert users and re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1]), users
 
 
-@pytest.mark.parametrize("target", ["processor", "sink", "sweeper", "connect"])
+@pytest.mark.parametrize("target", ["processor", "sink", "sweeper", "console", "connect"])
 def test_every_service_says_when_it_is_ready(target: str) -> None:
     (check,) = [check for stage in lineage(target) for check in stage.arguments("HEALTHCHECK")]
     assert "/opt/healthy.py" in check or "/health" in check
@@ -28,13 +28,14 @@ def test_every_service_says_when_it_is_ready(target: str) -> None:
     assert "--start-interval" not in check
 
 
-def test_the_processors_image_has_neither_java_nor_spark() -> None:
-    taken = [source for stage in lineage("processor") for source in stage.arguments("COPY")]
+@pytest.mark.parametrize("target", ["processor", "console"])
+def test_the_image_has_neither_java_nor_spark(target: str) -> None:
+    taken = [source for stage in lineage(target) for source in stage.arguments("COPY")]
     froms = [found[1] for source in taken if (found := re.search(r"--from=(\S+)", source))]
     made_from = {stage.name for name in froms for stage in lineage(name)}
     assert froms
     assert not [name for name in made_from if JAVA_OR_SPARK.search(name)]
-    assert lineage("processor")[-1].base == "${PYTHON_IMAGE}"
+    assert lineage(target)[-1].base == "${PYTHON_IMAGE}"
 
 
 def test_versions_of_images_are_those_that_compose_passes_on() -> None:

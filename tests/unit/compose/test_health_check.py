@@ -16,9 +16,9 @@ from wait_registry.telemetry.server import TelemetryServer
 SCRIPT = Path(__file__).parents[3] / "deploy" / "compose" / "healthy.py"
 
 
-def check(port: int) -> subprocess.CompletedProcess[str]:
+def check(port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-IS", str(SCRIPT)],
+        [sys.executable, "-IS", str(SCRIPT), *arguments],
         env={"WAITREG_TELEMETRY__PORT": str(port)},
         capture_output=True,
         text=True,
@@ -34,6 +34,11 @@ def test_only_a_service_that_is_ready_is_healthy(reasons: list[str]) -> None:
         done = check(server.port)
     assert done.returncode == len(reasons)
     assert all(reason in done.stdout for reason in reasons)
+
+
+def test_an_argument_names_the_port() -> None:
+    nothing, other = free_ports(2)
+    assert f"no answer on port {other}" in check(nothing, str(other)).stdout
 
 
 def test_no_answer_is_not_healthy() -> None:

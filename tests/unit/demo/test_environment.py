@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.postgres import PostgresSettings
