@@ -35,7 +35,7 @@ from bench.harness.row import ROOT, Bench, Checkout, Row
 from wait_registry.errors import WaitRegistryError
 from wait_registry.local.stack import EmbeddedStack
 
-ROWS: Final = tuple(range(1, 8))
+ROWS: Final = tuple(range(1, 9))
 FULL_ROUNDS: Final = 3
 RESULTS: Final = ROOT / ".waitreg" / "bench"
 FIRST_FIGURES: Final = 6

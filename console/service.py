@@ -12,7 +12,9 @@ from console.access.masks import parse_masks
 from console.http.application import application
 from console.http.identity import identification
 from console.tables import Age, open_tables
+from redrive.decoded import decoded
 from wait_registry.errors import ConfigurationError
+from wait_registry.schema_registry import for_display
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ class ConsoleService:
         self._settings = settings
         self._age = age
         self._masks = parse_masks(settings.console.masks)
+        self._decode = partial(decoded, registry=for_display(settings.processor.schema_registry))
         self._identify = identification(settings.console)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -58,7 +61,7 @@ class ConsoleService:
 
     async def _serve(self) -> None:
         console = self._settings.console
-        tables = partial(open_tables, self._settings, self._age, self._masks)
+        tables = partial(open_tables, self._settings, self._age, self._masks, self._decode)
         pages = application(tables, self._identify, console.hosts)
         runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S)
         await runner.setup()

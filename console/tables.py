@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from console.access.grants import Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter
+from redrive.decoded import Decoded
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
+Decode: TypeAlias = Callable[[bytes | None], Decoded | None]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
@@ -80,6 +82,7 @@ class Tables:
     age: str
     person: Person
     masks: Masks
+    decode: Decode
 
     def execute(self, query: bytes, params: Mapping[str, object] | Sequence[object]) -> psycopg.Cursor[Any]:
         """Send a query, which begins with ``select``, to the rows that the person may see."""
@@ -196,13 +199,14 @@ def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
 
 
 @contextmanager
-def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> Iterator[Tables]:
+def open_tables(settings: Settings, age: Age, masks: Masks, decode: Decode, person: Person) -> Iterator[Tables]:
     """Connect for one page.
 
     Args:
         settings: where Postgres is, and how long it may take.
         age: returns the line with the age of the tables.
         masks: what is hidden from everybody.
+        decode: decodes values to be shown.
         person: who looks.
 
     Raises:
@@ -222,4 +226,4 @@ def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> I
             require_schema(connection)
         except ConfigurationError as error:
             raise PostgresRefused(str(error)) from error
-        yield Tables(connection, age(connection), person, masks)
+        yield Tables(connection, age(connection), person, masks, decode)

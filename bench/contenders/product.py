@@ -124,11 +124,11 @@ def require_open_rows(connection: psycopg.Connection[TupleRow], expected: int) -
 
 
 class Service:
-    """A running sink or sweeper: Python, and the JVM of Spark."""
+    """A running service: Python, and the JVM of Spark where it needs one."""
 
     def __init__(self, child: Child, port: int) -> None:
         self._child = child
-        self._port = port
+        self.address = f"http://{LOOPBACK}:{port}"
         self.stop = child.stop
 
     def await_ready(self) -> None:
@@ -159,7 +159,7 @@ class Service:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self._port}/health/ready", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.address}/health/ready", timeout=5) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -167,9 +167,10 @@ class Service:
 
 @contextmanager
 def running(bench: Bench, command: str, settings: Settings) -> Iterator[Service]:
-    """Start `sink` or `sweeper`; it isn't ready yet. After the block all of its processes are gone."""
+    """Start `sink`, `sweeper` or `console`; it isn't ready yet. After the block all of its processes are gone."""
     (port,) = free_ports(1)
-    variables = {**as_environment(settings), **scratch(bench.directory), "WAITREG_TELEMETRY__PORT": str(port)}
+    section = "CONSOLE" if command == "console" else "TELEMETRY"
+    variables = {**as_environment(settings), **scratch(bench.directory), f"WAITREG_{section}__PORT": str(port)}
     with started([str(bench.product.waitreg), command], bench.directory, variables, name=command) as child:
         yield Service(child, port)
 

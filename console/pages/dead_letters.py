@@ -10,6 +10,7 @@ from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.dead_letter import DeadLetter, find
+from redrive.decoded import Decoded
 from redrive.filter import FIELDS, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
@@ -62,6 +63,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "done": letter.may_be_done(),
         "key": _lines(content.key),
         "value": _lines(content.value),
+        "decoded": _decoded(content.value, tables),
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
@@ -119,6 +121,13 @@ def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
     facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
     shown = cells(list(facts), list(facts.values()))
     return {name.replace("_", " "): cell for name, cell in zip(facts, shown, strict=True)}
+
+
+def _decoded(value: bytes | None, tables: Tables) -> Decoded | None:
+    found = tables.decode(value)
+    if found is None:
+        return None
+    return found._replace(text=_lines(found.text.encode()) if found.text else "", problem=safe(found.problem))
 
 
 def _lines(data: bytes | None) -> str:

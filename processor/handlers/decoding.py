@@ -9,9 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from processor.dispatch.retry_decision import is_retriable
 from processor.handlers.payload import Format, Payload
-from processor.handlers.schema_registry import SchemaRegistry
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record
+from wait_registry.schema_registry import SchemaRegistry
 from wait_registry.settings.processor import SchemaRegistrySettings
 
 _SHOWN_PROBLEMS: Final = 5

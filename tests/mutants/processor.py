@@ -379,7 +379,7 @@ def decodes_to_anything(patch: Patch) -> None:
 @mutant("P1.29")
 def blames_the_record_for_the_registry(patch: Patch) -> None:
     """A record is malformed while the schema registry can't be asked."""
-    from processor.handlers import schema_registry
+    from wait_registry import schema_registry
     from wait_registry.errors import MalformedError
 
     patch.setattr(schema_registry, "TransientError", MalformedError)

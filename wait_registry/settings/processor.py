@@ -104,7 +104,10 @@ class HttpHandlerSettings(Section):
 
 
 class SchemaRegistrySettings(Section):
-    """The schema registry of a typed handler: Avro always needs it, Protobuf if values begin with a schema's ID."""
+    """The schema registry of a typed handler: Avro always needs it, Protobuf if values begin with a schema's ID.
+
+    The console and `waitreg dlq show` show values by its schemas.
+    """
 
     url: str = Field("", description="http(s)://host:port; several with commas are tried in turn")
     username: str | None = Field(None, description="user of the schema registry (basic authentication)")

@@ -315,7 +315,7 @@ def test_what_can_not_be_read_is_not_shown_with_contents(incident: Settings, con
 
 
 def test_no_rollback_lifts_the_time_limit(incident: Settings) -> None:
-    with open_tables(incident, lambda _: "", Masks(), Person("x", ())) as tables:
+    with open_tables(incident, lambda _: "", Masks(), lambda _: None, Person("x", ())) as tables:
         tables.connection.rollback()
         assert tables.connection.execute("show statement_timeout").fetchone() == ("5s",)
         tables.connection.rollback()

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from processor.handlers import schema_registry
 from processor.handlers.loading import handler_from
 from tests.support.certificates import Authority
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.waiting import wait_until
+from wait_registry import schema_registry
 from wait_registry.errors import ConfigurationError, MalformedError, PermanentError, TransientError
 from wait_registry.handler import Avro
 from wait_registry.local.ports import LOOPBACK

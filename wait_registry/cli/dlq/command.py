@@ -93,20 +93,23 @@ def list_(
 def show(invocation: Invocation, which: str, body: Path | None) -> int:
     """Show a dead letter: error, record, and what happened to it.
 
-    PLACE is topic:partition:offset of the dead letter, as `waitreg dlq list` prints it. Bytes that aren't text are
-    shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that could change the terminal are
-    escaped.
+    PLACE is topic:partition:offset of the dead letter, as `waitreg dlq list` prints it. A JSON value is shown with line
+    breaks. An Avro or Protobuf value that names its schema is shown as JSON, if processor.schema_registry.url is set.
+    Other bytes that aren't text are shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that
+    could change the terminal are escaped.
     """
     from wait_registry.cli.query import print_rows
     from wait_registry.cli.read_tables import age, read_tables
     from wait_registry.postgres.query_file import bind, load_query
+    from wait_registry.schema_registry import for_display
 
     settings, query = invocation.settings(), load_query("record_deliveries")
+    registry = for_display(settings.processor.schema_registry)
     with read_tables(settings, invocation.path, "the dead letter") as connection:
         as_of = age(connection, settings)
         letters = find(connection, which)
         for letter in letters:
-            for line in lines(letter):
+            for line in lines(letter, registry):
                 print(line)
         key = letters[0].row["idempotency_key"]
         if key is not None:

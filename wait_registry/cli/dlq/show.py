@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from redrive.dead_letter import DeadLetter
+from redrive.decoded import Decoded, decoded
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
+from wait_registry.schema_registry import SchemaRegistry
 
 _INDENT = "  "
 
 
-def lines(letter: DeadLetter) -> Iterator[str]:
-    """Yield the lines that show a dead letter."""
+def lines(letter: DeadLetter, registry: SchemaRegistry | None) -> Iterator[str]:
+    """Yield the lines that show a dead letter.
+
+    Args:
+        letter: which one.
+        registry: the schemas of values; None if there is none.
+    """
     row = letter.row
     places = letter.places()
     yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
@@ -38,7 +45,7 @@ def lines(letter: DeadLetter) -> Iterator[str]:
     yield f"headers: {len(letter.content.headers)}"
     for name, value in letter.content.headers:
         yield f"{_INDENT}{safe(name)} = {value_text(value)}"
-    yield from _content("value", letter.content.value)
+    yield from _content("value", letter.content.value, decoded(letter.content.value, registry))
     if row["error_stacktrace"]:
         yield "stack trace:"
         for line in safe(row["error_stacktrace"], "\n\t").rstrip().split("\n"):
@@ -60,10 +67,11 @@ def write_body(letter: DeadLetter, file: Path) -> None:
         raise ConfigurationError(f"{file} can't be written: {error.strerror}; name a new file") from error
 
 
-def _content(name: str, data: bytes | None) -> Iterator[str]:
+def _content(name: str, data: bytes | None, shown: Decoded | None = None) -> Iterator[str]:
     if data is None:
         yield f"{name}: null"
         return
-    yield f"{name}: {len(data)} bytes"
-    for line in lines_of(data) if data else ():
+    about = f", {shown.format or shown.problem}" if shown else ""
+    yield f"{name}: {len(data)} bytes{safe(about)}"
+    for line in lines_of(shown.text.encode() if shown and shown.text else data) if data else ():
         yield f"{_INDENT}{line}"

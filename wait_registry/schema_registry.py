@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from base64 import b64decode
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
@@ -9,11 +11,26 @@ from typing import Any, Final
 from wait_registry.errors import ConfigurationError, MalformedError, TransientError
 from wait_registry.settings.processor import SchemaRegistrySettings
 
+log = logging.getLogger(__name__)
+
 # A magic byte and four bytes of the schema's ID.
 _PREFIX_BYTES: Final = 5
 REQUEST_LIMIT_S: Final = 5.0
 # The registry's own code for an ID that no schema has; a 404 without it is another server's, or a wrong path.
 _SCHEMA_NOT_FOUND: Final = 40403
+# Protobuf schemas as descriptors, which need no compiler.
+_SERIALIZED: Final = "serialized"
+
+
+def for_display(settings: SchemaRegistrySettings) -> SchemaRegistry | None:
+    """Return the registry by which values are shown; None, with the reason in the log, if it can't be used."""
+    if not settings.url:
+        return None
+    try:
+        return SchemaRegistry(settings)
+    except ConfigurationError as error:
+        log.warning("values with a schema are shown as they are: %s", error)
+        return None
 
 
 class SchemaRegistry:
@@ -45,6 +62,59 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 
         return self._remembering(ProtobufDeserializer(message_class, schema_registry_client=self._lookups))
+
+    def content(self, value: bytes) -> tuple[str, Any]:
+        """Decode a value by the schema that it names.
+
+        Returns:
+            ``Avro`` or ``Protobuf``, and the content in dicts, lists and simple values.
+
+        Raises:
+            MalformedError: the value or its schema can't be read.
+            TransientError: the registry doesn't answer.
+        """
+        try:
+            schema = self._lookups.get_schema(int.from_bytes(value[1:_PREFIX_BYTES]), fmt=_SERIALIZED)
+            if schema.schema_type == "PROTOBUF":
+                return "Protobuf", self._message(value, schema)
+            if schema.schema_type == "AVRO":
+                return "Avro", self.avro()(value)
+        except (MalformedError, TransientError):
+            raise
+        except Exception as error:
+            raise MalformedError(f"the value can't be read by its schema: {type(error).__name__}: {error}") from error
+        raise MalformedError(f"the value's schema is of the type {schema.schema_type}: expected AVRO or PROTOBUF")
+
+    def _message(self, value: bytes, schema: Any) -> Any:
+        from confluent_kafka.schema_registry import prefix_schema_id_deserializer
+        from confluent_kafka.schema_registry.serde import SchemaId
+        from google.protobuf import descriptor_pool, json_format, message_factory
+
+        pool = descriptor_pool.DescriptorPool()
+        self._add_file(pool, "value.proto", schema)
+        named = SchemaId("PROTOBUF")
+        content = prefix_schema_id_deserializer(value, None, named).read()
+        first, *nested = named.message_indexes or [0]
+        kind = list(pool.FindFileByName("value.proto").message_types_by_name.values())[first]
+        for index in nested:
+            kind = kind.nested_types[index]
+        message = message_factory.GetMessageClass(kind).FromString(content)
+        return json_format.MessageToDict(message, preserving_proto_field_name=True)
+
+    def _add_file(self, pool: Any, name: str, schema: Any) -> None:
+        """Add a schema and what it refers to; Google's own files are known without a registry."""
+        from google.protobuf import descriptor_pb2, descriptor_pool
+
+        file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(schema.schema_str, validate=True))
+        for reference in schema.references:
+            referred = self._lookups.get_version(reference.subject, reference.version, fmt=_SERIALIZED)
+            self._add_file(pool, reference.name, referred.schema)
+        known = {reference.name for reference in schema.references}
+        for dependency in file.dependency:
+            if dependency not in known:
+                pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(dependency).serialized_pb)
+        file.name = name
+        pool.Add(file)
 
     def _remembering(self, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         """Return a decoder that remembers which schemas its deserializer has, and looks up others.

@@ -1,0 +1,80 @@
+"""Values for people: JSON with line breaks, Avro and Protobuf by the schema that the value names, as JSON.
+
+Only what is shown is decoded. Redrives, downloads and comparisons use the bytes as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wait_registry.errors import MalformedError, TransientError
+
+if TYPE_CHECKING:
+    from wait_registry.schema_registry import SchemaRegistry
+
+# Larger values are shown as they are.
+MOST_BYTES: Final = 1_048_576
+_MAGIC: Final = b"\0"
+_PREFIX_BYTES: Final = 5
+_INDENT: Final = "  "
+
+
+class Decoded(NamedTuple):
+    """A value in its format, or the problem that keeps it from being decoded."""
+
+    format: str
+    text: str = ""
+    problem: str = ""
+
+
+def decoded(value: bytes | None, registry: SchemaRegistry | None) -> Decoded | None:
+    """Decode a value; None if it is shown as it is.
+
+    Args:
+        value: of a record.
+        registry: the schemas; without it, only JSON is decoded.
+    """
+    if not value or len(value) > MOST_BYTES:
+        return None
+    if value[:1] == _MAGIC and len(value) > _PREFIX_BYTES:
+        return None if registry is None else _by_schema(value, registry)
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return Decoded("JSON", "".join(_lines(value.decode()))) if isinstance(parsed, dict | list) else None
+
+
+def _by_schema(value: bytes, registry: SchemaRegistry) -> Decoded:
+    try:
+        schema_format, content = registry.content(value)
+    except (MalformedError, TransientError) as error:
+        return Decoded("", problem=str(error))
+    return Decoded(schema_format, json.dumps(content, indent=2, ensure_ascii=False, default=_text))
+
+
+def _text(value: Any) -> str:
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the pieces of a JSON text, with line breaks between its values; these stay as they are written."""
+    depth, in_string, escaped, opened = 0, False, False, False
+    for character in text:
+        if in_string:
+            yield character
+            in_string = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif not character.isspace():
+            if character in "}]":
+                depth -= 1
+                yield "" if opened else f"\n{_INDENT * depth}"
+            elif opened:
+                yield f"\n{_INDENT * depth}"
+            yield character
+            opened = character in "{["
+            depth += opened
+            in_string = character == '"'
+            yield f"\n{_INDENT * depth}" if character == "," else " " if character == ":" else ""

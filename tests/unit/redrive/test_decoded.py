@@ -1,0 +1,60 @@
+"""JSON values with line breaks: the same values, as they are written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.decoded import MOST_BYTES, Decoded, decoded
+
+TEXTS = st.text() | st.sampled_from(['"', "\\", '\\"', "{", "},[", ": ", "\n"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+    max_leaves=20,
+)
+
+
+@given(
+    value=st.lists(VALUES) | st.dictionaries(TEXTS, VALUES),
+    plain=st.booleans(),
+    space=st.sampled_from(["", " ", "\n\t"]),
+)
+def test_only_white_space_between_values_changes(value: Any, plain: bool, space: str) -> None:
+    given_text = json.dumps(value, ensure_ascii=plain, separators=(f"{space},{space}", f"{space}:{space}"))
+    found = decoded(given_text.encode(errors="surrogatepass"), None)
+    assert found == Decoded("JSON", json.dumps(value, ensure_ascii=plain, indent=2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1.10000000000000000001}', '{"a": 1, "a": 2}', '{"a": 12345678901234567890123}', r'{"a": "\u0041"}'],
+)
+def test_numbers_names_and_escapes_stay_as_they_are_written(text: str) -> None:
+    found = decoded(text.encode(), None)
+    assert found is not None
+    assert "".join(found.text.split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"text",
+        b"3",
+        b'"text"',
+        b'{"a": ',
+        b"\xff",
+        b"[" * 100_000,
+        b"\0\0\0\0\1avro",
+        b"[" + b" " * MOST_BYTES + b"]",
+    ],
+    ids=["null", "empty", "text", "number", "string", "cut off", "bytes", "deep", "schema", "large"],
+)
+def test_other_values_are_shown_as_they_are(value: bytes | None) -> None:
+    assert decoded(value, None) is None
