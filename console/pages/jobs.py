@@ -22,6 +22,7 @@ from wait_registry.records.operation import Requested, State
 
 ROWS: Final = 100
 REFRESH_S: Final = 3
+_ENDED: Final = (State.FINISHED, State.CANCELLED)
 
 
 def jobs(asked: Asked, tables: Tables) -> Page:
@@ -36,7 +37,7 @@ def job(asked: Asked, tables: Tables) -> Page:
     if here is not None and not may_follow(tables.person, here.job):
         here = None
     facts, of = _facts(tables, name, here)
-    state = here.state if here is not None else State(facts["state"])
+    state = _state(State(facts["state"]), here)
     live = here is not None and here.running and asked.values().get("live") == "yes"
     values = {
         "title": f"Job {name}",
@@ -49,6 +50,11 @@ def job(asked: Asked, tables: Tables) -> Page:
         "other": f"/jobs/{name}" if live else address(f"/jobs/{name}", ("live", "yes")),
     }
     return Page("job.html", values, refresh_s=REFRESH_S if live else 0)
+
+
+def _state(in_tables: State, here: Shown | None) -> State:
+    """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
+    return in_tables if here is None or (not here.running and in_tables in _ENDED) else here.state
 
 
 def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
@@ -68,12 +74,13 @@ def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, 
 
 def _buttons(tables: Tables, of: Requested, state: State, here: Shown | None) -> list[Button]:
     """Return what can be asked of a job now, with the role that the person lacks for it."""
-    if state in (State.FINISHED, State.CANCELLED):
+    if state in _ENDED:
         return []
     missing, running = role_missing(tables.person, of), here is not None and here.running
-    wanted = [*([] if state is State.PAUSED else ["pause"]), *([] if running else ["resume"]), "cancel"]
+    labels = {"pause": "Pause the job", "resume": "Resume the job", "cancel": "Cancel the job for good"}
+    unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
     path = f"/jobs/{quote(of.job, safe='')}"
-    return [Button(f"{name.capitalize()} the job", f"{path}/{name}", missing) for name in wanted]
+    return [Button(label, f"{path}/{name}", missing) for name, label in labels.items() if name not in unwanted]
 
 
 def _done_before(

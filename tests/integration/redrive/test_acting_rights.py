@@ -120,6 +120,19 @@ def test_each_address_for_each_role(dead: Scenario) -> None:
     assert {mark.by for mark in dead.events() if isinstance(mark, Mark)} <= {"olga", "ada", "anna"}
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
+    paused(dead, "of-all")
+    dead.read_operations()
+    before = dead.events()
+    with acting(dead.settings) as browser:
+        for route in (*ROUTES, *ACTING):
+            path = f"{address_of(route, values_of(dead, 'of-all'))}?where=group%3D{dead.group}&allow=no_members"
+            assert browser.ask(method, path, **OWN_PAGE).status in (200, 400, 405), path
+    assert dead.events() == before
+    assert dead.sent() == []
+
+
 def test_a_console_that_only_reads_has_no_address_that_acts(dead: Scenario) -> None:
     with running_console(dead.settings) as port:
         browser = Browser(port)
