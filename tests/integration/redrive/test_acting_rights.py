@@ -238,6 +238,21 @@ def test_no_filter_reaches_beyond_the_grants(dead: Scenario) -> None:
     assert len(dead.sent()) == 3
 
 
+def test_who_sees_one_topic_sees_their_own_jobs_alone(dead: Scenario) -> None:
+    paused(dead, "of-all")
+    grants = (f"pia operator {dead.group} {dead.input}", f"quinn operator {dead.group} {dead.input}")
+    with acting(dead.settings, **BY_PROXY, grants=grants) as served:
+        pia, quinn = (Browser(served.port, X_Forwarded_User=who) for who in ("pia", "quinn"))
+        job = pia.start(pia.dry_run(f"group={dead.group}")).split("?")[0]
+        assert quinn.get(job).status == 404
+        pia.wait_state(job, "finished")
+        dead.read_operations()
+        assert f'href="{job}"' in pia.get("/jobs").text and "of-all" not in pia.get("/jobs").text
+        assert "finished" in pia.get(job).text and pia.get("/jobs/of-all").status == 404
+        assert "No jobs that you may see." in quinn.get("/jobs").text and quinn.get(job).status == 404
+        assert pia.post("/jobs/of-all/resume").status == 403
+
+
 def test_what_can_be_done_twice_needs_the_role_admin(dead: Scenario) -> None:
     with acting(dead.settings, **BY_PROXY, grants=GRANTS) as served:
         olga, ada = (Browser(served.port, X_Forwarded_User=who) for who in ("olga", "ada"))
