@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 from console.tables import Tables
 
+if TYPE_CHECKING:
+    from console.acting.actor import Actor
+
 
 class Asked(NamedTuple):
-    """A request: the values in its path, those behind the question mark in their order, and when it came (UTC)."""
+    """A request: the values in its path, those behind the question mark in their order, and when it came (UTC).
+
+    ``form`` has the fields of what changes something, and ``actor`` does it; a console that only reads has none.
+    """
 
     path: Mapping[str, str]
     query: Sequence[tuple[str, str]]
     now: datetime
+    form: Sequence[tuple[str, str]] = ()
+    actor: Actor | None = None
 
     def values(self) -> dict[str, str]:
         """Return the given values by name, of several the last; empty ones, as forms send them, are skipped."""
@@ -23,11 +31,12 @@ class Asked(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A template with its values."""
+    """A template with its values; ``refresh_s`` if the browser should ask for it again, seconds."""
 
     template: str
     values: Mapping[str, Any]
     status: int = 200
+    refresh_s: int = 0
 
 
 class Download(NamedTuple):
@@ -37,7 +46,14 @@ class Download(NamedTuple):
     content: bytes
 
 
-View: TypeAlias = Callable[[Asked, Tables], Page | Download]
+class Redirect(NamedTuple):
+    """The address of the page that shows what was done."""
+
+    location: str
+
+
+Answered: TypeAlias = Page | Download | Redirect
+View: TypeAlias = Callable[[Asked, Tables], Answered]
 
 
 class NotThere(Exception):

@@ -9,6 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from console.access.masks import parse_masks
+from console.acting.actor import Actor
 from console.http.application import application
 from console.http.identity import identification
 from console.tables import Age, open_tables
@@ -20,13 +21,15 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 _STOP_S = 5.0
+# The address of a dry run names each dead letter that was ticked.
+_MOST_LINE_BYTES = 32_768
 
 
 class ConsoleService:
-    """Serves the pages.
+    """Serves the pages, and runs the jobs that they start.
 
     Args:
-        settings: the console's own, and where Postgres is.
+        settings: the console's own, where Postgres is and, if it may act, Kafka.
         age: returns the line with the age of the tables.
 
     Raises:
@@ -39,6 +42,7 @@ class ConsoleService:
         self._masks = parse_masks(settings.console.masks)
         self._decode = partial(decoded, registry=for_display(settings.processor.schema_registry))
         self._identify = identification(settings.console)
+        self._actor = None if settings.console.read_only else Actor(settings)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self.port = 0
@@ -62,8 +66,8 @@ class ConsoleService:
     async def _serve(self) -> None:
         console = self._settings.console
         tables = partial(open_tables, self._settings, self._age, self._masks, self._decode)
-        pages = application(tables, self._identify, console.hosts)
-        runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S)
+        pages = application(tables, self._identify, console, self._actor)
+        runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MOST_LINE_BYTES)
         await runner.setup()
         try:
             await web.TCPSite(runner, console.host, console.port).start()
@@ -77,3 +81,5 @@ class ConsoleService:
             ) from error
         finally:
             await runner.cleanup()
+            if self._actor is not None:
+                await asyncio.to_thread(self._actor.close)

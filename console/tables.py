@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from console.access.grants import Person, Right, condition
+from console.access.grants import ALL, NotAllowed, Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter
 from redrive.decoded import Decoded
@@ -18,6 +18,7 @@ from wait_registry.postgres.query_file import QueryFile, bind
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg import sql
     from psycopg.rows import TupleRow
 
     from wait_registry.settings.root import Settings
@@ -51,13 +52,9 @@ _OF_RECORDS: Final = (
     "dead_letter_mark",
     "record_event",
 )
-_OF_ALL: Final = ("quarantine", "sweep", "late_outcome", "operation")
+_OF_ALL: Final = ("quarantine", "sweep", "late_outcome")
 _QUARANTINED: Final = "quarantined"
 _FOR_EVERYBODY: Final = "sink_freshness"
-
-
-class NotAllowed(Exception):
-    """A page needs a right that the person doesn't have; the message says which."""
 
 
 class Answer(NamedTuple):
@@ -131,6 +128,10 @@ class Tables:
             problem = "This took too long. Open the question by itself, and ask for less: a shorter time, one group."
             return Answer(question, {}, (), (), False, problem)
 
+    def release(self) -> None:
+        """End the transaction, so that the connection isn't idle in one while something else is waited for."""
+        self.connection.rollback()
+
     @property
     def shows_all_contents(self) -> bool:
         """Whether nothing is hidden of the records whose rows the person may see."""
@@ -176,6 +177,15 @@ class Tables:
         if not self.may_export(letter):
             raise NotAllowed("You may not download this: it needs the role operator, and nothing of it may be hidden.")
 
+    @property
+    def _jobs(self) -> sql.Composable:
+        """Which jobs the person may see: those of groups that they see whole, and their own; as `may_follow` has it."""
+        from psycopg import sql
+
+        whole = condition([pair for pair in self.person.pairs(Right.VIEW) if pair[1] == ALL])
+        own = sql.SQL("authenticated and via = 'console' and requested_by = {}").format(sql.Literal(self.person.name))
+        return sql.SQL("({}) or ({})").format(whole, own)
+
     @cached_property
     def _rows(self) -> bytes:
         """What makes the names of tables mean the rows that the person may see."""
@@ -186,6 +196,7 @@ class Tables:
         if not self.person.sees_all():
             where = condition(self.person.pairs(Right.VIEW)).as_string(self.connection)
             pieces = dict.fromkeys(_OF_RECORDS, where) | dict.fromkeys(_OF_ALL, "false")
+            pieces["operation"] = self._jobs.as_string(self.connection)
         if not pieces:
             return b""
         tables = [f"{name} as not materialized (select * from {name} where {piece})" for name, piece in pieces.items()]

@@ -108,6 +108,23 @@ class Filter:
         """Return the conditions as they are typed, with absolute times; separated by spaces, for people to read."""
         return " ".join(map(str, self.conditions))
 
+    def only(self, field: str, values: Iterable[str]) -> Filter:
+        """Return the filter with these exact values in place of its = and ~ conditions on a text field.
+
+        Args:
+            field: a field of texts.
+            values: of which one must hold. Values that dead letters of this filter have make it narrower, never wider.
+        """
+        kept = (one for one in self.conditions if one.field != field or one.operator not in ("=", "~"))
+        return Filter((*kept, *(Condition(field, "=", literal(value)) for value in values)))
+
+    def exact_values(self, field: str) -> tuple[str, ...]:
+        """Return the values of which a text field must have one; none if the filter leaves others possible."""
+        conditions = [one for one in self.conditions if one.field == field and one.operator in ("=", "~")]
+        values = [one.value for one in conditions if one.operator == "=" and not _has_wildcard(one.value)]
+        texts = tuple(_unescaped(value) for value in values if isinstance(value, str))
+        return texts if len(texts) == len(conditions) else ()
+
     def sql(self) -> tuple[str, list[Value]]:
         """Return a condition on rows of dead_letter for psycopg, and its parameters; a value is never in the text."""
         texts: list[str] = []
@@ -225,13 +242,18 @@ def _parameter(condition: Condition) -> Value:
     if FIELDS[condition.field].kind is not Kind.TEXT or condition.operator == "~" or not isinstance(value, str):
         return value
     if not _has_wildcard(value):
-        return "".join(part[-1] for part in _PARTS.findall(value))
+        return _unescaped(value)
     return like_pattern(value)
 
 
 def like_pattern(pattern: str) -> str:
     """Return the pattern for SQL's like of a text in which an asterisk stands for any characters."""
     return "".join("%" if part == "*" else _escaped(part[-1]) for part in _PARTS.findall(pattern))
+
+
+def literal(text: str) -> str:
+    """Return the pattern that this text alone has."""
+    return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -245,6 +267,10 @@ _PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)
 
 def _has_wildcard(value: Value) -> bool:
     return isinstance(value, str) and "*" in _PARTS.findall(value)
+
+
+def _unescaped(pattern: str) -> str:
+    return "".join(part[-1] for part in _PARTS.findall(pattern))
 
 
 def _escaped(character: str) -> str:

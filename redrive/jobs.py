@@ -6,9 +6,10 @@ import uuid
 from typing import Any, Final
 
 from redrive.dead_letter import Reader, parse_place
-from redrive.filter import Value
+from redrive.filter import Filter, Value
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Requested
 
 _JOBS: Final = """
 select
@@ -77,6 +78,16 @@ limit %(rows)s
 """
 
 
+_DONE_BEFORE: Final = """
+select job, state_by as by, state, max(state_at) as at, count(*) as dead_letters
+from dead_letter
+where {where} and job <> %s
+group by job, state_by, state
+order by at desc, job
+limit 20
+"""
+
+
 def new_job() -> str:
     """Return the name of a new job, which no other job has."""
     return uuid.uuid4().hex[:12]
@@ -91,6 +102,44 @@ def jobs(reader: Reader, rows: int, job: str | None = None) -> Rows:
 def outcomes(reader: Reader, job: str) -> Rows:
     """Return what became of the records that a job redrove, as far as the tables show it."""
     return _rows(reader, _OUTCOMES, [job])
+
+
+def done_before(reader: Reader, chosen: Filter, job: str) -> Rows:
+    """Return which other jobs acted last on the dead letters of a filter, and who asked for them.
+
+    Args:
+        reader: of the tables.
+        chosen: the conditions of the job, without those on the state.
+        job: the job that found them so.
+    """
+    where, parameters = chosen.sql()
+    return _rows(reader, _DONE_BEFORE.format(where=where), [*parameters, job])
+
+
+def requested(reader: Reader, job: str) -> Requested:
+    """Return what was asked for, without the ends of its selection; call `require_job` first."""
+    query = b"""
+        select
+            kind, consumer_group, requested_by, authenticated, via, reason, conditions, target, rate, allowed, expected
+        from operation
+        where job = %s
+    """
+    row = reader.execute(query, [job]).fetchone()
+    assert row is not None  # require_job found it
+    names = (
+        "kind",
+        "group",
+        "by",
+        "authenticated",
+        "via",
+        "reason",
+        "conditions",
+        "target",
+        "rate",
+        "allowed",
+        "expected",
+    )
+    return Requested(job=job, ends={}, **dict(zip(names, row, strict=True)))
 
 
 def audit(

@@ -134,6 +134,13 @@ def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, lis
     return _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows]
 
 
+def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:
+    """Return the pairs of consumer group and input topic of the dead letters that a filter means."""
+    where, parameters = chosen.sql()
+    query = f"select distinct consumer_group, original_topic from dead_letter as letter where {where}"
+    return [(group, topic) for group, topic in reader.execute(query.encode(), parameters)]
+
+
 def _ask(reader: Reader, text: str, parameters: Sequence[object]) -> Rows:
     # The text comes from this file and from `FIELDS`, never from input; values are sent separately.
     cursor = reader.execute(text.encode(), parameters)

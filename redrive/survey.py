@@ -14,7 +14,6 @@ from redrive.judge import Judge
 from redrive.operations_tail import OperationsTail
 from redrive.view import View
 from wait_registry.clock import Clock
-from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.operation import Place, Requested
@@ -38,25 +37,6 @@ class Survey:
     as_of: datetime
     examples: dict[str, list[Place]] = field(default_factory=dict)
     targets: Counter[str] = field(default_factory=Counter)
-
-
-def only_group(view: View, chosen: Filter) -> str:
-    """Return the consumer group of the dead letters that a filter means.
-
-    Raises:
-        ConfigurationError: there are none, or those of several groups, or of no group.
-    """
-    groups = view.groups(chosen)
-    if not groups:
-        raise ConfigurationError(f"there is no dead letter with {chosen}: `waitreg dlq list` shows those there are")
-    if len(groups) > 1 or groups[0] is None:
-        names = ", ".join("none" if group is None else group for group in groups)
-        raise ConfigurationError(
-            f"dead letters of several groups are meant ({names}); a job is for one: add group=NAME"
-            if len(groups) > 1
-            else "these dead letters name no consumer group, so there is none to redrive them to"
-        )
-    return groups[0]
 
 
 def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, clock: Clock) -> Survey:

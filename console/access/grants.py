@@ -1,4 +1,4 @@
-"""What a person may see, by consumer group and input topic: ``alice support payments* *``.
+"""What a person may see and do, by consumer group and input topic: ``alice support payments* *``.
 
 Nothing is allowed that no grant allows.
 """
@@ -20,18 +20,37 @@ _GROUP: Final = "group:"
 
 
 class Right(Enum):
-    """What can be allowed: to see rows, what records contain, and to download it."""
+    """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
+
+    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
+    was finished late, or to the input topic.
+    """
 
     VIEW = "view"
     INSPECT = "inspect"
     EXPORT = "export"
+    REDRIVE = "redrive"
+    ARCHIVE = "archive"
+    FORCE = "force"
 
 
+_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE)
 ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
-    "operator": (Right.VIEW, Right.INSPECT, Right.EXPORT),
+    "operator": _OPERATOR,
+    "admin": (*_OPERATOR, Right.FORCE),
 }
+
+
+def role_with(rights: Iterable[Right]) -> str:
+    """Return the least role that has these rights."""
+    wanted = set(rights)
+    return next(role for role, has in ROLES.items() if wanted <= set(has))
+
+
+class NotAllowed(Exception):
+    """A page or an action needs a right that the person doesn't have; the message says which."""
 
 
 class Grant(NamedTuple):
@@ -44,10 +63,11 @@ class Grant(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Who looks: their name and the grants that they have."""
+    """Who looks: their name, the grants that they have, and whether it was checked who they are."""
 
     name: str
     grants: tuple[Grant, ...]
+    authenticated: bool = True
 
     def may(self, right: Right, group: str | None, topic: str | None) -> bool:
         """Return whether they have a right to what has this group and topic; None is matched by an asterisk alone."""

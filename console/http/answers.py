@@ -13,11 +13,14 @@ from typing import Final, TypeAlias
 import psycopg
 from aiohttp import web
 
-from console.access.grants import Person
+from console.access.grants import NotAllowed, Person
+from console.acting.actor import Actor
+from console.acting.executors import Busy
+from console.http.forms import SAFE, read_form
 from console.http.rendering import render
-from console.page import Asked, Download, NotThere, Page, View
-from console.tables import NotAllowed, Tables
-from wait_registry.errors import ConfigurationError
+from console.page import Answered, Asked, Download, NotThere, Page, Redirect, View
+from console.tables import Tables
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
 from wait_registry.postgres.error_text import server_message
 
@@ -33,8 +36,9 @@ PERSON: Final = web.RequestKey("person", Person)
 class Answers:
     """Makes pages, a few at once, so that the console can't take Postgres from the sink."""
 
-    def __init__(self, open_tables: OpenTables) -> None:
+    def __init__(self, open_tables: OpenTables, actor: Actor | None) -> None:
         self._open_tables = open_tables
+        self._actor = actor
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
         self._taken = 0
 
@@ -45,7 +49,9 @@ class Answers:
             if self._taken >= AT_ONCE + WAITING:
                 return response(failure(503, "Too many pages are asked for at once", "Try again in some seconds."))
             person = request[PERSON]
-            asked = Asked(dict(request.match_info), list(request.query.items()), datetime.now(UTC))
+            form = [] if request.method in SAFE else await read_form(request)
+            query = list(request.query.items())
+            asked = Asked(dict(request.match_info), query, datetime.now(UTC), form, self._actor)
             self._taken += 1
             try:
                 loop = asyncio.get_running_loop()
@@ -59,12 +65,14 @@ class Answers:
         """End the threads; pages that have not begun are not made."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _page(self, view: View, asked: Asked, person: Person) -> Page | Download:
+    def _page(self, view: View, asked: Asked, person: Person) -> Answered:
         if not person.grants:
             return failure(403, "You may not see this", f"No grant of console.grants is to {person.name!r}.")
         try:
             with self._open_tables(person) as tables:
                 page = view(asked, tables)
+            if isinstance(page, Redirect):
+                return page
             if isinstance(page, Download):
                 log.info(
                     "downloaded by %s: %s, %d bytes", person.name, "/".join(asked.path.values()), len(page.content)
@@ -76,11 +84,17 @@ class Answers:
             log.warning("a page failed: %s", error)
             return failure(503, "Postgres can't answer", "The console's log says why. The services work on without it.")
         except NotAllowed as error:
-            return failure(403, "You may not see this", str(error))
+            log.warning("refused to %s: %s", ascii(person.name), error)
+            return failure(403, "You may not see or do this", str(error))
         except NotThere as error:
             return failure(404, "There is nothing here", str(error))
+        except Busy as error:
+            return failure(409, "Not now", str(error))
         except ConfigurationError as error:
             return failure(400, "This can't be answered", str(error))
+        except TransientError as error:
+            log.warning("a page failed: %s", error)
+            return failure(503, "Kafka can't answer", str(error))
         except psycopg.DataError as error:
             return failure(400, "This can't be answered", server_message(error))
         except psycopg.errors.QueryCanceled:
@@ -90,12 +104,16 @@ class Answers:
             return failure(503, "Postgres can't answer", server_message(error))
 
 
-def response(page: Page | Download) -> web.Response:
+def response(page: Answered) -> web.Response:
     """Return the answer that shows a page."""
+    if isinstance(page, Redirect):
+        return web.Response(status=303, headers={"Location": page.location})
     if isinstance(page, Download):
         headers = {"Content-Disposition": f'attachment; filename="{page.name}"'}
         return web.Response(body=page.content, content_type="application/octet-stream", headers=headers)
     headers = {"Retry-After": _AGAIN_S} if page.status == 503 else {}
+    if page.refresh_s:
+        headers["Refresh"] = str(page.refresh_s)
     return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
 
 

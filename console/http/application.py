@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from console.acting.actor import Actor
 from console.http.answers import PERSON, Answers, OpenTables, failure, response
+from console.http.forms import SAFE, require_own_page
 from console.http.identity import Identify, Refused
-from console.pages.routes import ROUTES
+from console.pages.routes import ACTING, ROUTES
+from wait_registry.settings.console import ConsoleSettings
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +27,8 @@ _POLICY: Final = (
 _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer", with which browsers send forms with the origin "null".
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -35,57 +39,70 @@ _HEALTH: Final = "/health/ready"
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
-def application(open_tables: OpenTables, identify: Identify, hosts: Iterable[str]) -> web.Application:
+def application(
+    open_tables: OpenTables, identify: Identify, console: ConsoleSettings, actor: Actor | None
+) -> web.Application:
     """Return the application.
 
     Args:
         open_tables: connects for one page.
         identify: returns who looks.
-        hosts: names without a port that browsers may ask for, besides those of loopback. Others are refused, or a page
-            of an attacker could read this one through a name that leads to loopback (DNS rebinding).
+        console: its ``hosts`` are names without a port that browsers may ask for, besides those of loopback. Others are
+            refused, or a page of an attacker could read this one through a name that leads to loopback (DNS rebinding).
+        actor: what acts; without it, nothing that acts has an address.
     """
-    answers = Answers(open_tables)
+    answers = Answers(open_tables, actor)
 
     async def end(_: web.Application) -> AsyncIterator[None]:
         yield
         answers.close()
 
-    app = web.Application(middlewares=[_guard({*LOOPBACK, *hosts}, identify)], client_max_size=_MOST_BODY_BYTES)
-    app.router.add_routes([web.get(route.path, answers.handler(route.view)) for route in ROUTES])
+    app = web.Application(middlewares=[_guard(console, identify)], client_max_size=_MOST_BODY_BYTES)
+    for route in (*ROUTES, *(ACTING if actor is not None else ())):
+        add = app.router.add_post if route.changes else app.router.add_get
+        add(route.path, answers.handler(route.view))
     app.router.add_get("/static/console.css", _style)
     app.cleanup_ctx.append(end)
     return app
 
 
-def _guard(hosts: set[str], identify: Identify) -> Middleware:
+def _guard(console: ConsoleSettings, identify: Identify) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        answer = await _answer(request, handler, hosts, identify)
+        answer = await _answer(request, handler, console, identify)
         answer.headers.update(_HEADERS)
         return answer
 
     return guard
 
 
-async def _answer(request: web.Request, handler: Handler, hosts: set[str], identify: Identify) -> web.StreamResponse:
+async def _answer(
+    request: web.Request, handler: Handler, console: ConsoleSettings, identify: Identify
+) -> web.StreamResponse:
     if request.path == _HEALTH:
         return web.Response(text="ok\n")
-    if (host := _without_port(request.host)) not in hosts:
+    if (host := _without_port(request.host)) not in (*LOOPBACK, *console.hosts):
         return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
     # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.headers.get("Sec-Fetch-Dest") != "document":
         return _nothing(403, "Another site's page may only link to this console.")
     try:
+        if request.method not in SAFE and request.match_info.http_exception is None:
+            require_own_page(request, behind_tls=console.behind_tls)
         request[PERSON] = await identify(request)
         return await handler(request)
     except Refused as refused:
+        if request.method not in SAFE:
+            log.warning("refused a change from %s: %s", request.remote, refused)
         answer = response(failure(refused.status, "You can't be let in", str(refused)))
         answer.headers.update(refused.headers)
         return answer
     except web.HTTPNotFound:
         return _nothing(404, "There is no such page.")
-    except web.HTTPMethodNotAllowed:
-        return _nothing(405, "The console only reads: it takes GET and HEAD.")
+    except web.HTTPMethodNotAllowed as error:
+        return _nothing(405, f"This address takes {', '.join(sorted(error.allowed_methods))}.")
+    except web.HTTPRequestEntityTooLarge:
+        return _nothing(413, f"A form has at most {_MOST_BODY_BYTES} bytes.")
     except Exception:
         log.exception("a page failed")
         return response(failure(500, "This page failed", "The console's log has the error."))

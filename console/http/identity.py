@@ -52,7 +52,7 @@ def identification(settings: ConsoleSettings) -> Identify:
                 f"console.host {settings.host!r} can be reached by others, who would see everything without a "
                 "password: set console.authentication to 'basic' or 'proxy', or console.host to 127.0.0.1"
             )
-        everybody = Person("any user of this machine", (Grant(ALL, ROLES["operator"]),))
+        everybody = Person("any user of this machine", (Grant(ALL, ROLES["admin"]),), authenticated=False)
         return lambda _: _now(everybody)
     grants = parse_grants(settings.grants)
     if not grants:

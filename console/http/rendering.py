@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from console.cells import cells, shown
 from console.page import Page, address
+from redrive.filter import literal
 
 # The navigation: address and title.
 _MENU: Final = (
@@ -37,5 +38,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(cells=cells, shown=shown, address=address, menu=_MENU)
+    environment.globals.update(cells=cells, shown=shown, address=address, literal=literal, menu=_MENU)
     return environment

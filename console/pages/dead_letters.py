@@ -8,10 +8,11 @@ from typing import Any, Final
 from console.access.masks import HIDDEN
 from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
+from console.pages.acting import Button, buttons
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.dead_letter import DeadLetter, find
 from redrive.decoded import Decoded
-from redrive.filter import FIELDS, parse_filter
+from redrive.filter import FIELDS, literal, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
@@ -35,6 +36,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     values: dict[str, Any] = {
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
+        "buttons": buttons(tables.person, kept, None, None) if asked.actor is not None else [],
     }  # fmt: skip
     if by and by != "none":
         counted = groups(tables, chosen, parse_by(by), ROWS)
@@ -67,6 +69,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
+        "buttons": _buttons_of(letter, tables) if asked.actor is not None else [],
     }
     return Page("dead_letter.html", values)
 
@@ -78,6 +81,12 @@ def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
     if letter.content.value is None:
         raise NotThere(f"The value of {letter.place} is null.")
     return Download("value.bin", letter.content.value)
+
+
+def _buttons_of(letter: DeadLetter, tables: Tables) -> list[Button]:
+    group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+    chosen = [("where", f"place={literal(str(letter.place))}")]
+    return [] if group is None else buttons(tables.person, chosen, group, topic)
 
 
 def _seen(row: dict[str, Any], tables: Tables) -> list[Any]:
@@ -92,14 +101,10 @@ def _of_group(counted: Rows, row: Any) -> list[tuple[str, str]]:
     """Return the conditions that all of one group meet; a field without a value, or an hour, has none."""
     pairs = zip(counted.columns, row, strict=True)
     return [
-        ("where", f"{name}={_literal(str(value))}")
+        ("where", f"{name}={literal(str(value))}")
         for name, value in pairs
         if name in FIELDS and value not in (None, "")
     ]
-
-
-def _literal(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
 def _find(asked: Asked, tables: Tables) -> DeadLetter:

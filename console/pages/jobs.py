@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
 
-from console.page import Asked, NotThere, Page
-from console.tables import Tables
+from console.access.permission import may_follow, role_missing
+from console.acting.executors import Shown
+from console.page import Asked, NotThere, Page, address
+from console.pages.acting import Button
+from console.tables import CONTENT_FIELDS, Tables
+from redrive.category import Category
+from redrive.filter import Filter, parse_filter
+from redrive.jobs import done_before, outcomes, requested, require_job
 from redrive.jobs import jobs as newest
-from redrive.jobs import outcomes, require_job
+from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Requested, State
 
 ROWS: Final = 100
+REFRESH_S: Final = 3
+_ENDED: Final = (State.FINISHED, State.CANCELLED)
 
 
 def jobs(asked: Asked, tables: Tables) -> Page:
@@ -19,13 +31,66 @@ def jobs(asked: Asked, tables: Tables) -> Page:
 
 
 def job(asked: Asked, tables: Tables) -> Page:
-    """Show one job, and what became of its records."""
+    """Show one job, how far it has come, and what became of its records."""
     name = asked.path["job"]
+    here = None if asked.actor is None else asked.actor.executors.shown(name)
+    if here is not None and not may_follow(tables.person, here.job):
+        here = None
+    facts, of = _facts(tables, name, here)
+    state = _state(State(facts["state"]), here)
+    live = here is not None and here.running and asked.values().get("live") == "yes"
+    values = {
+        "title": f"Job {name}",
+        "facts": facts,
+        "outcomes": outcomes(tables, name),
+        "before": _done_before(tables, of, facts, here, asked.now),
+        "here": here,
+        "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
+        "live": live,
+        "other": f"/jobs/{name}" if live else address(f"/jobs/{name}", ("live", "yes")),
+    }
+    return Page("job.html", values, refresh_s=REFRESH_S if live else 0)
+
+
+def _state(in_tables: State, here: Shown | None) -> State:
+    """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
+    return in_tables if here is None or (not here.running and in_tables in _ENDED) else here.state
+
+
+def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
+    """Return what the tables have of a job; what just begins here, the sink may not have read yet."""
     try:
         require_job(tables, name)
     except ConfigurationError as error:
-        raise NotThere(str(error)) from None
+        if here is None:
+            raise NotThere(str(error)) from None
+        of = here.job
+        known = {"job": of.job, "kind": of.kind.value, "group": of.group, "state": here.state.value, "by": of.by}
+        return {**known, "reason": of.reason}, of
     found = tables.without_contents(newest(tables, 1, name))
     (row,) = found.rows
-    facts = dict(zip(found.columns, row, strict=True))
-    return Page("job.html", {"title": f"Job {name}", "facts": facts, "outcomes": outcomes(tables, name)})
+    return dict(zip(found.columns, row, strict=True)), requested(tables, name)
+
+
+def _buttons(tables: Tables, of: Requested, state: State, here: Shown | None) -> list[Button]:
+    """Return what can be asked of a job now, with the role that the person lacks for it."""
+    if state in _ENDED:
+        return []
+    missing, running = role_missing(tables.person, of), here is not None and here.running
+    labels = {"pause": "Pause the job", "resume": "Resume the job", "cancel": "Cancel the job for good"}
+    unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
+    path = f"/jobs/{quote(of.job, safe='')}"
+    return [Button(label, f"{path}/{name}", missing) for name, label in labels.items() if name not in unwanted]
+
+
+def _done_before(
+    tables: Tables, of: Requested, facts: Mapping[str, Any], here: Shown | None, now: datetime
+) -> Rows | None:
+    """Return whose jobs came before this one, if it found what they had done, and if its conditions may be seen."""
+    counts = str(facts.get("dead_letters") or "") if here is None else " ".join(here.counts)
+    chosen = parse_filter(of.conditions, now)
+    hidden = CONTENT_FIELDS & {condition.field for condition in chosen.conditions}
+    if Category.ALREADY_REDRIVEN not in counts or (hidden and not tables.shows_all_contents):
+        return None
+    kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
+    return done_before(tables, Filter(kept), of.job)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from console.page import View
-from console.pages import dead_letters, jobs, questions
+from console.pages import acting, dead_letters, jobs, questions
 
 
 class Route(NamedTuple):
-    """An address, with the names of what varies in it, and its page."""
+    """An address, with the names of what varies in it, and its page; one that ``changes`` something takes POST."""
 
     path: str
     view: View
+    changes: bool = False
 
 
 _DEAD_LETTER: Final = r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}"
+_NEW: Final = "/{kind:redrive|archive|restore}/new"
+_JOB: Final = r"/jobs/{job:[0-9a-zA-Z-]{1,64}}"
+# A console that only reads has these alone.
 ROUTES: Final = (
     Route("/", questions.page_of("Now", questions.NOW)),
     Route("/instances", questions.page_of("Instances", questions.INSTANCES)),
@@ -27,6 +31,13 @@ ROUTES: Final = (
     Route(_DEAD_LETTER, dead_letters.dead_letter),
     Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
     Route("/jobs", jobs.jobs),
-    Route(r"/jobs/{job:[0-9a-zA-Z-]{1,64}}", jobs.job),
+    Route(_JOB, jobs.job),
     Route("/help", questions.help_page),
+)
+ACTING: Final = (
+    Route(_NEW, acting.new),
+    Route(_NEW, acting.start, changes=True),
+    Route(f"{_JOB}/pause", acting.pause, changes=True),
+    Route(f"{_JOB}/resume", acting.resume, changes=True),
+    Route(f"{_JOB}/cancel", acting.cancel, changes=True),
 )

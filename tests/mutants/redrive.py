@@ -101,3 +101,17 @@ def sends_again_after_an_unknown_commit(patch: Patch) -> None:
             raise
 
     patch.setattr(Executor, "_write", write)
+
+
+@mutant("R1.15")
+def starts_a_job_for_each_click(patch: Patch) -> None:
+    """Each sending of a form is a job of its own."""
+    from console.acting.job_token import JobTokens
+
+    original = JobTokens.read
+
+    def read(tokens: JobTokens, person: str, token: str) -> Any:
+        job, fresh = original(tokens, person, token)
+        return job.model_copy(update={"job": uuid.uuid4().hex[:12]}), fresh
+
+    patch.setattr(JobTokens, "read", read)

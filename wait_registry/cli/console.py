@@ -24,8 +24,9 @@ from wait_registry.cli.command import Command, Invocation
 def command(invocation: Invocation, password_of: str | None) -> int:
     """Serve web pages of what waits and what failed.
 
-    The pages are the questions of `waitreg query`, and the dead letters. They only read, from Postgres. Open the
-    address that the log names. By default, the console listens on loopback, and each user of this machine sees
+    The pages are the questions of `waitreg query`, and the dead letters. They only read, from Postgres; with
+    console.read_only set to false, operators redrive, archive and restore dead letters there. Open the address that the
+    log names. By default, the console listens on loopback, and each user of this machine sees
     everything; console.authentication and console.grants say otherwise.
     """
     if password_of is not None:

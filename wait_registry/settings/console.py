@@ -1,4 +1,4 @@
-"""The console: where it listens, who may see what, and how long a page may take."""
+"""The console: where it listens, who may see and do what, and how long a page may take."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ class Authentication(StrEnum):
 
 
 class ConsoleSettings(Section):
-    """The web console for support staff; it only reads."""
+    """The web console for support staff; it only reads, unless you let it act."""
 
+    read_only: bool = Field(
+        True,
+        description="whether pages only show; false lets operators redrive, archive and restore dead letters, which"
+        " needs the Kafka permissions of deploy/kafka/redrive.sh",
+    )
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you set another")
     port: int = Field(8088, ge=0, le=65_535, description="port to listen on; 0 takes a free one")
     hosts: tuple[str, ...] = Field(
@@ -42,7 +47,8 @@ class ConsoleSettings(Section):
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
-        " roles: viewer (rows), support (and contents), operator (and downloads)",
+        " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives), admin (and what"
+        " can be done twice)",
     )
     masks: tuple[str, ...] = Field(
         (),

@@ -44,6 +44,23 @@ def test_values_are_parameters_and_never_sql(conditions: list[Condition]) -> Non
     assert re.fullmatch(r"(and|or|is distinct from|not|like|true|strpos|[ ()=<>,0%s]|is not true)*", rest), rest
 
 
+TEXTS = VALUES[Kind.TEXT].map(str)
+
+
+@given(st.lists(CONDITIONS, unique=True), st.lists(TEXTS, min_size=1, unique=True))
+def test_a_filter_for_exact_values_has_these_alone(conditions: list[Condition], values: list[str]) -> None:
+    narrowed = Filter(tuple(conditions)).only("topic", values)
+    assert narrowed.exact_values("topic") == tuple(values)
+    assert parse_filter(map(str, narrowed.conditions), NOW).exact_values("topic") == tuple(values)
+    others = [one for one in conditions if one.field != "topic" or one.operator == "!="]
+    assert narrowed.conditions[: len(others)] == tuple(others)
+
+
+def test_what_leaves_other_values_possible_has_no_exact_ones() -> None:
+    for texts in ([], ["topic!=a"], ["topic=a*"], ["topic=a", "topic~b"], ["topic=a", "topic=b*"], ["group=a"]):
+        assert parse_filter(texts, NOW).exact_values("topic") == ()
+
+
 def test_a_relative_time_becomes_an_absolute_one() -> None:
     assert (
         str(parse_filter(["since=2h", "before=30m"], NOW)) == "since=2026-11-27T06:00:00Z before=2026-11-27T07:30:00Z"

@@ -7,7 +7,6 @@ import getpass
 import click
 
 from wait_registry.cli.command import Command, Group, Invocation
-from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import State
 
 _EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "waitreg dlq jobs pause 3f2a9c4e7b10")
@@ -106,14 +105,11 @@ def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **onl
 
 
 def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
-    from redrive.executor import find_job
     from redrive.job_change import change
-    from wait_registry.kafka.clients import admin
+    from redrive.request import open_job
 
     settings = invocation.settings()
-    _, progress = find_job(settings, job, admin(settings.kafka))
-    if progress.state in (State.CANCELLED, State.FINISHED):
-        raise ConfigurationError(f"job {job} is {progress.state.value} already")
+    open_job(settings, job)
     change(settings, job, state, getpass.getuser(), reason)
     print(f"job {job} will be {state.value} before its next chunk")
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from redrive.category import DONE, MEANINGS, Category
-from redrive.dead_letter import parse_place
-from redrive.filter import Filter, parse_filter
+from redrive.request import Asker, Options, dry_run, open_job, selection
 from redrive.target import ORIGIN, REDELIVERY
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
-from wait_registry.records.wait_id import is_wait_id
 
 if TYPE_CHECKING:
     from redrive.executor import Progress
@@ -86,11 +84,8 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
             raise ConfigurationError("a job that is resumed has its own conditions: give none")
         return _resume(settings, resume, given["send"])
     allowed = tuple(sorted(category.value for name, category in _ALLOWING.items() if given[name]))
-    rate = given["rate"] or settings.redrive.rate
-    if rate > settings.redrive.max_rate:
-        raise ConfigurationError(f"--rate is {rate:g}, redrive.max_rate allows {settings.redrive.max_rate:g}")
-    states = "state!=archived" if given["again"] else "state=open"
-    return _job(settings, Kind.REDRIVE, _filter(which, states), target=to, allowed=allowed, rate=rate, **_common(given))
+    options = Options(given["reason"], to, given["rate"], given["limit"], allowed)
+    return _job(settings, Kind.REDRIVE, which, options, send=given["send"])
 
 
 @click.command("merge", cls=Command, extra="query", examples=("waitreg dlq merge orders.dlq --send --rate 50",))
@@ -129,10 +124,9 @@ def purge(context: click.Context, /, topic: str, before: str, group: str | None,
 )
 @_job_options
 @click.pass_obj
-def archive(invocation: Invocation, /, which: tuple[str, ...], **given: Any) -> int:
+def archive(invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool) -> int:
     """Mark dead letters as no longer wanted. Nothing is deleted; `waitreg dlq restore` takes it back."""
-    settings = invocation.settings()
-    return _job(settings, Kind.ARCHIVE, _filter(which, "state=open"), rate=settings.redrive.max_rate, **_common(given))
+    return _job(invocation.settings(), Kind.ARCHIVE, which, Options(reason, limit=limit), send=send)
 
 
 @click.command(
@@ -140,40 +134,14 @@ def archive(invocation: Invocation, /, which: tuple[str, ...], **given: Any) -> 
 )
 @_job_options
 @click.pass_obj
-def restore(invocation: Invocation, /, which: tuple[str, ...], **given: Any) -> int:
+def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool) -> int:
     """Mark archived dead letters as open again."""
-    settings = invocation.settings()
-    chosen = _filter(which, "state=archived")
-    return _job(settings, Kind.RESTORE, chosen, rate=settings.redrive.max_rate, **_common(given))
+    return _job(invocation.settings(), Kind.RESTORE, which, Options(reason, limit=limit), send=send)
 
 
-def _common(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in ("reason", "limit", "send")}
-
-
-def _job(settings: Settings, kind: Kind, chosen: Filter, *, send: bool, **named: Any) -> int:
-    from contextlib import closing
-
-    from redrive.jobs import new_job
-    from redrive.survey import only_group, survey
-    from redrive.view import View
-    from wait_registry.clock import SystemClock
-    from wait_registry.kafka.clients import admin
-
-    with closing(View(settings)) as view:
-        group = only_group(view, chosen)
-    requested = Requested(
-        job=new_job(),
-        kind=kind,
-        group=group,
-        by=getpass.getuser(),
-        authenticated=False,
-        via="command",
-        conditions=tuple(map(str, chosen.conditions)),
-        ends={},
-        **named,
-    )
-    found = survey(settings, requested, chosen, admin(settings.kafka), SystemClock())
+def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
+    chosen = selection(which, kind, options.allowed, datetime.now(UTC))
+    found = dry_run(settings, kind, chosen, options, Asker(getpass.getuser(), authenticated=False, via="command"))
     _show_survey(found)
     if not found.job.expected.get(DONE[kind], 0):
         return 1
@@ -183,45 +151,27 @@ def _job(settings: Settings, kind: Kind, chosen: Filter, *, send: bool, **named:
     return _execute(settings, found.job)
 
 
-def _filter(which: Iterable[str], states: str) -> Filter:
-    """Read what is named; conditions mean only dead letters in these states, unless they say something else."""
-    texts = [_condition(text) for text in which]
-    if not texts:
-        raise ConfigurationError(
-            "no dead letter is named: give places, wait IDs or conditions, e.g. group=payments since=2h"
-        )
-    if not any(text.startswith(("state", "place=", "wait_id=")) for text in texts):
-        texts.append(states)
-    return parse_filter(texts, datetime.now(UTC))
-
-
-def _condition(text: str) -> str:
-    if any(operator in text for operator in "=~<"):
-        return text
-    wait_id = text.strip().lower()
-    return f"wait_id={wait_id}" if is_wait_id(wait_id) else f"place={parse_place(text)}"
-
-
 def _show_survey(found: Survey) -> None:
     job = found.job
     print(f"job {job.job}: {job.kind.value} dead letters of group {job.group}")
     print(f"conditions: {' '.join(job.conditions)}")
     for category, count in sorted(job.expected.items(), key=lambda item: -item[1]):
         examples = ", ".join(map(str, found.examples[category]))
-        print(f"{count:>9}  {category:<18}{MEANINGS[Category(category)]}")
+        print(f"{count:>9}  {category:<18}{_meaning(Category(category))}")
         print(f"{'':>9}  {'':<18}e.g. {examples}")
     for topic, count in sorted(found.targets.items()):
         print(f"{count:>9}  records go to {topic}, at {job.rate:g} per second: about {count / job.rate:.0f} s")
     print(f"marks up to {found.as_of:%Y-%m-%d %H:%M:%S} UTC are in the tables, later ones were read from the topic")
 
 
-def _resume(settings: Settings, name: str, send: bool) -> int:
-    from redrive.executor import find_job
-    from wait_registry.kafka.clients import admin
+def _meaning(category: Category) -> str:
+    option = next((name for name, allowing in _ALLOWING.items() if allowing is category), None)
+    also = "" if option is None else f"; --{option.replace('_', '-')} redrives it all the same"
+    return f"{MEANINGS[category]}{also}"
 
-    job, progress = find_job(settings, name, admin(settings.kafka))
-    if progress.state in (State.FINISHED, State.CANCELLED):
-        raise ConfigurationError(f"job {name} is {progress.state.value}: it can't be resumed")
+
+def _resume(settings: Settings, name: str, send: bool) -> int:
+    job, progress = open_job(settings, name)
     print(f"job {name}: {job.kind.value} dead letters of group {job.group}, {progress.state.value}")
     if not send:
         print("nothing was changed: add --send to resume it")

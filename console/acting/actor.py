@@ -1,0 +1,94 @@
+"""What acts for the console: dry runs, a few at once, the executors of its jobs, and what is asked of others' ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from console.access.permission import Permission, Selection, asker
+from console.acting.executors import Busy, Executors
+from console.acting.job_token import JobTokens
+from redrive.request import Options, dry_run, open_job
+from wait_registry.records.operation import Requested, State
+
+if TYPE_CHECKING:
+    from redrive.survey import Survey
+    from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+# The other pages' threads stay free while Kafka doesn't answer.
+_DRY_RUNS: Final = 3
+
+
+class Actor:
+    """Acts with the Kafka credentials of the console; a console that only reads has none.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.tokens = JobTokens(time.monotonic)
+        self.executors = Executors(settings)
+        self._settings = settings
+        self._free = threading.BoundedSemaphore(_DRY_RUNS)
+
+    def dry_run(self, selected: Selection, options: Options) -> Survey:
+        """Return what a new job would do with a person's selection.
+
+        Raises:
+            Busy: too many dry runs at once.
+            ConfigurationError: the job isn't possible.
+            TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+        """
+        if not self._free.acquire(blocking=False):
+            raise Busy("Too many dry runs at once. Try again in some seconds.")
+        try:
+            return dry_run(self._settings, selected.kind, selected.chosen, options, asker(selected.person))
+        finally:
+            self._free.release()
+
+    def start(self, permission: Permission) -> None:
+        """Start a job; a second start of it changes nothing.
+
+        Raises:
+            Busy: another job of its group runs here, or too many.
+        """
+        self.executors.start(permission)
+        job = permission.job
+        log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
+
+    def job(self, name: str) -> Requested:
+        """Return a job that hasn't ended, as the operations topic has it.
+
+        Raises:
+            ConfigurationError: there is no such job, or it has ended.
+            TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+        """
+        job, _ = open_job(self._settings, name)
+        return job
+
+    def change(self, permission: Permission, state: State) -> None:
+        """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.
+
+        Raises:
+            Busy: another job of its group runs here, or too many.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from redrive.job_change import change
+
+        name, by = permission.job.job, permission.person.name
+        ask = partial(change, self._settings, name, state, by, "asked for in the console")
+        if state is State.RUNNING:
+            self.executors.resume(permission, ask)
+        else:
+            ask()
+        log.info("job %s: %s asked for by %s", name, state.value, by)
+
+    def close(self) -> None:
+        """Pause the jobs of this console."""
+        self.executors.close(self._settings.redrive.transaction_timeout_ms / 1000)

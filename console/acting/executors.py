@@ -1,0 +1,167 @@
+"""The executors of this console: each runs one job in a thread, one per consumer group and a few at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from console.access.permission import Permission
+from wait_registry.errors import WaitRegistryError
+from wait_registry.records.operation import Requested, State
+
+if TYPE_CHECKING:
+    from redrive.executor import Progress
+    from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 4
+# What has ended is known for longer than a form can start it.
+_KNOWN_S: Final = 3600.0
+
+
+class Busy(Exception):
+    """It can't be done now; the message says what it waits for."""
+
+
+class Shown(NamedTuple):
+    """How far a job has come in this console; ``error`` says what ended its executor before the job ended."""
+
+    job: Requested
+    running: bool
+    state: State
+    counts: Mapping[str, int]
+    error: str
+
+
+class _Run:
+    """One executor in its thread. Its own thread writes what it shows, each value whole."""
+
+    def __init__(self, settings: Settings, job: Requested) -> None:
+        self.job = job
+        self.ended_s = 0.0
+        self._settings = settings
+        self._stop = threading.Event()
+        self._state, self._counts, self._error = State.RUNNING, Counter[str](), ""
+        self._thread = threading.Thread(target=self._run, name=f"job {job.job}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def shown(self) -> Shown:
+        return Shown(self.job, self.alive, self._state, self._counts, self._error)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        from redrive.executor import Executor
+
+        try:
+            self._report(Executor(self._settings, self.job, self._stop, self._report).run())
+            log.info("job %s is %s", self.job.job, self._state.value)
+        except WaitRegistryError as error:
+            self._error = str(error)
+            log.warning("job %s has no executor any more: %s", self.job.job, error)
+        except Exception:
+            self._error = "an unexpected error, which the console's log has"
+            log.exception("job %s has no executor any more", self.job.job)
+        finally:
+            self.ended_s = time.monotonic()
+
+    def _report(self, progress: Progress) -> None:
+        self._counts, self._state = Counter(progress.counts), progress.state
+
+
+class Executors:
+    """The jobs that run or ran in this console.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._stopped = False
+
+    def start(self, permission: Permission) -> None:
+        """Start a new job; one that was started before, as by a second click, stays as it is.
+
+        Raises:
+            Busy: another job of its group runs here, or too many.
+        """
+        with self._lock:
+            if permission.job.job not in self._runs:
+                self._require_room(permission.job)
+                self._begin(permission.job)
+
+    def resume(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Continue a job that was stopped, paused or abandoned, if it doesn't run here.
+
+        Args:
+            permission: the job, with who may run it.
+            ask: records who resumes it; called when the job can begin, or runs already.
+
+        Raises:
+            Busy: another job of its group runs here, or too many.
+        """
+        with self._lock:
+            run = self._runs.get(permission.job.job)
+            if run is not None and run.alive:
+                ask()
+                return
+            self._require_room(permission.job)
+            ask()
+            self._begin(permission.job)
+
+    def shown(self, job: str) -> Shown | None:
+        """Return how far a job has come, if it runs or ran here."""
+        run = self._runs.get(job)
+        return None if run is None else run.shown()
+
+    def close(self, timeout_s: float) -> None:
+        """Pause all jobs, as Ctrl-C does, and wait for that.
+
+        Args:
+            timeout_s: longest wait, seconds. A job that isn't paused by then continues where it is when it is resumed.
+        """
+        with self._lock:
+            self._stopped = True
+            runs = [run for run in self._runs.values() if run.alive]
+        for run in runs:
+            run.stop()
+        end_s = time.monotonic() + timeout_s
+        for run in runs:
+            run.join(max(0.0, end_s - time.monotonic()))
+            if run.alive:
+                log.warning("job %s could not be paused in time: resume it", run.job.job)
+
+    def _require_room(self, job: Requested) -> None:
+        if self._stopped:
+            raise Busy("The console is stopping.")
+        alive = [run.job for run in self._runs.values() if run.alive]
+        for other in alive:
+            if other.group == job.group:
+                raise Busy(f"Job {other.job} of group {job.group} runs. Wait for its end or pause it, then try again.")
+        if len(alive) >= MOST:
+            raise Busy(f"{MOST} jobs run in this console. Wait for the end of one, then try again.")
+
+    def _begin(self, job: Requested) -> None:
+        now_s = time.monotonic()
+        kept = {name: run for name, run in self._runs.items() if run.alive or now_s - run.ended_s < _KNOWN_S}
+        run = _Run(self._settings, job)
+        self._runs = {**kept, job.job: run}
+        run.start()

@@ -1,0 +1,225 @@
+"""What acts: the dry run of a job with its options, its start, and to pause, resume or cancel it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from console.access.grants import Person
+from console.access.permission import FORCED, lacking, permit, rights, select
+from console.acting.actor import Actor
+from console.cells import dead_letter_link
+from console.page import Asked, Page, Redirect, address
+from console.tables import CONTENT_FIELDS, Tables
+from redrive.category import DONE, MEANINGS, Category
+from redrive.filter import FIELDS, Filter
+from redrive.filter import Kind as FieldKind
+from redrive.listing import groups_and_topics
+from redrive.request import Options, selection
+from redrive.survey import Survey
+from redrive.target import ORIGIN, REDELIVERY
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Place, State
+
+# Above it, the number of dead letters is typed before the start.
+CONFIRM_ABOVE: Final = 100
+MOST_REASON: Final = 500
+ALLOWANCES: Final = {
+    Category.MAY_BE_DONE: "Also what expired. The work may have been done, and would be done twice.",
+    Category.NO_MEMBERS: "Also if the group has no member now. What is sent is read when one starts.",
+    Category.ALREADY_REDRIVEN: "Also what was redriven before. The work may be done once more.",
+    Category.FINISHED_LATE: "Also what was done after its deadline. The work is done twice.",
+    Category.MAX_REDRIVES: "Also what was redriven redrive.max_redrives times.",
+}
+TARGETS: Final = {
+    REDELIVERY: "the redelivery topic, which this group alone reads",
+    ORIGIN: "the input topic: each group that reads it gets the records again",
+}
+
+
+class Button(NamedTuple):
+    """What can be done, the address for it, and the role that the person lacks for it, or ""."""
+
+    label: str
+    address: str
+    missing: str = ""
+
+
+def buttons(person: Person, chosen: Sequence[tuple[str, str]], group: str | None, topic: str | None) -> list[Button]:
+    """Return what can be done with the dead letters of some conditions, all of one group and topic if these are given.
+
+    Args:
+        person: who looks.
+        chosen: the conditions, as values of an address.
+        group: consumer group; None if there may be several: what the person may act on of them is decided later.
+        topic: input topic, likewise.
+    """
+    found = []
+    for kind in Kind:
+        needed = rights(kind)
+        several = group is None and all(person.pairs(right) for right in needed)
+        missing = "" if several else lacking(person, needed, group, topic)
+        found.append(Button(f"{kind.value.capitalize()} …", address(f"/{kind.value}/new", *chosen), missing))
+    return found
+
+
+def new(asked: Asked, tables: Tables) -> Page:
+    """Show what a job would do with each dead letter; nothing is changed."""
+    kind, options = Kind(asked.path["kind"]), _options(asked.values(), asked.query)
+    chosen = _chosen(asked, kind, options.allowed)
+    tables.require_content(CONTENT_FIELDS & {condition.field for condition in chosen.conditions})
+    needed, person = rights(kind, options.allowed, options.target), tables.person
+    selected = select(person, kind, chosen, needed, groups_and_topics(tables, chosen))
+    tables.release()
+    actor = _actor(asked)
+    found = actor.dry_run(selected, options)
+    permit(person, found.job)
+    values = {
+        "title": f"{kind.value.capitalize()}: dry run",
+        "kind": kind.value,
+        "job": found.job,
+        "rows": list(_rows(found)),
+        "total": sum(found.job.expected.values()),
+        "targets": sorted(found.targets.items()),
+        "as_of": found.as_of,
+        "narrowed": selected.narrowed,
+        "acted": _acted(found),
+        "typed": _acted(found) > CONFIRM_ABOVE,
+        "most_reason": MOST_REASON,
+        "token": actor.tokens.sign(person.name, found.job),
+        "form": _form(asked, options, selected.chosen, person),
+    }
+    return Page("dry_run.html", values)
+
+
+def start(asked: Asked, tables: Tables) -> Redirect:
+    """Start the job that a dry run showed; the second time, as by a double click, only show it."""
+    given, actor = dict(asked.form), _actor(asked)
+    job, fresh = actor.tokens.read(tables.person.name, given.get("token", ""))
+    permission = permit(tables.person, job.model_copy(update={"reason": given.get("reason", "").strip()}))
+    if actor.executors.shown(job.job) is None:
+        if not fresh:
+            raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
+        _require_reason(permission.job.reason)
+        count = _limited(job.expected.get(DONE[job.kind], 0), job.limit)
+        if not count:
+            raise ConfigurationError("the dry run has found nothing to do")
+        if count > CONFIRM_ABOVE and given.get("number", "").strip() != str(count):
+            raise ConfigurationError(f"this is about {count} dead letters: go back and type this number to confirm it")
+        actor.start(permission)
+    return _to_job(job.job)
+
+
+def pause(asked: Asked, tables: Tables) -> Redirect:
+    """Pause a job before its next chunk."""
+    return _change(asked, tables, State.PAUSED)
+
+
+def resume(asked: Asked, tables: Tables) -> Redirect:
+    """Continue a job in this console."""
+    return _change(asked, tables, State.RUNNING)
+
+
+def cancel(asked: Asked, tables: Tables) -> Redirect:
+    """End a job before its next chunk, for good."""
+    return _change(asked, tables, State.CANCELLED)
+
+
+def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
+    actor, name = _actor(asked), asked.path["job"]
+    tables.release()
+    actor.change(permit(tables.person, actor.job(name)), state)
+    return _to_job(name)
+
+
+def _actor(asked: Asked) -> Actor:
+    assert asked.actor is not None  # a console that only reads has none of these addresses
+    return asked.actor
+
+
+def _to_job(name: str) -> Redirect:
+    return Redirect(address(f"/jobs/{quote(name, safe='')}", ("live", "yes")))
+
+
+def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
+    texts = [value.strip() for name, value in asked.query if name == "where" and value.strip()]
+    if "since" in asked.values():
+        texts.append(f"since={asked.values()['since']}")
+    chosen = selection(texts, kind, allowed, asked.now)
+    if not any(FIELDS[one.field].kind is not FieldKind.TIME and one.field != "state" for one in chosen.conditions):
+        raise ConfigurationError("no dead letter is named: tick some, or give a condition such as group=payments")
+    return chosen
+
+
+def _options(given: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Options:
+    allowed = sorted({value for name, value in query if name == "allow"})
+    if unknown := [name for name in allowed if name not in ALLOWANCES]:
+        raise ConfigurationError(f"{unknown[0]!r} can't be allowed; what can is {', '.join(ALLOWANCES)}")
+    target = given.get("to", REDELIVERY)
+    if target not in TARGETS:
+        raise ConfigurationError(f"{target!r} is no target: {REDELIVERY} or {ORIGIN}")
+    rate, limit = given.get("rate"), given.get("limit")
+    try:
+        return Options("", target, None if rate is None else float(rate), _count(limit), tuple(allowed))
+    except ValueError:
+        raise ConfigurationError("rate is a number per second, and limit a number of dead letters from 1 on") from None
+
+
+def _count(text: str | None) -> int | None:
+    if text is not None and re.fullmatch("[1-9][0-9]{0,8}", text) is None:
+        raise ValueError
+    return None if text is None else int(text)
+
+
+def _require_reason(reason: str) -> None:
+    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
+        raise ConfigurationError(
+            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
+        )
+
+
+def _limited(count: int, limit: int | None) -> int:
+    return count if limit is None else min(count, limit)
+
+
+def _acted(found: Survey) -> int:
+    return _limited(found.job.expected.get(DONE[found.job.kind], 0), found.job.limit)
+
+
+class _Row(NamedTuple):
+    """A category of the dry run with the places and the addresses of some of its dead letters."""
+
+    category: str
+    dead_letters: int
+    meaning: str
+    examples: Sequence[tuple[Place, str]]
+
+
+def _rows(found: Survey) -> Sequence[_Row]:
+    counts = sorted(found.job.expected.items(), key=lambda pair: -pair[1])
+    examples = {
+        name: [(place, dead_letter_link(*place)) for place in places] for name, places in found.examples.items()
+    }
+    return [_Row(name, count, MEANINGS[Category(name)], examples[name]) for name, count in counts]
+
+
+def _form(asked: Asked, options: Options, chosen: Filter, person: Person) -> dict[str, Any]:
+    """Return the options as the form shows them: what is given, and what a role is missing for."""
+    (group,), topics = chosen.exact_values("group"), chosen.exact_values("topic") or (None,)
+    kind = Kind(asked.path["kind"])
+    forced = rights(kind, FORCED)
+    missing = next(filter(None, (lacking(person, forced, group, topic) for topic in topics)), "")
+    return {
+        "kept": [(name, value) for name, value in asked.query if name in ("where", "since")],
+        "rate": asked.values().get("rate", ""),
+        "limit": asked.values().get("limit", ""),
+        "targets": [
+            (name, text, name == options.target, missing if name == ORIGIN else "") for name, text in TARGETS.items()
+        ],
+        "allowances": [
+            (name.value, text, name.value in options.allowed, missing if name in FORCED else "")
+            for name, text in ALLOWANCES.items()
+        ],
+    }

@@ -1,0 +1,157 @@
+"""What a person asks for, as a job: the selection, the options and who asks. Command and console have only this one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from redrive.category import Category
+from redrive.dead_letter import parse_place
+from redrive.filter import Filter, parse_filter
+from redrive.target import REDELIVERY
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Requested, State
+from wait_registry.records.wait_id import is_wait_id
+
+if TYPE_CHECKING:
+    from redrive.executor import Progress
+    from redrive.survey import Survey
+    from wait_registry.settings.root import Settings
+
+_NAMED: Final = ("state", "place=", "wait_id=")
+
+
+class Asker(NamedTuple):
+    """Who asks for a job, whether that was checked, and by ``command`` or ``console``."""
+
+    by: str
+    authenticated: bool
+    via: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a job is done.
+
+    Attributes:
+        reason: why, for those who look later.
+        target: ``redelivery``, the topic that only the group reads, or ``origin``, the input topic.
+        rate: records per second; None takes that of the settings.
+        limit: dead letters at most.
+        allowed: categories that are sent all the same.
+    """
+
+    reason: str = ""
+    target: str = REDELIVERY
+    rate: float | None = None
+    limit: int | None = None
+    allowed: tuple[str, ...] = ()
+
+
+def selection(which: Iterable[str], kind: Kind, allowed: Collection[str], now: datetime) -> Filter:
+    """Read which dead letters are meant.
+
+    Args:
+        which: places, wait IDs and conditions.
+        kind: what is done. Conditions mean only dead letters in a state for it, unless they say something else.
+        allowed: categories that are sent all the same.
+        now: what relative times are counted from.
+
+    Raises:
+        ConfigurationError: nothing is named, or a text can't be read.
+    """
+    texts = [_condition(text) for text in which]
+    if not texts:
+        raise ConfigurationError(
+            "no dead letter is named: give places, wait IDs or conditions, e.g. group=payments since=2h"
+        )
+    if not any(text.startswith(_NAMED) for text in texts):
+        again = Category.ALREADY_REDRIVEN in allowed
+        texts.append({Kind.RESTORE: "state=archived"}.get(kind, "state!=archived" if again else "state=open"))
+    return parse_filter(texts, now)
+
+
+def only_group(groups: Collection[str | None], chosen: Filter) -> str:
+    """Return the consumer group of the dead letters that a filter means.
+
+    Args:
+        groups: the groups of these dead letters; None if one names no group.
+        chosen: the filter, for the message.
+
+    Raises:
+        ConfigurationError: there are none, or those of several groups, or of no group.
+    """
+    if not groups:
+        raise ConfigurationError(f"there is no dead letter with {chosen}: `waitreg dlq list` shows those there are")
+    group, *others = groups
+    if others:
+        names = ", ".join(sorted("none" if name is None else name for name in groups))
+        raise ConfigurationError(
+            f"dead letters of several groups are meant ({names}); a job is for one: add group=NAME"
+        )
+    if group is None:
+        raise ConfigurationError("these dead letters name no consumer group, so there is none to redrive them to")
+    return group
+
+
+def dry_run(settings: Settings, kind: Kind, chosen: Filter, options: Options, asker: Asker) -> Survey:
+    """Return what a new job would do; nothing is changed.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+        kind: what the job does.
+        chosen: which dead letters.
+        options: how.
+        asker: who asks.
+
+    Raises:
+        ConfigurationError: the job isn't possible; the message says why.
+        TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+    """
+    from redrive.jobs import new_job
+    from redrive.survey import survey
+    from redrive.view import View
+    from wait_registry.clock import SystemClock
+    from wait_registry.kafka.clients import admin
+
+    named = asdict(options) | {"rate": _rate(settings, kind, options)}
+    with closing(View(settings)) as view:
+        group = only_group(view.groups(chosen), chosen)
+    conditions = tuple(map(str, chosen.conditions))
+    job = Requested(job=new_job(), kind=kind, group=group, conditions=conditions, ends={}, **asker._asdict(), **named)
+    return survey(settings, job, chosen, admin(settings.kafka), SystemClock())
+
+
+def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
+    """Return a job that hasn't ended, and how far it has come.
+
+    Raises:
+        ConfigurationError: there is no such job, or it has ended.
+        TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+    """
+    from redrive.executor import find_job
+    from wait_registry.kafka.clients import admin
+
+    job, progress = find_job(settings, name, admin(settings.kafka))
+    if progress.state in (State.FINISHED, State.CANCELLED):
+        raise ConfigurationError(f"job {name} is {progress.state.value} already")
+    return job, progress
+
+
+def _condition(text: str) -> str:
+    if any(operator in text for operator in "=~<"):
+        return text
+    wait_id = text.strip().lower()
+    return f"wait_id={wait_id}" if is_wait_id(wait_id) else f"place={parse_place(text)}"
+
+
+def _rate(settings: Settings, kind: Kind, options: Options) -> float:
+    most = settings.redrive.max_rate
+    if options.rate is None:
+        return settings.redrive.rate if kind is Kind.REDRIVE else most
+    if not 0 < options.rate <= most:
+        raise ConfigurationError(f"the rate is {options.rate:g} per second, redrive.max_rate allows {most:g}")
+    return options.rate

@@ -1,0 +1,206 @@
+"""Redrive, archive and restore in the console: from the dead letters to the job, and each delivery once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from console.pages.acting import CONFIRM_ABOVE
+from tests.integration.redrive.browser import BY_PROXY, Browser, acting
+from tests.integration.redrive.scenario import Scenario
+from tests.support.processes import Services
+from tests.support.waiting import wait_until
+from wait_registry.local.ports import free_ports
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.operation import Changed, Kind, Mark, Requested, State
+
+
+@pytest.fixture
+def browser(at: Scenario) -> Iterator[Browser]:
+    """A console in which each user of this machine may act."""
+    with acting(at.settings) as browser:
+        yield browser
+
+
+def requests_of(at: Scenario) -> list[Requested]:
+    """Return the jobs of the operations topic."""
+    return [event for event in at.events() if isinstance(event, Requested)]
+
+
+def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(5)
+    at.read()
+    shown = browser.dry_run(f"group={at.group}", rate="100")
+    assert shown.status == 200, shown.text
+    assert "Redrive 5 dead letters" in shown.text and f"5 to {at.target}" in shown.text
+    assert at.events() == []
+    job = browser.start(shown, reason="payments are back")
+    page = browser.wait_state(job, "finished")
+    assert "5 of 5 dead letters, redriven: 5" in page.text
+    assert len(at.sent()) == 5
+    (asked,) = requests_of(at)
+    assert (asked.by, asked.authenticated, asked.via) == ("any user of this machine", False, "console")
+    assert (asked.reason, asked.rate, asked.allowed) == ("payments are back", 100.0, ("no_members",))
+    assert {mark.by for mark in at.events() if isinstance(mark, Mark)} == {asked.by}
+    at.read_operations()
+    assert at.rows("select distinct state, job from dead_letter") == [("redriven", asked.job)]
+
+
+@pytest.mark.guarantee("R1.15")
+def test_a_second_click_finds_the_job_of_the_first(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(3)
+    at.read()
+    shown = browser.dry_run(f"group={at.group}")
+    with ThreadPoolExecutor(8) as pool:
+        places = set(pool.map(lambda _: browser.start(shown), range(8)))
+    (job,) = places
+    browser.wait_state(job, "finished")
+    assert browser.start(shown) == job
+    assert len(requests_of(at)) == 1
+    assert len(at.sent()) == 3
+
+
+@pytest.mark.guarantee("R1.1")
+def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> None:
+    at.dead_letters(4)
+    at.read()
+    with acting(at.settings, **BY_PROXY, grants=("* operator",)) as browser:
+        anna, ben = (Browser(browser.port, X_Forwarded_User=name) for name in ("anna", "ben"))
+        first, second = (person.dry_run(f"group={at.group}") for person in (anna, ben))
+        of_anna = anna.start(first)
+        anna.wait_state(of_anna, "finished")
+        of_ben = ben.start(second)
+        assert "already_redriven: 4" in ben.wait_state(of_ben, "finished").text
+        at.read_operations()
+        page = ben.get(of_ben).text
+        assert "Who acted on its dead letters before" in page
+        assert "anna" in page and of_anna.split("?")[0] in page
+    assert len(at.sent()) == 4
+    assert [(job.by, job.authenticated) for job in requests_of(at)] == [("anna", True), ("ben", True)]
+
+
+def test_while_a_job_of_the_group_runs_another_waits(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(20)
+    at.read()
+    slow, other = browser.dry_run(f"group={at.group}", rate="1"), browser.dry_run(f"group={at.group}")
+    job = browser.start(slow)
+    refused = browser.post("/redrive/new", [("token", other.token), ("reason", "fixed")])
+    assert refused.status == 409
+    assert f"Job {job.split('/')[2].split('?')[0]} of group {at.group} runs" in refused.text
+
+
+def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(30)
+    at.read()
+    job = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
+    path = job.split("?")[0]
+    wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+    assert browser.get(job).headers["Refresh"] == "3"
+    for action, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
+        assert browser.post(f"{path}/{action}").status == 303
+        wait_until(lambda state=state: f"State: {state}." in browser.get(path).text, what=state)
+        assert "Refresh" not in browser.get(path).headers
+        if state == "paused":
+            page = browser.wait_state(path, "paused").text
+            assert "Resume the job" in page and "Pause the job" not in page
+    wait_until(lambda: "It ran in this console" in browser.get(path).text, what="the end of the executor")
+    assert browser.post(f"{path}/resume").status == 400
+    assert 1 <= len(at.sent()) < 30
+    states = [(event.state, event.by) for event in at.events() if isinstance(event, Changed)]
+    assert {by for _, by in states} == {"any user of this machine"}
+    assert [state for state, _ in states] == [State.PAUSED, State.RUNNING, State.CANCELLED]
+
+
+def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scenario) -> None:
+    at.dead_letters(6)
+    at.read()
+    with acting(at.settings) as browser:
+        shown = browser.dry_run(f"group={at.group}", rate="1")
+        path = browser.start(shown).split("?")[0]
+        wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+    assert [event.state for event in at.events() if isinstance(event, Changed)] == [State.PAUSED]
+    at.read_operations()
+    with acting(at.settings) as browser:
+        again = browser.post("/redrive/new", [("token", shown.token), ("reason", "fixed")])
+        assert (again.status, "perhaps it was restarted" in again.text) == (400, True)
+        assert "Resume the job" in browser.get(path).text
+        assert browser.post(f"{path}/resume").status == 303
+        browser.wait_state(path, "finished")
+    assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
+
+
+@pytest.mark.guarantee("R1.3")
+def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: Services) -> None:
+    at.dead_letters(6)
+    at.read()
+    (port,) = free_ports(1)
+    own = at.settings.console.model_copy(update={"read_only": False, "port": port})
+    killed = services.start("console", at.settings.model_copy(update={"console": own}))
+    browser = Browser(port)
+    wait_until(lambda: answers(browser), what="the console answers")
+    path = browser.start(browser.dry_run(f"group={at.group}", rate="1")).split("?")[0]
+    wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+    killed.kill()
+    at.read_operations()
+    assert at.rows("select state from operation") == [("running",)]
+    with acting(at.settings) as browser:
+        assert "This console doesn't run it" in browser.get(path).text
+        assert browser.post(f"{path}/resume").status == 303
+        browser.wait_state(path, "finished")
+    assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
+
+
+def test_many_are_confirmed_by_their_number(at: Scenario, browser: Browser) -> None:
+    count = CONFIRM_ABOVE + 1
+    at.dead_letters(count)
+    at.read()
+    shown = browser.dry_run(f"group={at.group}", rate="500")
+    assert f"type {count} to confirm the number" in shown.text
+    for number in ({}, {"number": "1"}):
+        refused = browser.post("/redrive/new", [("token", shown.token), ("reason", "fixed"), *number.items()])
+        assert (refused.status, "type this number" in refused.text) == (400, True)
+    assert at.events() == []
+    browser.wait_state(browser.start(shown, number=str(count)), "finished")
+    assert len(at.sent()) == count
+    assert "Redrive 0" not in browser.dry_run(f"group={at.group}", limit="1").text
+
+
+def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(3)
+    at.read()
+    listed = browser.get("/dead-letters", ("by", "none"))
+    ticked = re.findall(r'form="ticked" name="where" value="([^"]*)"', listed.body.decode())
+    assert len(ticked) == 3
+    page = browser.get(f"/dead-letters/{at.place().topic}/{at.place().partition}/{at.place().offset}")
+    for kind in Kind:
+        assert f'href="/{kind}/new?where=place%3D' in page.body.decode()
+    for kind, state in ((Kind.ARCHIVE, "archived"), (Kind.RESTORE, "open")):
+        shown = browser.dry_run(*ticked[:2], kind=kind, allow="")
+        assert f"{kind.value.capitalize()} 2 dead letters" in shown.text, shown.text
+        browser.wait_state(browser.start(shown, kind=kind), "finished")
+        at.read_operations()
+        assert at.rows("select state from dead_letter order by job nulls last limit 2") == [(state,), (state,)]
+    assert at.sent() == []
+
+
+def test_the_categories_of_a_dry_run_add_up(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(2)
+    at.dead_letters(3, Reason.EXPIRED)
+    at.read()
+    shown = browser.dry_run(f"group={at.group}", allow="")
+    rows = re.findall(r'<td class="number">(\d+)</td><t[dh][^>]*>(\w+)<', shown.body.decode())
+    *categories, (total, _) = rows
+    assert sum(int(count) for count, _ in categories) == int(total) == 5
+    assert "There is nothing to redrive." in shown.text
+    assert shown.text.count("/dead-letters/") >= 2
+
+
+def answers(browser: Browser) -> bool:
+    """Return whether the console answers."""
+    try:
+        return browser.get("/help").status == 200
+    except OSError:
+        return False

@@ -1,0 +1,142 @@
+"""Who may do what with dead letters: nothing without a grant for the group and for each topic."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import console
+from console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
+from console.access.permission import may_follow, permit, rights, select
+from redrive.filter import parse_filter
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Requested
+
+NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
+
+
+def olga(*grants: str, name: str = "olga") -> Person:
+    """Return a person with these grants, each without its name."""
+    return person(name, (), parse_grants(f"{name} {grant}" for grant in grants))
+
+
+def job(*conditions: str, **changes: object) -> Requested:
+    """Return a job of the group shop."""
+    asked = Requested(
+        job="job-1",
+        kind=Kind.REDRIVE,
+        group="shop",
+        by="anna",
+        authenticated=True,
+        via="console",
+        reason="fixed",
+        conditions=conditions,
+        ends={},
+        rate=1,
+    )
+    return asked.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("grant", "asked", "missing"),
+    [
+        ("viewer", job(), "operator"),
+        ("support", job(kind=Kind.ARCHIVE), "operator"),
+        ("operator", job(), ""),
+        ("operator", job(kind=Kind.RESTORE), ""),
+        ("operator", job(allowed=("may_be_done", "no_members")), ""),
+        ("operator", job(allowed=("already_redriven",)), "admin"),
+        ("operator", job(allowed=("finished_late",)), "admin"),
+        ("operator", job(allowed=("max_redrives",)), "admin"),
+        ("operator", job(target="origin"), "admin"),
+        ("admin", job(target="origin", allowed=("already_redriven",)), ""),
+        ("operator sh*", job(), ""),
+        ("operator other", job(), "operator"),
+        ("operator shop orders", job(), "operator"),
+        ("operator shop orders", job("topic=orders"), ""),
+        ("operator shop orders", job("topic=orders", "topic=refunds"), "operator"),
+        ("operator shop orders", job("topic=orders", "topic~o"), "operator"),
+        ("operator shop orders", job("topic!=refunds"), "operator"),
+        ("operator shop orders*", job("topic=orders*"), "operator"),
+        ("operator shop orders*", job("topic=orders.eu"), ""),
+        (r"operator shop a\*", job(r"topic=a\*"), ""),
+        (r"operator shop a\*", job("topic=ab"), "operator"),
+    ],
+)
+def test_a_job_needs_its_role_for_all_that_it_is_about(grant: str, asked: Requested, missing: str) -> None:
+    if not missing:
+        assert permit(olga(grant), asked).job == asked
+    else:
+        with pytest.raises(NotAllowed, match=f"you need the role {missing}"):
+            permit(olga(grant), asked)
+
+
+@pytest.mark.parametrize(
+    ("grants", "conditions", "found", "chosen"),
+    [
+        (("operator",), ("group=*",), [("shop", "orders"), ("shop", None)], "group=shop"),
+        (("operator shop",), ("error=E",), [("shop", "orders")], "error=E group=shop"),
+        (
+            ("viewer", "operator shop orders"),
+            ("topic=*", "topic!=x"),
+            [("shop", "orders"), ("shop", "refunds"), ("shop", None)],
+            "topic!=x group=shop topic=orders",
+        ),
+        (("operator * a\\*b",), ("topic~a",), [("s*p", "a*b")], r"group=s\*p topic=a\*b"),
+        (
+            ("operator shop a", "operator shop b"),
+            ("place=d:0:1",),
+            [("shop", "b"), ("shop", "a")],
+            "place=d:0:1 group=shop topic=a topic=b",
+        ),
+    ],
+)
+def test_a_selection_is_narrowed_to_the_grants(
+    grants: tuple[str, ...], conditions: tuple[str, ...], found: list[tuple[str | None, ...]], chosen: str
+) -> None:
+    asked = parse_filter(conditions, NOW)
+    assert str(select(olga(*grants), Kind.REDRIVE, asked, rights(Kind.REDRIVE), found).chosen) == chosen
+
+
+def test_what_is_about_other_groups_or_several_is_refused() -> None:
+    asked, needed = parse_filter(["error=E"], NOW), rights(Kind.REDRIVE)
+    with pytest.raises(NotAllowed, match="you need the role operator"):
+        select(olga("viewer", "operator other"), Kind.REDRIVE, asked, needed, [("shop", "orders")])
+    for found, says in (
+        ([], "no dead letter"),
+        ([("a", "t"), ("b", "t")], "several groups are meant"),
+        ([(None, None)], "name no consumer group"),
+    ):
+        with pytest.raises(ConfigurationError, match=says):
+            select(olga("operator"), Kind.REDRIVE, asked, needed, found)
+
+
+def test_a_person_follows_jobs_of_whole_groups_and_their_own() -> None:
+    assert may_follow(olga("viewer sh*"), job())
+    assert not may_follow(olga("viewer shop orders"), job())
+    assert not may_follow(olga("viewer other"), job())
+    anna = olga("operator shop orders", name="anna")
+    assert may_follow(anna, job())
+    assert not may_follow(anna, job(via="command", authenticated=False))
+
+
+def test_the_least_role_with_some_rights() -> None:
+    assert [role_with([right]) for right in Right] == [
+        "viewer",
+        "support",
+        "operator",
+        "operator",
+        "operator",
+        "admin",
+    ]
+
+
+def test_nothing_else_makes_a_selection_or_a_permission() -> None:
+    (folder,) = map(Path, console.__path__)
+    makers = {
+        path.name for path in folder.rglob("*.py") if re.search(r"\b(Selection|Permission)\(", path.read_text("utf-8"))
+    }
+    assert makers == {"permission.py"}
