@@ -23,18 +23,26 @@ class Asked(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A template with its values."""
+    """A template with its values; ``contents_of`` is the place of the dead letter whose contents it shows, if any."""
 
     template: str
     values: Mapping[str, Any]
     status: int = 200
+    contents_of: str = ""
 
 
 class Download(NamedTuple):
-    """Bytes as they are, for a file of this name."""
+    """Bytes as they are, for a file of this name, and the place of the dead letter that they are of."""
 
     name: str
     content: bytes
+    contents_of: str
+
+
+class Fixed(NamedTuple):
+    """A page that says the same to all, for which Postgres isn't needed."""
+
+    page: Callable[[], Page]
 
 
 View: TypeAlias = Callable[[Asked, Tables], Page | Download]

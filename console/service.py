@@ -18,6 +18,9 @@ from wait_registry.settings.root import Settings
 log = logging.getLogger(__name__)
 
 _STOP_S = 5.0
+# How long a connection may be without a complete request, or idle between two, s. Longer than the minute for which
+# proxies keep theirs, so that they don't send a request to a connection that is just being closed.
+IDLE_S = 75.0
 
 
 class ConsoleService:
@@ -35,7 +38,7 @@ class ConsoleService:
         self._settings = settings
         self._age = age
         self._masks = parse_masks(settings.console.masks)
-        self._identify = identification(settings.console)
+        self._identity = identification(settings.console)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self.port = 0
@@ -59,8 +62,8 @@ class ConsoleService:
     async def _serve(self) -> None:
         console = self._settings.console
         tables = partial(open_tables, self._settings, self._age, self._masks)
-        pages = application(tables, self._identify, console.hosts)
-        runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S)
+        pages = application(tables, self._identity, console.hosts)
+        runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S, keepalive_timeout=IDLE_S)
         await runner.setup()
         try:
             await web.TCPSite(runner, console.host, console.port).start()

@@ -11,7 +11,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from console.http.answers import PERSON, Answers, OpenTables, failure, response
-from console.http.identity import Identify, Refused
+from console.http.identity import Identity
+from console.http.refused import Refused
 from console.pages.routes import ROUTES
 
 log = logging.getLogger(__name__)
@@ -33,12 +34,12 @@ _HEADERS: Final = {
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
-def application(open_tables: OpenTables, identify: Identify, hosts: Iterable[str]) -> web.Application:
+def application(open_tables: OpenTables, identity: Identity, hosts: Iterable[str]) -> web.Application:
     """Return the application.
 
     Args:
         open_tables: connects for one page.
-        identify: returns who looks.
+        identity: how it is known who looks.
         hosts: names without a port that browsers may ask for, besides those of loopback. Others are refused, or a page
             of an attacker could read this one through a name that leads to loopback (DNS rebinding).
     """
@@ -48,31 +49,35 @@ def application(open_tables: OpenTables, identify: Identify, hosts: Iterable[str
         yield
         answers.close()
 
-    app = web.Application(middlewares=[_guard({*LOOPBACK, *hosts}, identify)], client_max_size=_MOST_BODY_BYTES)
+    app = web.Application(middlewares=[_guard({*LOOPBACK, *hosts}, identity)], client_max_size=_MOST_BODY_BYTES)
     app.router.add_routes([web.get(route.path, answers.handler(route.view)) for route in ROUTES])
     app.router.add_get("/static/console.css", _style)
+    app.router.add_routes(identity.routes)
     app.cleanup_ctx.append(end)
     return app
 
 
-def _guard(hosts: set[str], identify: Identify) -> Middleware:
+def _guard(hosts: set[str], identity: Identity) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        answer = await _answer(request, handler, hosts, identify)
+        answer = await _answer(request, handler, hosts, identity)
         answer.headers.update(_HEADERS)
+        if identity.answered is not None:
+            identity.answered(request, answer)
         return answer
 
     return guard
 
 
-async def _answer(request: web.Request, handler: Handler, hosts: set[str], identify: Identify) -> web.StreamResponse:
+async def _answer(request: web.Request, handler: Handler, hosts: set[str], identity: Identity) -> web.StreamResponse:
     if (host := _without_port(request.host)) not in hosts:
         return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
     # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.headers.get("Sec-Fetch-Dest") != "document":
         return _nothing(403, "Another site's page may only link to this console.")
     try:
-        request[PERSON] = await identify(request)
+        if request.match_info.handler not in [route.handler for route in identity.routes]:
+            request[PERSON] = await identity.identify(request)
         return await handler(request)
     except Refused as refused:
         answer = response(failure(refused.status, "You can't be let in", str(refused)))

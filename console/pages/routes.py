@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from console.page import View
+from console.page import Fixed, View
 from console.pages import dead_letters, jobs, questions
 
 
@@ -12,7 +12,7 @@ class Route(NamedTuple):
     """An address, with the names of what varies in it, and its page."""
 
     path: str
-    view: View
+    view: View | Fixed
 
 
 _DEAD_LETTER: Final = r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}"
@@ -28,5 +28,5 @@ ROUTES: Final = (
     Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
     Route("/jobs", jobs.jobs),
     Route(r"/jobs/{job:[0-9a-zA-Z-]{1,64}}", jobs.job),
-    Route("/help", questions.help_page),
+    Route("/help", Fixed(questions.help_page)),
 )
