@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from console.http.answers import PERSON, Answers, OpenTables, failure, response
-from console.http.identity import Identity
+from console.http.identity import Identify, Identity
 from console.http.refused import Refused
 from console.pages.routes import ROUTES
 
@@ -58,9 +58,13 @@ def application(open_tables: OpenTables, identity: Identity, hosts: Iterable[str
 
 
 def _guard(hosts: set[str], identity: Identity) -> Middleware:
+    # What those who aren't known yet may ask for.
+    open_to_all = {_style, *(route.handler for route in identity.routes)}
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        answer = await _answer(request, handler, hosts, identity)
+        identify = None if request.match_info.handler in open_to_all else identity.identify
+        answer = await _answer(request, handler, hosts, identify)
         answer.headers.update(_HEADERS)
         if identity.answered is not None:
             identity.answered(request, answer)
@@ -69,15 +73,17 @@ def _guard(hosts: set[str], identity: Identity) -> Middleware:
     return guard
 
 
-async def _answer(request: web.Request, handler: Handler, hosts: set[str], identity: Identity) -> web.StreamResponse:
+async def _answer(
+    request: web.Request, handler: Handler, hosts: set[str], identify: Identify | None
+) -> web.StreamResponse:
     if (host := _without_port(request.host)) not in hosts:
         return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
     # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.headers.get("Sec-Fetch-Dest") != "document":
         return _nothing(403, "Another site's page may only link to this console.")
     try:
-        if request.match_info.handler not in [route.handler for route in identity.routes]:
-            request[PERSON] = await identity.identify(request)
+        if identify is not None:
+            request[PERSON] = await identify(request)
         return await handler(request)
     except Refused as refused:
         answer = response(failure(refused.status, "You can't be let in", str(refused)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,8 @@ from console.http.login import Login
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.settings.console import OidcSettings
 
-_LIMIT: Final = aiohttp.ClientTimeout(total=10)
+LIMIT_S: Final = 10.0
+_AT_ONCE: Final = 8
 # Endpoints hardly ever change. Keys are asked for at each login, so that a new one is known.
 _KNOWN_S: Final = 300.0
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -42,6 +44,8 @@ class Issuer:
         self._settings = settings
         self._endpoints: Endpoints | None = None
         self._asked_s = 0.0
+        # Those who aren't known yet can have the console ask: a few at once, so that its other pages have connections.
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
         _address("console.oidc.issuer", settings.issuer)
 
     async def login_address(self, login: Login, redirect: str) -> URL:
@@ -83,7 +87,7 @@ class Issuer:
             # RFC 6749, 2.3.1: both are encoded as in a form.
             secret = quote_plus(self._settings.client_secret.get_secret_value())
             headers["Authorization"] = aiohttp.encode_basic_auth(quote_plus(self._settings.client_id), secret)
-        answer = await _asked("POST", (await self._known()).token, data=form, headers=headers)
+        answer = await self._asked("POST", (await self._known()).token, data=form, headers=headers)
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise PermanentError("the issuer gave no ID token; console.oidc.scopes needs openid")
@@ -95,7 +99,7 @@ class Issuer:
         Raises:
             TransientError, ConfigurationError: as for ``login_address``.
         """
-        return await _asked("GET", (await self._known()).keys)
+        return await self._asked("GET", (await self._known()).keys)
 
     async def _known(self) -> Endpoints:
         now_s = time.monotonic()
@@ -105,7 +109,7 @@ class Issuer:
 
     async def _discovered(self) -> Endpoints:
         issuer = self._settings.issuer
-        found = await _asked("GET", URL(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+        found = await self._asked("GET", URL(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
         if found.get("issuer") != issuer:
             raise ConfigurationError(
                 f"console.oidc.issuer is {issuer!r}, and the issuer calls itself {found.get('issuer')!r}: they must be "
@@ -114,25 +118,25 @@ class Issuer:
         names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
         return Endpoints(*(_address(f"{name} of the issuer", found.get(name)) for name in names))
 
-
-async def _asked(method: str, url: URL, **request: Any) -> Mapping[str, Any]:
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=_LIMIT, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.request(method, url, allow_redirects=False, **request) as response,
-        ):
-            if response.status >= 500:
-                raise TransientError(f"the issuer doesn't work: {url.host} answers with status {response.status}")
-            found = await response.json(content_type=None)
-            if response.status != 200:
-                raise PermanentError(_refusal(url, response.status, found))
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise TransientError(f"the issuer can't be reached: {url.host}: {error or type(error).__name__}") from error
-    except ValueError as error:
-        raise TransientError(f"the issuer doesn't work: {url.host} doesn't answer with JSON") from error
-    if not isinstance(found, dict):
-        raise TransientError(f"the issuer doesn't work: {url.host} doesn't answer with a JSON object")
-    return found
+    async def _asked(self, method: str, url: URL, **request: Any) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(LIMIT_S), self._at_once, aiohttp.ClientSession() as session:
+                async with session.request(method, url, allow_redirects=False, **request) as response:
+                    if response.status >= 500:
+                        raise TransientError(
+                            f"the issuer doesn't work: {url.host} answers with status {response.status}"
+                        )
+                    found = await response.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            reason = error if str(error) else f"no answer within {LIMIT_S:g} s"
+            raise TransientError(f"the issuer can't be reached: {url.host}: {reason}") from error
+        except ValueError as error:
+            raise TransientError(f"the issuer doesn't work: {url.host} doesn't answer with JSON") from error
+        if response.status != 200:
+            raise PermanentError(_refusal(url, response.status, found))
+        if not isinstance(found, dict):
+            raise TransientError(f"the issuer doesn't work: {url.host} doesn't answer with a JSON object")
+        return found
 
 
 def _refusal(url: URL, status: int, answer: Any) -> str:
