@@ -14,7 +14,7 @@ WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus grpc-node schema-registry demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus grpc-node oidc-provider schema-registry demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,10 @@ prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (th
 	@sh setup/prometheus.sh
 
 grpc-node: ## gRPC for Node, for the tests of the gRPC handler with a service that isn't Python (skipped without)
-	@sh setup/grpc_node.sh
+	@sh setup/node_packages.sh grpc_node
+
+oidc-provider: ## an OpenID provider on Node, for the tests of logins to the console (they are skipped without)
+	@sh setup/node_packages.sh oidc_provider
 
 schema-registry: ## a schema registry for the tests of typed handlers (they are skipped without)
 	@sh setup/schema_registry.sh

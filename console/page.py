@@ -31,19 +31,35 @@ class Asked(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A template with its values; ``refresh_s`` if the browser should ask for it again, seconds."""
+    """A template with its values.
+
+    Attributes:
+        template: file in console/templates.
+        values: what it shows.
+        status: of HTTP.
+        refresh_s: after how many seconds the browser should ask for it again; 0 if it shouldn't.
+        contents_of: place of the dead letter whose contents it shows, if any.
+    """
 
     template: str
     values: Mapping[str, Any]
     status: int = 200
     refresh_s: int = 0
+    contents_of: str = ""
 
 
 class Download(NamedTuple):
-    """Bytes as they are, for a file of this name."""
+    """Bytes as they are, for a file of this name, and the place of the dead letter that they are of."""
 
     name: str
     content: bytes
+    contents_of: str
+
+
+class Fixed(NamedTuple):
+    """A page that says the same to all, for which Postgres isn't needed."""
+
+    page: Callable[[], Page]
 
 
 class Redirect(NamedTuple):

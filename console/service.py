@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 _STOP_S = 5.0
 # The address of a dry run names each dead letter that was ticked.
 _MOST_LINE_BYTES = 32_768
+# How long a connection may be without a complete request, or idle between two, s. Longer than the minute for which
+# proxies keep theirs, so that they don't send a request to a connection that is just being closed.
+IDLE_S = 75.0
 
 
 class ConsoleService:
@@ -41,7 +44,7 @@ class ConsoleService:
         self._age = age
         self._masks = parse_masks(settings.console.masks)
         self._decode = partial(decoded, registry=for_display(settings.processor.schema_registry))
-        self._identify = identification(settings.console)
+        self._identity = identification(settings.console)
         self._actor = None if settings.console.read_only else Actor(settings)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -66,8 +69,14 @@ class ConsoleService:
     async def _serve(self) -> None:
         console = self._settings.console
         tables = partial(open_tables, self._settings, self._age, self._masks, self._decode)
-        pages = application(tables, self._identify, console, self._actor)
-        runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MOST_LINE_BYTES)
+        pages = application(tables, self._identity, console, self._actor)
+        runner = web.AppRunner(
+            pages,
+            access_log=None,
+            shutdown_timeout=_STOP_S,
+            keepalive_timeout=IDLE_S,
+            max_line_size=_MOST_LINE_BYTES,
+        )
         await runner.setup()
         try:
             await web.TCPSite(runner, console.host, console.port).start()

@@ -163,6 +163,10 @@ class Tables:
             row[name] = None if row[name] is None else HIDDEN
         return letter._replace(content=masked(letter.content, parts), row=row)
 
+    def may_inspect(self, letter: DeadLetter) -> bool:
+        """Return whether the person may see what a dead letter contains, if perhaps not all of it."""
+        return self.person.may(Right.INSPECT, letter.row["consumer_group"], letter.row["original_topic"])
+
     def may_export(self, letter: DeadLetter) -> bool:
         """Return whether the person may download a value: they have the right, and nothing of it is hidden."""
         group, topic = letter.row["consumer_group"], letter.row["original_topic"]

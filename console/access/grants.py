@@ -63,11 +63,19 @@ class Grant(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Who looks: their name, the grants that they have, and whether it was checked who they are."""
+    """Who looks.
+
+    Attributes:
+        name: how they are called.
+        grants: those that they have.
+        authenticated: whether it was checked who they are.
+        has_session: whether they have a session that they can end.
+    """
 
     name: str
     grants: tuple[Grant, ...]
     authenticated: bool = True
+    has_session: bool = False
 
     def may(self, right: Right, group: str | None, topic: str | None) -> bool:
         """Return whether they have a right to what has this group and topic; None is matched by an asterisk alone."""
@@ -112,6 +120,11 @@ def person(name: str, groups: Iterable[str], grants: Iterable[Grant]) -> Person:
     if not name.startswith(_GROUP):
         known_as.add(name)
     return Person(name, tuple(grant for grant in grants if grant.who in known_as))
+
+
+def groups_named(grants: Iterable[Grant]) -> set[str]:
+    """Return the groups of people that any grant is to."""
+    return {grant.who.removeprefix(_GROUP) for grant in grants if grant.who.startswith(_GROUP)}
 
 
 def condition(pairs: Sequence[tuple[str, str]]) -> sql.Composable:

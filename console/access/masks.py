@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,9 @@ from wait_registry.errors import ConfigurationError
 HIDDEN: Final = "(hidden)"
 _HEADER: Final = "header:"
 _VALUE: Final = "value."
+# Headers that quote what a record contains, or what a handler said of it: ours of earlier deliveries, and those of
+# other writers of dead letters, such as kafka_dlt-exception-message and __connect.errors.exception.stacktrace.
+_QUOTES: Final = re.compile(r"(?i)error|exception|stack.?trace|^ORIGINAL_(KEY|HEADERS)$")
 
 
 class Mask(NamedTuple):
@@ -44,9 +48,10 @@ def parse_masks(texts: Iterable[str]) -> Masks:
 def masked(content: Content, parts: Iterable[str]) -> Content:
     """Return what may be seen of a record.
 
-    A value of which a path is hidden is hidden whole if it isn't JSON.
+    A value of which a path is hidden is hidden whole if it isn't JSON. With any part, headers that may quote it are
+    hidden too.
     """
-    hidden = HIDDEN.encode()
+    hidden, parts = HIDDEN.encode(), list(parts)
     for part in parts:
         if part == "key" and content.key is not None:
             content = content._replace(key=hidden)
@@ -54,11 +59,12 @@ def masked(content: Content, parts: Iterable[str]) -> Content:
             content = content._replace(value=hidden)
         elif part.startswith(_VALUE) and content.value is not None:
             content = content._replace(value=_without(content.value, part.removeprefix(_VALUE).split(".")))
-        elif part.startswith(_HEADER):
-            name = part.removeprefix(_HEADER).lower()
-            headers = ((header, hidden if header.lower() == name else value) for header, value in content.headers)
-            content = content._replace(headers=tuple(headers))
-    return content
+    names = {part.removeprefix(_HEADER).lower() for part in parts if part.startswith(_HEADER)}
+    headers = (
+        (name, hidden if name.lower() in names or (parts and _QUOTES.search(name)) else value)
+        for name, value in content.headers
+    )
+    return content._replace(headers=tuple(headers))
 
 
 def _parse(text: str) -> Mask:

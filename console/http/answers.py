@@ -18,8 +18,9 @@ from console.acting.actor import Actor
 from console.acting.executors import Busy
 from console.http.forms import SAFE, read_form
 from console.http.rendering import render
-from console.page import Answered, Asked, Download, NotThere, Page, Redirect, View
+from console.page import Answered, Asked, Download, Fixed, NotThere, Page, Redirect, View
 from console.tables import Tables
+from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
 from wait_registry.postgres.error_text import server_message
@@ -42,7 +43,7 @@ class Answers:
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
         self._taken = 0
 
-    def handler(self, view: View) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def handler(self, view: View | Fixed) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler that answers with the page of a view."""
 
         async def handle(request: web.Request) -> web.Response:
@@ -65,21 +66,11 @@ class Answers:
         """End the threads; pages that have not begun are not made."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _page(self, view: View, asked: Asked, person: Person) -> Answered:
+    def _page(self, view: View | Fixed, asked: Asked, person: Person) -> Answered:
         if not person.grants:
-            return failure(403, "You may not see this", f"No grant of console.grants is to {person.name!r}.")
+            return failure(403, "You may not see this", f"No grant of console.grants is to {person.name!r}.", person)
         try:
-            with self._open_tables(person) as tables:
-                page = view(asked, tables)
-            if isinstance(page, Redirect):
-                return page
-            if isinstance(page, Download):
-                log.info(
-                    "downloaded by %s: %s, %d bytes", person.name, "/".join(asked.path.values()), len(page.content)
-                )
-                return page
-            about = {"age": tables.age, "person": person.name, "limits": person.limits()}
-            return page._replace(values={**page.values, **about})
+            return self._made(view, asked, person)
         except (PostgresRefused, PostgresUnavailable) as error:
             log.warning("a page failed: %s", error)
             return failure(503, "Postgres can't answer", "The console's log says why. The services work on without it.")
@@ -103,6 +94,23 @@ class Answers:
             log.warning("a page failed: %s", server_message(error))
             return failure(503, "Postgres can't answer", server_message(error))
 
+    def _made(self, view: View | Fixed, asked: Asked, person: Person) -> Answered:
+        if isinstance(view, Fixed):
+            page: Answered = view.page()
+            age = ""
+        else:
+            with self._open_tables(person) as tables:
+                page, age = view(asked, tables), tables.age
+        if isinstance(page, Redirect):
+            return page
+        if page.contents_of:
+            what = "downloaded by" if isinstance(page, Download) else "shown to"
+            log.info("contents of %s %s %s", page.contents_of, what, safe(person.name))
+        if isinstance(page, Download):
+            return page
+        about = {"age": age, "limits": person.limits(), **_header(person)}
+        return page._replace(values={**page.values, **about})
+
 
 def response(page: Answered) -> web.Response:
     """Return the answer that shows a page."""
@@ -117,6 +125,13 @@ def response(page: Answered) -> web.Response:
     return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
 
 
-def failure(status: int, title: str, sentence: str) -> Page:
-    """Return a page that says why there is no other."""
-    return Page("failure.html", {"title": title, "sentence": sentence, "age": "", "person": "", "limits": ""}, status)
+def failure(status: int, title: str, sentence: str, person: Person | None = None) -> Page:
+    """Return a page that says why there is no other; with a person, it shows them and lets them log out."""
+    about = {"age": "", "limits": "", **_header(person)}
+    return Page("failure.html", {"title": title, "sentence": sentence, **about}, status)
+
+
+def _header(person: Person | None) -> dict[str, object]:
+    if person is None:
+        return {"person": "", "has_session": False}
+    return {"person": person.name, "has_session": person.has_session}

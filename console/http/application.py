@@ -13,7 +13,8 @@ from aiohttp.typedefs import Handler, Middleware
 from console.acting.actor import Actor
 from console.http.answers import PERSON, Answers, OpenTables, failure, response
 from console.http.forms import SAFE, require_own_page
-from console.http.identity import Identify, Refused
+from console.http.identity import Identify, Identity
+from console.http.refused import Refused
 from console.pages.routes import ACTING, ROUTES
 from wait_registry.settings.console import ConsoleSettings
 
@@ -40,13 +41,13 @@ _MOST_BODY_BYTES: Final = 64 * 1024
 
 
 def application(
-    open_tables: OpenTables, identify: Identify, console: ConsoleSettings, actor: Actor | None
+    open_tables: OpenTables, identity: Identity, console: ConsoleSettings, actor: Actor | None
 ) -> web.Application:
     """Return the application.
 
     Args:
         open_tables: connects for one page.
-        identify: returns who looks.
+        identity: how it is known who looks.
         console: its ``hosts`` are names without a port that browsers may ask for, besides those of loopback. Others are
             refused, or a page of an attacker could read this one through a name that leads to loopback (DNS rebinding).
         actor: what acts; without it, nothing that acts has an address.
@@ -57,27 +58,34 @@ def application(
         yield
         answers.close()
 
-    app = web.Application(middlewares=[_guard(console, identify)], client_max_size=_MOST_BODY_BYTES)
+    app = web.Application(middlewares=[_guard(console, identity)], client_max_size=_MOST_BODY_BYTES)
     for route in (*ROUTES, *(ACTING if actor is not None else ())):
         add = app.router.add_post if route.changes else app.router.add_get
         add(route.path, answers.handler(route.view))
     app.router.add_get("/static/console.css", _style)
+    app.router.add_routes(identity.routes)
     app.cleanup_ctx.append(end)
     return app
 
 
-def _guard(console: ConsoleSettings, identify: Identify) -> Middleware:
+def _guard(console: ConsoleSettings, identity: Identity) -> Middleware:
+    # What those who aren't known yet may ask for.
+    open_to_all = {_style, *(route.handler for route in identity.routes)}
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        identify = None if request.match_info.handler in open_to_all else identity.identify
         answer = await _answer(request, handler, console, identify)
         answer.headers.update(_HEADERS)
+        if identity.answered is not None:
+            identity.answered(request, answer)
         return answer
 
     return guard
 
 
 async def _answer(
-    request: web.Request, handler: Handler, console: ConsoleSettings, identify: Identify
+    request: web.Request, handler: Handler, console: ConsoleSettings, identify: Identify | None
 ) -> web.StreamResponse:
     if request.path == _HEALTH:
         return web.Response(text="ok\n")
@@ -89,7 +97,8 @@ async def _answer(
     try:
         if request.method not in SAFE and request.match_info.http_exception is None:
             require_own_page(request, behind_tls=console.behind_tls)
-        request[PERSON] = await identify(request)
+        if identify is not None:
+            request[PERSON] = await identify(request)
         return await handler(request)
     except Refused as refused:
         if request.method not in SAFE:

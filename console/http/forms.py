@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import hdrs, web
 
-from console.http.identity import Refused
+from console.http.refused import Refused
 
 SAFE: Final = frozenset((hdrs.METH_GET, hdrs.METH_HEAD))
 _MOST_FIELDS: Final = 200

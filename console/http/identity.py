@@ -1,4 +1,4 @@
-"""Who looks at a page: any user of this machine, a name with its password, or the person that a proxy names."""
+"""Who looks at a page: any user of this machine, a name with its password, whom a proxy names, or who has logged in."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import hashlib
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from aiohttp import web
 
 from console.access.grants import ALL, ROLES, Grant, Person, parse_grants, person
 from console.access.passwords import Passwords
+from console.http.oidc import OidcLogin
+from console.http.refused import Refused
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings
 
@@ -30,17 +32,20 @@ _KNOWN_S: Final = 300.0
 _MOST_KNOWN: Final = 1_000
 
 
-class Refused(Exception):
-    """It is not known who looks; the message says what to do."""
+class Identity(NamedTuple):
+    """How it is known who looks.
 
-    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.headers = headers or {}
+    ``identify`` returns who sends a request. ``routes`` are where people log in and out, without which they can't be
+    known. ``answered`` is called with each answer before it is sent.
+    """
+
+    identify: Identify
+    routes: Sequence[web.RouteDef] = ()
+    answered: Callable[[web.Request, web.StreamResponse], None] | None = None
 
 
-def identification(settings: ConsoleSettings) -> Identify:
-    """Return the function that finds out who looks.
+def identification(settings: ConsoleSettings) -> Identity:
+    """Return how it is known who looks.
 
     Raises:
         ConfigurationError: the settings don't fit together, or would let in more people than they say.
@@ -50,28 +55,31 @@ def identification(settings: ConsoleSettings) -> Identify:
         if not loopback:
             raise ConfigurationError(
                 f"console.host {settings.host!r} can be reached by others, who would see everything without a "
-                "password: set console.authentication to 'basic' or 'proxy', or console.host to 127.0.0.1"
+                "password: set console.authentication to 'basic', 'proxy' or 'oidc', or console.host to 127.0.0.1"
             )
         everybody = Person("any user of this machine", (Grant(ALL, ROLES["admin"]),), authenticated=False)
-        return lambda _: _now(everybody)
+        return Identity(lambda _: _now(everybody))
     grants = parse_grants(settings.grants)
     if not grants:
         raise ConfigurationError(
             "console.grants is empty, so all pages would be refused: add at least one, e.g. 'alice operator'"
         )
     if settings.authentication is Authentication.PROXY:
-        return _ByProxy(settings, grants)
+        return Identity(_ByProxy(settings, grants))
     if not loopback and not settings.behind_tls:
         raise ConfigurationError(
-            f"console.host {settings.host!r} can be reached by others, and passwords would be sent without encryption: "
-            "put a proxy with TLS in front and set console.behind_tls to true"
+            f"console.host {settings.host!r} can be reached by others, and passwords or sessions would be sent without "
+            "encryption: put a proxy with TLS in front and set console.behind_tls to true"
         )
+    if settings.authentication is Authentication.OIDC:
+        login = OidcLogin(settings, grants)
+        return Identity(login.identify, login.routes(), login.renew)
     if not settings.users:
         raise ConfigurationError(
             "console.authentication is 'basic', and console.users isn't set: write the lines of "
             "`waitreg console --password-of NAME` into a file"
         )
-    return _ByPassword(Passwords(Path(settings.users)), grants)
+    return Identity(_ByPassword(Passwords(Path(settings.users)), grants))
 
 
 class _ByPassword:

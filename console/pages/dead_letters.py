@@ -53,7 +53,8 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
 
 def dead_letter(asked: Asked, tables: Tables) -> Page:
     """Show one dead letter, and what happened to its record."""
-    letter = tables.seen(_find(asked, tables))
+    found = _find(asked, tables)
+    letter = tables.seen(found)
     key = letter.row["idempotency_key"]
     deliveries = [] if key is None else [tables.ask(load_query("record_deliveries"), {"id": key})]
     content = letter.content
@@ -71,7 +72,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "answers": deliveries,
         "buttons": _buttons_of(letter, tables) if asked.actor is not None else [],
     }
-    return Page("dead_letter.html", values)
+    return Page("dead_letter.html", values, contents_of=str(letter.place) if tables.may_inspect(found) else "")
 
 
 def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
@@ -80,7 +81,7 @@ def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
     tables.require_export(letter)
     if letter.content.value is None:
         raise NotThere(f"The value of {letter.place} is null.")
-    return Download("value.bin", letter.content.value)
+    return Download("value.bin", letter.content.value, str(letter.place))
 
 
 def _buttons_of(letter: DeadLetter, tables: Tables) -> list[Button]:

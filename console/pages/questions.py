@@ -44,7 +44,7 @@ def record(asked: Asked, tables: Tables) -> Page:
     return Page("record.html", {"title": "Record", "given": given, "answers": answers})
 
 
-def help_page(asked: Asked, tables: Tables) -> Page:
+def help_page() -> Page:
     """List all questions by their kind."""
     queries = [load_query(name) for name in query_names()]
     kinds = {kind: [query for query in queries if query.kind == kind] for kind in KINDS}

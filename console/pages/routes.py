@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from console.page import View
+from console.page import Fixed, View
 from console.pages import acting, dead_letters, jobs, questions
 
 
@@ -12,7 +12,7 @@ class Route(NamedTuple):
     """An address, with the names of what varies in it, and its page; one that ``changes`` something takes POST."""
 
     path: str
-    view: View
+    view: View | Fixed
     changes: bool = False
 
 
@@ -32,7 +32,7 @@ ROUTES: Final = (
     Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
     Route("/jobs", jobs.jobs),
     Route(_JOB, jobs.job),
-    Route("/help", questions.help_page),
+    Route("/help", Fixed(questions.help_page)),
 )
 ACTING: Final = (
     Route(_NEW, acting.new),

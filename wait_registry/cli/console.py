@@ -35,13 +35,16 @@ def command(invocation: Invocation, password_of: str | None) -> int:
         click.echo(line_of(password_of, _password()))
         return 0
     from console.service import ConsoleService
+    from wait_registry.cli.kept_line import KeptLine
     from wait_registry.cli.read_tables import age
     from wait_registry.cli.service_process import ServiceProcess
+    from wait_registry.cli.tables_age import connect_line
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
     configure_logging(settings.log, "console")
-    ServiceProcess(lambda: ConsoleService(settings, lambda connection: age(connection, settings))).run()
+    ask_kafka = KeptLine(connect_line)
+    ServiceProcess(lambda: ConsoleService(settings, lambda tables: age(tables, settings, ask_kafka))).run()
     return 0
 
 

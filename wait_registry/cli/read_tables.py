@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -49,15 +49,23 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
             raise PostgresUnavailable(f"{what} was interrupted, run it again: {server_message(error)}") from None
 
 
-def age(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
-    """Return the line with the age of the answer; a user who may not read the age may still query."""
+def age(
+    connection: psycopg.Connection[TupleRow], settings: Settings, ask_kafka: Callable[[Settings], str] | None = None
+) -> str:
+    """Return the line with the age of the answer; a user who may not read the age may still query.
+
+    Args:
+        connection: to the tables.
+        settings: which sink there is.
+        ask_kafka: returns the position of a Connect sink; by default Kafka is asked each time.
+    """
     import psycopg
 
-    from wait_registry.cli.tables_age import age_line
+    from wait_registry.cli.tables_age import age_line, connect_line
     from wait_registry.postgres.error_text import server_message
 
     try:
-        return age_line(connection, settings)
+        return age_line(connection, settings, ask_kafka or connect_line)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.rollback()
         return f"age of the tables unknown: {server_message(error)}"

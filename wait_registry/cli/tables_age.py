@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -49,8 +50,13 @@ def read_age(connection: psycopg.Connection[TupleRow], topic: str) -> TablesAge 
     return None if row is None else TablesAge(*row)
 
 
-def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> str:
+def age_line(connection: psycopg.Connection[TupleRow], settings: Settings, ask_kafka: Callable[[Settings], str]) -> str:
     """Return one line with the age of the tables, by our sink's position or by the group of a Connect sink.
+
+    Args:
+        connection: to the tables.
+        settings: which sink there is.
+        ask_kafka: returns the position of a Connect sink, as `connect_line` does.
 
     Raises:
         psycopg.errors.InsufficientPrivilege: this user may not read a table that the age is in; roll back, then
@@ -60,10 +66,10 @@ def age_line(connection: psycopg.Connection[TupleRow], settings: Settings) -> st
         age = read_age(connection, settings.wait.topic)
         return _without_position(connection) if age is None else sentence(age)
     if settings.sweeper.kind is SweeperKind.CONNECT:  # no sweeper runs
-        return _connect_line(settings)
+        return ask_kafka(settings)
     row = connection.execute(_SQL["skipped_by_last_sweep"], {"topic": settings.wait.topic}).fetchone()
     stale_rows = [str(item["reason"]) for item in (row[0] if row else []) if "rows" in item]
-    return "; ".join([_connect_line(settings), *stale_rows])
+    return "; ".join([ask_kafka(settings), *stale_rows])
 
 
 def _without_position(connection: psycopg.Connection[TupleRow]) -> str:
@@ -76,7 +82,8 @@ def _without_position(connection: psycopg.Connection[TupleRow]) -> str:
     return "no tables yet: no sink has written anything, so an empty answer means nothing"
 
 
-def _connect_line(settings: Settings) -> str:
+def connect_line(settings: Settings) -> str:
+    """Ask Kafka how far a Connect sink is, and return it as one line, or why it is unknown."""
     limit_s = min(KAFKA_LIMIT_S, settings.kafka.request_timeout_s)
     kafka = settings.kafka.model_copy(update={"request_timeout_s": limit_s})
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from wait_registry.settings import Section
 
@@ -15,6 +15,29 @@ class Authentication(StrEnum):
     NONE = "none"
     BASIC = "basic"
     PROXY = "proxy"
+    OIDC = "oidc"
+
+
+class OidcSettings(Section):
+    """OpenID Connect: the issuer at which people log in, and what of its ID tokens names them."""
+
+    issuer: str = Field(
+        "", description="address of the issuer, exactly as it calls itself, e.g. https://login.example/realms/staff"
+    )
+    client_id: str = Field("", description="what the console is registered as there")
+    client_secret: SecretStr | None = Field(
+        None, description="secret of that registration; without it, the console is a public client"
+    )
+    scopes: tuple[str, ...] = Field(("openid", "profile"), description="scopes that a login asks for; openid is needed")
+    name_claim: str = Field(
+        "sub", min_length=1, description="claim with the name of the person; one that they can't change themselves"
+    )
+    groups_claim: str = Field("groups", min_length=1, description="claim with the names of their groups")
+    session_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="signs the cookies, at least 32 characters; by default random, so that a restart ends all sessions",
+    )
 
 
 class ConsoleSettings(Section):
@@ -32,11 +55,12 @@ class ConsoleSettings(Section):
     )
     authentication: Authentication = Field(
         Authentication.NONE,
-        description="who looks: 'none' (all users of this machine; they see all), 'basic' (name and password)"
-        " or 'proxy' (a proxy in front of it names them)",
+        description="who looks: 'none' (all users of this machine; they see all), 'basic' (name and password),"
+        " 'proxy' (a proxy in front of it names them) or 'oidc' (they log in at an issuer of OpenID Connect)",
     )
     behind_tls: bool = Field(
-        False, description="confirm that browsers reach it by TLS; needed for passwords if it isn't on loopback"
+        False,
+        description="confirm that browsers reach it by TLS; needed for passwords and logins if it isn't on loopback",
     )
     users: str = Field("", description="file with the lines of `waitreg console --password-of NAME`")
     proxies: tuple[str, ...] = Field((), description="networks of the proxies whose headers are believed, as CIDR")
@@ -44,6 +68,7 @@ class ConsoleSettings(Section):
     groups_header: str = Field(
         "", description="header in which a proxy names their groups, with commas in between; by default no groups"
     )
+    oidc: OidcSettings = Field(OidcSettings(), description="login at an issuer of OpenID Connect")
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"

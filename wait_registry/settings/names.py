@@ -32,6 +32,8 @@ FROM_FILE = frozenset(
         "processor.schema_registry.password",
         "connect.password",
         "connect.ca",
+        "console.oidc.client_secret",
+        "console.oidc.session_key",
     }
 )
 

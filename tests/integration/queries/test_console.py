@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from base64 import b64encode
 from collections import Counter
@@ -9,25 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 from unittest.mock import ANY
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from console.access.grants import Person
 from console.access.masks import Masks
 from console.access.passwords import line_of
+from console.page import Fixed
 from console.pages import questions
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
+from tests.support.console_server import console_server
 from tests.support.database import Database
-from tests.support.waiting import wait_until
-from wait_registry.cli.read_tables import age
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
@@ -60,25 +62,18 @@ Ask = Callable[..., Answer]
 @contextmanager
 def served(incident: Settings, **console: Any) -> Iterator[Ask]:
     """Serve the incident with these settings of the console; what is yielded gets a page."""
-    own = incident.console.model_copy(update={"port": 0, **console})
-    settings = incident.model_copy(update={"console": own})
-    service = ConsoleService(settings, lambda connection: age(connection, settings))
-    thread = Thread(target=service.run, daemon=True)
-    thread.start()
-    wait_until(lambda: service.port != 0, what="the console listens")
+    with console_server(incident, **console) as port:
+        yield partial(ask, port)
 
-    def get(path: str, method: str = "GET", **headers: str) -> Answer:
-        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
-        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        response: HTTPResponse = connection.getresponse()
-        answer = Answer(response.status, dict(response.getheaders()), response.read())
-        connection.close()
-        return answer
 
-    yield get
-    service.request_stop()
-    thread.join(30)
-    assert not thread.is_alive()
+def ask(port: int, path: str, method: str = "GET", **headers: str) -> Answer:
+    """Return what a console answers."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    response: HTTPResponse = connection.getresponse()
+    answer = Answer(response.status, dict(response.getheaders()), response.read())
+    connection.close()
+    return answer
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +83,9 @@ def get(incident: Settings) -> Iterator[Ask]:
         yield get
 
 
-@pytest.mark.parametrize("path", [route.path for route in ROUTES if "{" not in route.path])
+@pytest.mark.parametrize(
+    "path", [route.path for route in ROUTES if "{" not in route.path and not isinstance(route.view, Fixed)]
+)
 def test_each_page_is_there_with_the_age_of_the_tables(get: Ask, path: str) -> None:
     answer = get(path)
     assert answer.status == 200, answer.text
@@ -335,6 +332,46 @@ def test_a_masked_path_hides_that_part_alone(incident: Settings) -> None:
         connection.commit()
     assert "4111" not in text
     assert '"year": 30' in text
+
+
+def test_the_log_says_who_saw_contents_of_which_dead_letter(
+    incident: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "console")
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute(
+            'insert into dead_letter (topic, partition, "offset", dead_letter_time, key, body, error_message) values '
+            "('cards.dlq', 0, 7, now(), 'of-a-card', '4111', '4111')"
+        )
+        connection.commit()
+        with served(incident, **BY_PROXY, grants=("vera viewer", "sara support", "otto operator")) as get:
+            for user in ("vera", "sara", "otto"):
+                for path in ("/dead-letters/cards.dlq/0/7", "/dead-letters/cards.dlq/0/7/value", "/dead-letters/a/0/1"):
+                    get(path, X_Forwarded_User=user)
+        connection.execute("delete from dead_letter where topic = 'cards.dlq'")
+        connection.commit()
+    assert [record.message for record in caplog.records if "contents" in record.message] == [
+        "contents of cards.dlq:0:7 shown to sara",
+        "contents of cards.dlq:0:7 shown to otto",
+        "contents of cards.dlq:0:7 downloaded by otto",
+    ]
+    assert "4111" not in caplog.text and "of-a-card" not in caplog.text
+
+
+def test_headers_that_quote_hidden_contents_are_hidden(incident: Settings) -> None:
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute(
+            'insert into dead_letter (topic, partition, "offset", dead_letter_time, body, original_topic, headers) '
+            "values ('cards.dlq', 0, 0, now(), '{\"card\": 4111}', 'cards', %s)",
+            (Jsonb([["DLQ_ERROR_MESSAGE", b64encode(b"no card 4111").decode()], ["shop", b64encode(b"7").decode()]]),),
+        )
+        connection.commit()
+        with served(incident, **BY_PROXY, grants=("alice support",), masks=("cards value.card",)) as get:
+            text = get("/dead-letters/cards.dlq/0/0", X_Forwarded_User="alice").text
+        connection.execute("delete from dead_letter where topic = 'cards.dlq'")
+        connection.commit()
+    assert "4111" not in text
+    assert "DLQ_ERROR_MESSAGE" in text and "<dd>7</dd>" in text
 
 
 def test_passwords(incident: Settings, tmp_path: Path) -> None:

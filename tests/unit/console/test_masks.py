@@ -37,6 +37,20 @@ def test_the_rest_of_a_value_stays_as_it_is_written() -> None:
     assert seen == Content(b"k", (), b'{"card": {"number": "(hidden)", "year": 1.50}, "id": 12345678901234567890}')
 
 
+@pytest.mark.parametrize("part", ["key", "value", "value.card.number", "header:x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DLQ_ERROR_MESSAGE", "RETRY_ERROR_MESSAGE", "DLQ_ERROR_STACKTRACE", "ORIGINAL_KEY", "ORIGINAL_HEADERS",
+        "kafka_dlt-exception-message", "__connect.errors.exception.stacktrace",
+    ],
+)  # fmt: skip
+def test_headers_that_quote_a_record_are_hidden_with_any_part(part: str, name: str) -> None:
+    content = Content(None, ((name, b"4111"), ("ORIGINAL_TOPIC", b"cards")), None)
+    assert masked(content, [part]).headers == ((name, HIDDEN.encode()), ("ORIGINAL_TOPIC", b"cards"))
+    assert masked(content, []) == content
+
+
 def test_keys_headers_and_values_are_hidden_and_null_stays_null() -> None:
     content = Content(b"k", (("Token", b"t"), ("other", b"o"), ("token", None)), b"v")
     hidden = HIDDEN.encode()

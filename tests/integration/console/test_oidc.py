@@ -1,0 +1,298 @@
+"""Login to the console at a certified OpenID provider, and each way in which a login must not succeed."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from pydantic import SecretStr
+
+from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
+from console.service import ConsoleService
+from tests.support.console_server import console_server
+from tests.support.login_browser import LoginBrowser, Shown
+from tests.support.oidc_provider_process import CLIENT_ID, CLIENT_SECRET, OidcProvider, oidc_provider
+from wait_registry.errors import ConfigurationError
+from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
+from wait_registry.settings.root import Settings
+
+KEY = "a key of the tests, of 32 characters and more"
+MANY = [f"group-with-a-long-name-{number}" for number in range(200)]
+ACCOUNTS = {"alice": ["support", "others"], "bob": [], "carl": ["admins"], "dora": ["support", *MANY]}
+GRANTS = ("group:support support payments*", "carl operator")
+CALLBACK = "/login/callback"
+
+
+def oidc(issuer: str, **update: Any) -> OidcSettings:
+    """Return the settings of a console that logs in at an issuer."""
+    secrets = {"client_secret": SecretStr(CLIENT_SECRET), "session_key": SecretStr(KEY)}
+    return OidcSettings(issuer=issuer, client_id=CLIENT_ID, name_claim="preferred_username", **{**secrets, **update})
+
+
+def console_for(issuer: str, **update: Any) -> AbstractContextManager[int]:
+    """Serve a console that logs in at an issuer."""
+    console = {"authentication": Authentication.OIDC, "grants": GRANTS, "oidc": oidc(issuer)}
+    return console_server(Settings(), **{**console, **update})
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OidcProvider]:
+    with oidc_provider(tmp_path_factory.mktemp("provider"), ACCOUNTS) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def console(provider: OidcProvider) -> Iterator[str]:
+    """The address of a console."""
+    with console_for(provider.issuer) as port:
+        yield f"http://{LOOPBACK}:{port}"
+
+
+@pytest.fixture
+def browser(console: str) -> LoginBrowser:
+    return LoginBrowser(console)
+
+
+@pytest.fixture
+def spoil(provider: OidcProvider) -> Iterator[Callable[[str], None]]:
+    """Have the provider spoil its ID tokens until the end of the test."""
+    yield provider.spoil
+    provider.spoil("none")
+
+
+def planted(browser: LoginBrowser, text: str) -> Shown:
+    """Return what a browser sees of a page with this session cookie."""
+    return LoginBrowser(browser.console).open("/help", Cookie=f"waitreg={text}")
+
+
+def test_a_login_leads_to_the_page_that_was_asked_for(browser: LoginBrowser, console: str) -> None:
+    asked = browser.open("/help?a=1&b=%2F%3F")
+    assert (asked.status, browser.has_cookie()) == (401, False)
+    shown = browser.log_in("alice", "/help?a=1&b=%2F%3F")
+    assert (shown.status, shown.url) == (200, f"{console}/help?a=1&b=%2F%3F")
+    assert "alice" in shown.text
+    assert 'action="/logout"' in shown.text
+    assert not browser.has_cookie("waitreg-login")
+    assert browser.open("/help").status == 200
+
+
+def test_groups_become_grants(browser: LoginBrowser, console: str) -> None:
+    assert "You see the rows of: group payments*, all topics." in browser.log_in("alice").text
+    carl = LoginBrowser(console).log_in("carl")
+    assert (carl.status, "You see the rows of" in carl.text) == (200, False)
+
+
+def test_groups_that_matter_must_have_room_in_a_cookie(browser: LoginBrowser, provider: OidcProvider) -> None:
+    assert browser.log_in("dora").status == 200
+    with console_for(provider.issuer, grants=[f"group:{name} viewer" for name in MANY]) as port:
+        shown = LoginBrowser(f"http://{LOOPBACK}:{port}").log_in("dora")
+    assert (shown.status, "too many of your groups" in shown.text) == (403, True)
+
+
+def test_without_a_grant_there_is_a_page_that_says_so(browser: LoginBrowser) -> None:
+    shown = browser.log_in("bob")
+    assert shown.status == 403
+    assert "No grant of console.grants is to 'bob'." in shown.text
+    assert 'action="/logout"' in shown.text
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_cookies_are_for_this_host_and_for_no_script(provider: OidcProvider, tls: bool) -> None:
+    with console_for(provider.issuer, behind_tls=tls) as port:
+        browser = LoginBrowser(f"http://{LOOPBACK}:{port}")
+        begun = browser.open("/login?to=/help")
+        cookie = Sessions(KEY.encode(), lambda: time.time() - 100).cookie(Session("i", time.time(), "carl", ()))
+        name = "__Host-waitreg" if tls else "waitreg"
+        renewed = browser.open("/help", Cookie=f"{name}={cookie}")
+    assert (begun.status, renewed.status) == (302, 200)
+    for answer, expected in ((begun, f"{name}-login"), (renewed, name)):
+        first, *attributes = answer.headers["Set-Cookie"].split("; ")
+        assert first.startswith(f"{expected}=")
+        wanted = {"HttpOnly", "Path=/", "SameSite=Lax", *(["Secure"] if tls else [])}
+        assert {one for one in attributes if not one.startswith("Max-Age")} == wanted
+    redirect = parse_qs(urlsplit(begun.headers["Location"]).query)["redirect_uri"]
+    assert redirect == [f"{'https' if tls else 'http'}://{LOOPBACK}:{port}/login/callback"]
+
+
+@pytest.mark.parametrize(
+    ("begun_ago_s", "seen_ago_s", "status"),
+    [
+        (0, 0, 200),
+        (LONGEST_S - 60, 0, 200),
+        (LONGEST_S, 0, 401),
+        (IDLE_S - 60, IDLE_S - 60, 200),
+        (IDLE_S, IDLE_S, 401),
+        (-60, -60, 200),
+    ],
+)
+def test_a_session_ends_after_8_hours_or_one_without_a_page(
+    browser: LoginBrowser, begun_ago_s: float, seen_ago_s: float, status: int
+) -> None:
+    now_s = time.time()
+    seen = Sessions(KEY.encode(), lambda: now_s - seen_ago_s)
+    assert planted(browser, seen.cookie(Session("i", now_s - begun_ago_s, "carl", ()))).status == status
+
+
+def test_a_session_in_use_gets_a_younger_cookie_of_the_same_session(browser: LoginBrowser) -> None:
+    now_s = time.time()
+    session = Session("i", now_s - 1000, "carl", ())
+    old = Sessions(KEY.encode(), lambda: now_s - 1000).cookie(session)
+    renewed = planted(browser, old).headers["Set-Cookie"].partition(";")[0].removeprefix("waitreg=")
+    late = Sessions(KEY.encode(), lambda: now_s + IDLE_S - 100)
+    assert late.find(old) is None
+    assert late.find(renewed) == session
+    assert planted(browser, renewed).headers["Set-Cookie"] is None
+
+
+def test_a_changed_cookie_is_no_session(browser: LoginBrowser) -> None:
+    browser.log_in("alice")
+    cookie = browser.cookie().value or ""
+    middle = len(cookie) // 2
+    changed = f"{cookie[:middle]}{'A' if cookie[middle] != 'A' else 'B'}{cookie[middle + 1 :]}"
+    forged = urlsafe_b64encode(bytes(32) + json.dumps([time.time(), ["i", time.time(), "carl", []]]).encode()).decode()
+    other_key = Sessions(bytes(32)).cookie(Session("i", time.time(), "carl", ()))
+    for text in (changed, cookie[:-4], forged, other_key, "", "x", "\xe9", "A" * 3000):
+        assert planted(browser, text).status == 401, text
+    login = LoginBrowser(browser.console)
+    login.open("/login")
+    assert planted(browser, login.cookie("waitreg-login").value or "").status == 401
+
+
+def test_a_session_that_was_planted_before_a_login_is_not_kept(browser: LoginBrowser) -> None:
+    sessions = Sessions(KEY.encode())
+    earlier = LoginBrowser(browser.console)
+    earlier.log_in("carl")
+    browser.jar.set_cookie(earlier.cookie())
+    browser.jar.clear_session_cookies()
+    browser.log_in("alice")
+    before, after = (sessions.find(one.cookie().value or "") for one in (earlier, browser))
+    assert before is not None and after is not None
+    assert (after.name, after.id == before.id) == ("alice", False)
+
+
+def test_an_answer_to_another_login_is_refused(browser: LoginBrowser, console: str) -> None:
+    answer = browser.log_in("alice", stop=CALLBACK).url
+    other = LoginBrowser(console)
+    assert other.open(answer).status == 403  # a browser that has begun no login
+    other.open("/login")
+    shown = other.open(answer)
+    assert (shown.status, other.has_cookie()) == (403, False)
+    assert "This browser has begun no such login" in shown.text
+    wrong = browser.open(f"{CALLBACK}?{urlencode({'code': 'x', 'state': 'wrong'})}")
+    assert (wrong.status, browser.has_cookie()) == (403, False)
+
+
+def test_a_code_is_good_once(browser: LoginBrowser, console: str) -> None:
+    answer = browser.log_in("alice", stop=CALLBACK).url
+    cookie = f"waitreg-login={browser.cookie('waitreg-login').value}"
+    assert browser.open(answer).status == 303
+    assert browser.open(answer).status == 403
+    thief = LoginBrowser(console)
+    shown = thief.open(answer, Cookie=cookie)
+    assert (shown.status, thief.has_cookie()) == (403, False)
+    assert "invalid_grant" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("nonce", "nonce"),
+        ("audience", "aud"),
+        ("key", "signature"),
+        ("unsigned", "algorithm"),
+        ("missing", "no ID token"),
+    ],
+)
+def test_a_token_that_can_not_be_believed_gives_no_session(
+    browser: LoginBrowser, spoil: Callable[[str], None], fault: str, says: str
+) -> None:
+    spoil(fault)
+    shown = browser.log_in("alice")
+    assert (shown.status, browser.has_cookie()) == (403, False)
+    assert says in shown.text.lower() or says in shown.text
+
+
+def test_a_login_that_is_canceled_at_the_issuer_gives_no_session(browser: LoginBrowser) -> None:
+    form = browser.go("/help")
+    shown = browser.go(f"{form.url}/abort")
+    assert (shown.status, browser.has_cookie()) == (403, False)
+    assert "access_denied" in shown.text
+
+
+@pytest.mark.parametrize(
+    "target", ["//attacker.example", "/\\attacker.example", "https://attacker.example", "/\t/attacker.example", "help"]
+)
+def test_a_login_leads_nowhere_else(browser: LoginBrowser, console: str, target: str) -> None:
+    answer = browser.log_in("alice", f"/login?{urlencode({'to': target})}", stop=CALLBACK).url
+    assert browser.open(answer).headers["Location"] == "/"
+
+
+def test_a_logout_ends_the_session_with_all_its_cookies(browser: LoginBrowser, console: str) -> None:
+    browser.log_in("alice")
+    cookie = browser.cookie().value or ""
+    for headers in (
+        {},
+        {"Origin": "http://attacker.example"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"},
+        {"Sec_Fetch_Site": "same-site", "Origin": console},
+    ):
+        assert browser.open("/logout", {}, **headers).status == 403
+    assert browser.open("/logout").status == 405
+    assert planted(browser, cookie).status == 200
+    assert browser.open("/logout", {}, Origin=console).status == 200
+    assert not browser.has_cookie()
+    assert planted(browser, cookie).status == 401
+    browser.log_in("alice")
+    assert browser.open("/logout", {}, Sec_Fetch_Site="same-origin").status == 200
+
+
+def test_other_keys_of_the_issuer_are_known_at_once(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    folders = [tmp_path / name for name in ("first", "second")]
+    with console_for(f"http://{LOOPBACK}:{port}") as console_port:
+        for folder in folders:
+            folder.mkdir()
+            with oidc_provider(folder, ACCOUNTS, port):
+                assert LoginBrowser(f"http://{LOOPBACK}:{console_port}").log_in("alice").status == 200
+
+
+def test_sessions_continue_while_the_issuer_is_away(tmp_path: Path) -> None:
+    with oidc_provider(tmp_path, ACCOUNTS) as provider:
+        with console_for(provider.issuer) as port:
+            browser = LoginBrowser(f"http://{LOOPBACK}:{port}")
+            browser.log_in("alice")
+            cookie = browser.cookie().value or ""
+    with console_for(provider.issuer) as port:
+        browser = LoginBrowser(f"http://{LOOPBACK}:{port}")
+        assert planted(browser, cookie).status == 200
+        shown = browser.go("/help")
+    assert shown.status == 503
+    assert "The issuer can't be reached" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("console", "says"),
+    [
+        ({"oidc": OidcSettings(client_id="x")}, "set console.oidc.issuer"),
+        ({"oidc": OidcSettings(issuer="https://login.example")}, "set console.oidc.issuer"),
+        ({"oidc": oidc("https://login.example", scopes=("profile",))}, "keep openid"),
+        ({"oidc": oidc("http://login.example")}, "begins with https://"),
+        ({"oidc": oidc("login.example")}, "begins with https://"),
+        ({"oidc": oidc("https://login.example"), "host": "0.0.0.0"}, "without encryption"),
+        ({"oidc": oidc("https://login.example"), "grants": ()}, "console.grants is empty"),
+    ],
+)
+def test_settings_that_can_not_be_meant_are_refused(console: dict[str, Any], says: str) -> None:
+    given = {"authentication": Authentication.OIDC, "grants": GRANTS, **console}
+    settings = Settings().model_copy(update={"console": ConsoleSettings().model_copy(update=given)})
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        ConsoleService(settings, lambda _: "")

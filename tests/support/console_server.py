@@ -1,0 +1,30 @@
+"""The console in this process, on a free port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+from console.service import ConsoleService
+from tests.support.waiting import wait_until
+from wait_registry.cli.read_tables import age
+from wait_registry.settings.root import Settings
+
+
+@contextmanager
+def console_server(settings: Settings, **console: Any) -> Iterator[int]:
+    """Serve with these settings of the console until the block ends, which gets the port."""
+    own = settings.console.model_copy(update={"port": 0, **console})
+    settings = settings.model_copy(update={"console": own})
+    service = ConsoleService(settings, lambda connection: age(connection, settings))
+    thread = Thread(target=service.run, daemon=True)
+    thread.start()
+    try:
+        wait_until(lambda: service.port != 0, what="the console listens")
+        yield service.port
+    finally:
+        service.request_stop()
+        thread.join(30)
+    assert not thread.is_alive()
