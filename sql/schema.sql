@@ -114,6 +114,11 @@ create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where 
 create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
 create index dead_letter_open on dead_letter (consumer_group, dead_letter_time) where state = 'open';
+-- For the metrics of the backlog (sql/backlog.sql). Longer names, which a B-tree may not take, no processor writes.
+create index dead_letter_backlog on dead_letter (consumer_group, topic, reason, dead_letter_time)
+where state = 'open' and coalesce(length(consumer_group), 0) < 250;
+create index dead_letter_error on dead_letter (consumer_group, topic, error_class, dead_letter_time)
+where length(consumer_group) < 250 and length(error_class) <= 256;
 create index dead_letter_place on dead_letter (original_offset, original_partition);
 create index dead_letter_key on dead_letter (substring(key from 1 for 64));
 create index dead_letter_idempotency_key on dead_letter (idempotency_key)
@@ -162,6 +167,7 @@ create table operation (
 );
 
 create index operation_age on operation (changed_at);
+create index operation_unfinished on operation (changed_at) where state in ('running', 'paused');
 
 -- One row per delivery that was redriven, archived or restored; never updated. The offset is that of the operations
 -- topic, whose order is the order of the marks.

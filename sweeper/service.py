@@ -12,6 +12,7 @@ from threading import Event
 import orjson
 from pyspark.sql import SparkSession
 
+from sweeper.backlog_watch import BacklogWatch
 from sweeper.health import readiness
 from sweeper.job import SparkJob
 from sweeper.metrics import Instruments
@@ -78,6 +79,7 @@ class SweeperService:
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
         self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
+        self._backlog = BacklogWatch(settings, self._connections)
         self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         self._last: Sweep | None = None
         self._last_ended = 0.0
@@ -140,9 +142,14 @@ class SweeperService:
     def _run_scheduled(self) -> None:
         telemetry = self._settings.telemetry
         self._registry.collect_from(self._readings)
+        self._backlog.expose(self._registry)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
+            self._backlog.start()
+            try:
+                self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
+            finally:
+                self._backlog.stop()
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

@@ -16,6 +16,12 @@ HANDLER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 QUEUE_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 STEP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
+# By the second part of a metric's name. What the sweeper counts in the tables is named after what is counted.
+_SERVICES: Final = {
+    **{service: service for service in ("processor", "sink", "sweeper", "connect")},
+    **dict.fromkeys(("dead", "redrive", "operations"), "sweeper"),
+}
+
 # A label whose values aren't known in advance; their number is bounded (topics, partitions, settings).
 OPEN: Final[tuple[str, ...]] = ()
 
@@ -38,8 +44,7 @@ class Metric:
     @property
     def service(self) -> str:
         """The service that exposes the metric; empty if all do."""
-        part = self.name.split("_")[1]
-        return part if part in ("processor", "sink", "sweeper", "connect") else ""
+        return _SERVICES.get(self.name.split("_")[1], "")
 
 
 def _counter(name: str, help: str, **labels: tuple[str, ...]) -> Metric:
@@ -304,6 +309,60 @@ SWEEPER_PURGED = _counter(
     table=("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "sweep"),
 )
 SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres answered the last time it was asked")
+
+# ---- dead letters and redrives, counted by the sweeper in the tables ------------------------------------------------
+
+DEAD_LETTERS_OPEN = _gauge(
+    "waitreg_dead_letters_open",
+    "Dead letters that were neither redriven nor archived, by dead letter topic",
+    consumer_group=OPEN,
+    topic=OPEN,
+    reason=OPEN,
+)
+DEAD_LETTER_OLDEST_OPEN = _gauge(
+    "waitreg_dead_letter_oldest_open_seconds", "Age of the oldest open dead letter", consumer_group=OPEN, topic=OPEN
+)
+DEAD_LETTER_NEW_ERROR_CLASSES = _gauge(
+    "waitreg_dead_letter_new_error_classes",
+    "Error classes of the last hour's dead letters that no dead letter of the 7 days before had",
+    consumer_group=OPEN,
+    topic=OPEN,
+)
+DEAD_LETTERS_OF_NEW_ERROR_CLASSES = _gauge(
+    "waitreg_dead_letters_of_new_error_classes",
+    "Dead letters of the last hour with such an error class; 1,000 per class at most",
+    consumer_group=OPEN,
+    topic=OPEN,
+)
+DEAD_LETTERS_READ = _gauge(
+    "waitreg_dead_letters_read_timestamp_seconds",
+    "When the metrics of dead letters and redrives were last read from the tables (epoch); 0 before the first time",
+)
+REDRIVE_RECORDS = _gauge(
+    "waitreg_redrive_records",
+    "Dead letters by the category that redrives put them into, of jobs that changed within 24 hours",
+    category=OPEN,
+)
+REDRIVE_OUTCOMES = _gauge(
+    "waitreg_redrive_outcomes",
+    "Records redriven within the last hour (the newest 10,000), by what became of them: waiting; a dead letter again; "
+    "or other, which is done, discarded, in a retry topic or not consumed yet",
+    consumer_group=OPEN,
+    outcome=OPEN,
+)
+REDRIVE_JOBS = _gauge(
+    "waitreg_redrive_jobs",
+    "Jobs on dead letters, by state; finished and cancelled ones of the last 24 hours",
+    state=("running", "paused", "cancelled", "finished"),
+)
+REDRIVE_LONGEST_SILENCE = _gauge(
+    "waitreg_redrive_longest_silence_seconds",
+    "How long the running job that is silent the longest has done nothing, as the tables show it; 0 if none runs",
+)
+OPERATIONS_STALENESS = _gauge(
+    "waitreg_operations_tables_staleness_seconds",
+    "Age of the tables that the sink keeps from the operations topic; missing before the first sink has run",
+)
 
 # ---- connect (`waitreg connect watch`) ------------------------------------------------------------------------------
 

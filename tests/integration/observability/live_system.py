@@ -82,6 +82,7 @@ class LiveSystem:
         )
         self._topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
         self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
+        self._database.rows(self.settings, PAUSED_REDRIVE)
         self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
         sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._of("sweeper"), spark)
         for service in (sink, sweeper):
@@ -143,6 +144,8 @@ class LiveSystem:
         done = Outgoing(None, late.encode(), tombstone_headers(Outcome.DONE), 0)
         self._topics.produce(self.settings.wait.topic, [done])
         self._register(dead_letter_topic="no.such.topic")
+        for read in ("waitreg_dead_letters_of_new_error_classes > 0", "waitreg_operations_tables_staleness_seconds"):
+            wait_until(lambda read=read: prometheus.query(read), STEP_S, read)
 
     def _register(self, **changes: Any) -> str:
         """Write a registration that has expired, as a processor left it that died; returns its id."""
@@ -167,4 +170,18 @@ class LiveSystem:
 OLD_SWEEP = """
 insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
 values (%s, now() - interval '90 days', 1, 0, '[]', 'done', 'host-0') returning 1
+"""
+PAUSED_REDRIVE = """
+with job as (
+    insert into operation (
+        job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
+        target, rate, ends, expected, counts, changed_at, changed_by
+    )
+    values ('job-1', 'redrive', 'another', 'paused', now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1,
+            '{}', '{}', '{"redriven": 1}', now(), 'anna')
+)
+insert into dead_letter_mark (
+    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, next_wait_id, marked_at, marked_by
+)
+values (1000000, 'job-1', 'redrive', 'redriven', 'one', 1, 'another', 'two', now(), 'anna') returning 1
 """

@@ -30,6 +30,7 @@ STILL = {
     m.SINK_STANDBY: "one sink; tests/integration/sink/test_fencing.py",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
     m.PROCESSOR_REFUSED: "every dead letter fits; tests/integration/processor/test_oversized.py",
+    m.REDRIVE_LONGEST_SILENCE: "no job runs; tests/integration/sweeper/test_backlog.py",
     m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }
 # No route has a limit here, so nothing exposes it; tests/integration/processor/test_routes.py does.
