@@ -1,4 +1,5 @@
--- The tables of one partition rebuilt from the log, in one transaction. Staged tables are those of sink.sql.
+-- The tables rebuilt from the log: of the wait topic partition by partition, and what operators did. Each is one
+-- transaction. Staged tables are those of sink.sql.
 
 -- name: stage
 create temp table if not exists rebuilt (
@@ -61,3 +62,57 @@ insert into wait select * from rebuilt;
 select 1
 from pg_replication_slots
 where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;
+
+-- name: has_operations
+select exists (select from operation) or exists (select from dead_letter_mark);
+
+-- name: hold_marks
+create temp table held_mark on commit drop as table dead_letter_mark;
+
+-- name: hold_operations
+create temp table held_operation on commit drop as table operation;
+
+-- name: remove_marks
+delete from dead_letter_mark where "offset" >= %(first)s;
+
+-- name: remove_operations
+delete from operation where requested_at >= %(since)s;
+
+-- name: forget_earlier_twins
+-- Marks that were taken for an earlier topic's, since no position said otherwise, and are in this one.
+delete from dead_letter_mark as earlier
+using dead_letter_mark as found
+where earlier."offset" < 0 and found."offset" >= 0
+    and found.wait_expiration_uuid = earlier.wait_expiration_uuid
+    and (found.job, found.kind, found.number) = (earlier.job, earlier.kind, earlier.number);
+
+-- name: show_all_marks
+-- The state of each dead letter by the last mark of its delivery, and `open` without one.
+update dead_letter as letter
+set
+    state = coalesce(last.state, 'open'), state_at = last.marked_at, state_by = last.marked_by, job = last.job
+from dead_letter as own
+left join (
+    select distinct on (wait_expiration_uuid) wait_expiration_uuid, state, marked_at, marked_by, job
+    from dead_letter_mark
+    order by wait_expiration_uuid, "offset" desc
+) as last on last.wait_expiration_uuid = own.wait_expiration_uuid
+where letter.topic = own.topic and letter.partition = own.partition and letter."offset" = own."offset"
+    and (letter.state, letter.state_at, letter.state_by, letter.job)
+    is distinct from (coalesce(last.state, 'open'), last.marked_at, last.marked_by, last.job);
+
+-- name: compare_operations
+-- How many marks and jobs were missing, different, or not in the topic.
+select
+    (
+        select count(*)
+        from dead_letter_mark as found
+        full join held_mark as held using ("offset")
+        where row(found.*) is distinct from row(held.*)
+    ),
+    (
+        select count(*)
+        from operation as found
+        full join held_operation as held using (job)
+        where row(found.*) is distinct from row(held.*)
+    );

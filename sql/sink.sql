@@ -275,6 +275,14 @@ insert into dead_letter_mark (
 values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict ("offset") do nothing;
 
+-- name: keep_earlier_marks
+-- Those of an earlier operations topic come before all of the next one, which counts its offsets from 0: below 0, in
+-- their order.
+update dead_letter_mark as mark
+set "offset" = mark."offset" - bounds.span
+from (select max("offset") - least(min("offset"), 0) + 1 as span, max("offset") as last from dead_letter_mark) as bounds
+where bounds.last >= 0;
+
 -- name: show_marks
 -- The state of dead letters by their deliveries' last marks, whichever of the two came first.
 update dead_letter as letter

@@ -62,9 +62,9 @@ revoke all on all tables in schema :"schema" from :"sink", :"sweeper", :"reporte
 
 -- The sink keeps the view.
 grant select on wait_registry_migration to :"sink";
-grant select, insert, update, delete on wait, sink_progress to :"sink";
-grant select, insert, update on dead_letter, operation to :"sink";
-grant select, insert on late_outcome, quarantine, dead_letter_mark to :"sink";
+grant select, insert, update, delete on wait, sink_progress, operation, dead_letter_mark to :"sink";
+grant select, insert, update on dead_letter to :"sink";
+grant select, insert on late_outcome, quarantine to :"sink";
 
 -- The sweeper reads what is due and keeps its book; its deletes are the retention's. It looks at the outbox to stay away
 -- from where a Kafka Connect source exports.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from psycopg.types.json import Jsonb
@@ -17,11 +17,25 @@ from wait_registry.errors import DataError
 from wait_registry.records.operation import Advanced, Changed, Event, Mark, Requested, decode_event
 
 
+class Stored(NamedTuple):
+    """Counts of one batch, and the wait IDs of its marks."""
+
+    events: int
+    unreadable: int
+    wait_ids: list[str]
+
+
 class OperationWriter:
     """The operations topic's side of the sink; the topic has one partition, and its order counts."""
 
     def write(self, connection: Connection, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Written:
         """Write within the caller's transaction; errors are psycopg's, and bad records raise nothing."""
+        stored = self.store(connection, batch)
+        marked = self._mark(connection, stored.wait_ids) if stored.wait_ids else 0
+        return Written("dead_letter_mark", stored.events, 0, stored.unreadable, marked)
+
+    def store(self, connection: Connection, batch: pa.Table) -> Stored:
+        """Write jobs and marks, not yet the states of dead letters; otherwise as `write`."""
         unreadable: list[Quarantined] = []
         marks: list[tuple[Any, ...]] = []
         jobs = 0
@@ -38,15 +52,14 @@ class OperationWriter:
                 connection.execute(*_job(event, at))
                 jobs += 1
         insert_quarantined(connection, unreadable)
-        marked = self._mark(connection, marks) if marks else 0
-        return Written("dead_letter_mark", len(marks) + jobs, 0, len(unreadable), marked)
-
-    def _mark(self, connection: Connection, marks: list[tuple[Any, ...]]) -> int:
         with connection.cursor() as cursor:
             cursor.executemany(QUERIES["insert_mark"], marks)
+        return Stored(len(marks) + jobs, len(unreadable), sorted({mark[4] for mark in marks}))
+
+    def _mark(self, connection: Connection, wait_ids: list[str]) -> int:
         # The transaction that has the lock sees the dead letters, or the marks, that came at the same time.
         connection.execute(QUERIES["lock_marking"])
-        return connection.execute(QUERIES["show_marks"], {"wait_ids": sorted({mark[4] for mark in marks})}).rowcount
+        return connection.execute(QUERIES["show_marks"], {"wait_ids": wait_ids}).rowcount
 
 
 def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:

@@ -94,11 +94,30 @@ def operations_start(connection: Connection, admin: AdminClient, topic: str) -> 
     seen = read_log(admin, describe_topic(admin, topic))
     if recorded is None:
         positions = first_positions(seen, now)
-        begin_progress(connection, seen.identity, positions)
+        with connection.transaction():
+            keep_earlier_marks(connection, topic)
+            begin_progress(connection, seen.identity, positions)
         return Start(seen.identity, positions, frozenset(positions))
-    require_same_identity(recorded, seen.identity)
+    require_same_operations_topic(recorded, seen.identity)
     _require_within_log(positions, seen, _OPERATIONS_RULE)
     return Start(seen.identity, positions, frozenset())
+
+
+def require_same_operations_topic(recorded: TopicIdentity, now: TopicIdentity) -> None:
+    """Raise ConfigurationError if the tables were made from another operations topic of this name."""
+    changed = identity_changed(recorded, now)
+    if changed:
+        raise ConfigurationError(
+            f"{changed}. The marks of the recorded topic are now only in Postgres. Leave the tables as they are, and "
+            "set operations.topic everywhere to the name of a new topic with one partition (`waitreg topics create`)"
+        )
+
+
+def keep_earlier_marks(connection: Connection, topic: str) -> None:
+    """Keep the marks of an earlier operations topic before those of ``topic``, which was never read."""
+    kept = connection.execute(QUERIES["keep_earlier_marks"]).rowcount
+    if kept:
+        log.warning("the first reading of %s: %d marks of an earlier operations topic are kept and count", topic, kept)
 
 
 def first_positions(seen: Log, now: datetime) -> dict[TopicPartition, Position]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -15,13 +14,10 @@ from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
 from sink.progress import Connection, advance_progress, postgres_now, read_progress
-from sink.read.kafka_reader import Batch, SparkReader
-from sink.read.limited_reader import LimitedReader
-from wait_registry.kafka.positions import earliest_offsets
+from sink.rebuild.whole_log import Progress, WholeLog
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
-from wait_registry.spark import SparkGone
 
 QUERIES = Queries("rebuild")
 
@@ -57,8 +53,7 @@ class PartitionRebuild:
         admin: AdminClient,
         name: TopicPartition,
     ) -> None:
-        reader = SparkReader(spark, settings.kafka)
-        self._reader = LimitedReader(reader, settings.sink, settings.wait.max_message_bytes)
+        self._log = WholeLog(settings, spark, admin, name, settings.wait.max_message_bytes)
         self._connection = connection
         self._admin = admin
         self._name = name
@@ -66,14 +61,14 @@ class PartitionRebuild:
         connection.execute(SINK_QUERIES["stage"])
         connection.execute(QUERIES["stage"])
 
-    def run(self, ends: LogEnds, end: int, dry_run: bool, progress: Callable[[int, int, int], None]) -> PartitionResult:
+    def run(self, ends: LogEnds, end: int, dry_run: bool, progress: Progress) -> PartitionResult:
         """Rebuild up to ``end``, the last stable offset, which was listed after ``ends``.
 
         Errors as `sink.rebuild.tables.rebuild`.
         """
         _, recorded = read_progress(self._connection, self._name.topic)
         with self._connection.transaction() as transaction:
-            quarantined = self._read(end, progress)
+            quarantined = sum(self._keep(records) for records in self._log.batches(end, progress))
             retention_ms = delete_retention_ms(self._admin, self._name.topic)
             require_read_in_time(self._name, ends.listed_at, postgres_now(self._connection), retention_ms)
             result = self._compare(end, quarantined)
@@ -84,27 +79,8 @@ class PartitionRebuild:
             self._replace(recorded.get(self._name), Position(end, ends.listed_at, ends.ends[self._name]))
         return result
 
-    def _read(self, end: int, progress: Callable[[int, int, int], None]) -> int:
-        """Read the log into the temporary table; return how many records can't be decoded."""
-        begin = earliest_offsets(self._admin, self._name.topic, [self._name.partition])[self._name.partition]
-        at, quarantined = {self._name: begin}, 0
-        while batch := self._next_batch(at, end):
-            quarantined += self._keep(batch.records)
-            at.update(batch.next_positions)
-            progress(self._name.partition, at[self._name] - begin, end - begin)
-        return quarantined
-
-    def _next_batch(self, at: dict[TopicPartition, int], end: int) -> Batch | None:
-        try:
-            return self._reader.read(at, {self._name: end})
-        except SparkGone as gone:
-            raise SparkGone(
-                f"Spark's JVM has ended while {self._name} was read from offset {at[self._name]} on (out of memory? "
-                "see its output above); this partition is as it was. Run the rebuild again, with a higher "
-                "spark.driver_memory or a lower sink.max_batch_records (500, say) where records are large"
-            ) from gone
-
     def _keep(self, records: pa.Table) -> int:
+        """Add records to the temporary table; return how many can't be decoded."""
         self._connection.execute(QUERIES["next_chunk"])
         staged = self._writer.stage(self._connection, records, {})
         if staged.tombstones:

@@ -1,7 +1,8 @@
-"""Rebuilds the tables from the log: Spark reads the compacted wait topic, partition by partition.
+"""Rebuilds the tables from the log: Spark reads the compacted wait topic, and then the operations topic.
 
 Run it after a position has become too old, after Postgres was restored to an older state, or when in doubt. A
-partition's rows, position and position time are replaced in one transaction, by compare-and-set.
+partition's rows, position and position time are replaced in one transaction, by compare-and-set. So are jobs, marks and
+the states of dead letters.
 
 Alongside a Kafka Connect sink (sink.kind=connect) rows are all there is to replace: the position of that sink is in its
 consumer group. It must be stopped meanwhile, or what it writes between reading and replacing would be undone. Started
@@ -11,7 +12,6 @@ again, it continues at its group's offsets, at or before the end of what was rea
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -23,7 +23,9 @@ from sink.position import TopicPartition
 from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
 from sink.read.log_ends import log_ends, read_log, stable_ends
 from sink.read.start_positions import first_positions
+from sink.rebuild.operations import OperationsResult, rebuild_operations
 from sink.rebuild.replacement import QUERIES, PartitionRebuild, PartitionResult
+from sink.rebuild.whole_log import Progress
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -41,36 +43,39 @@ log = logging.getLogger(__name__)
 # For this long, the server may not have noticed the end of the last sink's connection.
 LAST_SINK_S = 2.0
 
-Progress = Callable[[int, int, int], None]
-
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """What a rebuild found, per partition; with ``dry_run`` nothing was changed."""
+    """What a rebuild found, per partition and in the operations topic; with ``dry_run`` nothing was changed.
+
+    ``operations`` is None if no sink has read the operations topic yet: the sink reads it from its start.
+    """
 
     dry_run: bool
     partitions: tuple[PartitionResult, ...]
+    operations: OperationsResult | None
 
     @property
     def changed(self) -> int:
-        """Rows in which log and table differed."""
-        return sum(part.missing + part.different + part.orphans for part in self.partitions)
+        """Rows in which log and tables differed."""
+        waits = sum(part.missing + part.different + part.orphans for part in self.partitions)
+        return waits + (0 if self.operations is None else self.operations.changed)
 
     def __str__(self) -> str:
         did = "would be replaced" if self.dry_run else "replaced"
         total = sum(part.rows for part in self.partitions)
-        lines = [str(part) for part in self.partitions]
-        return "\n".join([*lines, f"{len(lines)} partitions, {total} waits, {self.changed} rows {did}"])
+        lines = [str(part) for part in (*self.partitions, self.operations) if part is not None]
+        return "\n".join([*lines, f"{len(self.partitions)} partitions, {total} waits, {self.changed} rows {did}"])
 
 
-def _log_progress(partition: int, done: int, total: int) -> None:
-    log.info("partition %d: %d of %d offsets read", partition, done, total)
+def _log_progress(name: TopicPartition, done: int, total: int) -> None:
+    log.info("%s: %d of %d offsets read", name, done, total)
 
 
 def rebuild(
     settings: Settings, spark: SparkSession | None = None, dry_run: bool = False, progress: Progress = _log_progress
 ) -> RebuildResult:
-    """Rebuild the table of the wait topic from the log, or with ``dry_run`` only report how they differ.
+    """Rebuild the tables of wait topic and operations topic, or with ``dry_run`` only report how they differ.
 
     ``progress`` is called with partition, offsets read and offsets to read. Postgres holds what is being rebuilt, in
     a temporary table; this process holds one chunk. Raises FencedError when a sink is running, ours or a Connect one,
@@ -132,7 +137,9 @@ def _rebuild(
     if settings.sink.kind is SinkKind.CONNECT and not dry_run:
         # Last: without a position the outbox for a Connect source takes every row for complete.
         forget_progress(connection, identity.topic)
-    return RebuildResult(dry_run, tuple(results))
+    # After the waits, which are rebuilt also if this topic can't be read.
+    operations = rebuild_operations(settings, spark, connection, admin, dry_run, progress)
+    return RebuildResult(dry_run, tuple(results), operations)
 
 
 def _begin(connection: Connection, admin: Admin, identity: TopicIdentity, dry_run: bool) -> None:

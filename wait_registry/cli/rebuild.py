@@ -19,11 +19,11 @@ from wait_registry.errors import TransientError, WaitRegistryError
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @click.pass_obj
 def command(invocation: Invocation, dry_run: bool) -> int:
-    """Rebuild the Postgres tables from the wait topic.
+    """Rebuild the Postgres tables from the wait topic and the operations topic.
 
     Run it when the sink or the sweeper refuses a position as too old, and after any restore or failover of Postgres.
     It reads the whole compacted wait topic and replaces the rows and the position, partition by partition, in one
-    transaction per partition.
+    transaction per partition. Then it replaces jobs, marks and the states of dead letters in one transaction.
 
     Stop the sink first: ours, or the Kafka Connect one if sink.kind=connect. Start the sink again when the rebuild has
     ended; it continues where it was. Processors continue meanwhile. After a change of sink.kind, run the rebuild once
@@ -47,5 +47,5 @@ def command(invocation: Invocation, dry_run: bool) -> int:
     return 0
 
 
-def _show(partition: int, done: int, total: int) -> None:
-    print(f"partition {partition}: {done} of {total} offsets read", file=sys.stderr)
+def _show(name: object, done: int, total: int) -> None:
+    print(f"{name}: {done} of {total} offsets read", file=sys.stderr)

@@ -6,8 +6,11 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
 from tests.support.topics import Topics
+
+__all__ = ["at", "start_sink"]
 
 
 @pytest.fixture

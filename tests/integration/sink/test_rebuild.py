@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sink.position import PositionExpired
+from sink.position import PositionExpired, TopicPartition
 from sink.rebuild.tables import rebuild
 from tests.integration.connect.outbox import Connection
 from tests.integration.sink.conftest import SinkScenario, SinkScenarioFactory
@@ -96,7 +96,7 @@ def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(
     at, resolved = sink_scenario({"wait.partitions": 1, **short}), new_id()
     at.log.write(wait_record(resolved, 0), wait_record(new_id(), 0), tombstone(resolved, 0))
 
-    def freeze(partition: int, done: int, total: int) -> None:
+    def freeze(name: TopicPartition, done: int, total: int) -> None:
         if done == 1:
             until_s = time.monotonic() + RETENTION_S
             wait_until(lambda: time.monotonic() > until_s, 60, "the time after which tombstones go")

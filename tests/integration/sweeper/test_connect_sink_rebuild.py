@@ -55,7 +55,7 @@ def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, sp
             rebuild(settings, spark)
     assert ids_shown(at) == {resolved.wait_id, standing.wait_id}
 
-    def interrupted(*_: int) -> None:
+    def interrupted(*_: object) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):

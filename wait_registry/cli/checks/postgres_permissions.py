@@ -26,8 +26,8 @@ TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
         "dead_letter": ("select", "insert", "update"),
         "late_outcome": ("select", "insert"),
         "quarantine": ("select", "insert"),
-        "operation": ("select", "insert", "update"),
-        "dead_letter_mark": ("select", "insert"),
+        "operation": _ALL,
+        "dead_letter_mark": _ALL,
     },
     # It deletes rows after sweeper.retention_days.
     "sweeper": {
