@@ -11,7 +11,7 @@ from aiohttp import web
 from console.access.masks import parse_masks
 from console.http.application import application
 from console.http.identity import identification
-from console.tables import Age, open_tables
+from console.tables import Age, Outcomes, open_tables
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
 
@@ -26,14 +26,16 @@ class ConsoleService:
     Args:
         settings: the console's own, and where Postgres is.
         age: returns the line with the age of the tables.
+        outcomes: returns what became of the records of a job.
 
     Raises:
         ConfigurationError: a setting can't be used, or would let in more people than it says.
     """
 
-    def __init__(self, settings: Settings, age: Age) -> None:
+    def __init__(self, settings: Settings, age: Age, outcomes: Outcomes) -> None:
         self._settings = settings
         self._age = age
+        self._outcomes = outcomes
         self._masks = parse_masks(settings.console.masks)
         self._identify = identification(settings.console)
         self._loop = asyncio.new_event_loop()
@@ -58,7 +60,7 @@ class ConsoleService:
 
     async def _serve(self) -> None:
         console = self._settings.console
-        tables = partial(open_tables, self._settings, self._age, self._masks)
+        tables = partial(open_tables, self._settings, self._age, self._outcomes, self._masks)
         pages = application(tables, self._identify, console.hosts)
         runner = web.AppRunner(pages, access_log=None, shutdown_timeout=_STOP_S)
         await runner.setup()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from console.access.grants import Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
-from redrive.dead_letter import DeadLetter
+from redrive.dead_letter import DeadLetter, Reader
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
+Outcomes: TypeAlias = Callable[[Reader, str], Rows]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
@@ -74,12 +75,13 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What pages of one person read from, and the line that says how old it is."""
+    """What pages of one person read from, the line that says how old it is, and what reads the outcomes of a job."""
 
     connection: psycopg.Connection[Any]
     age: str
     person: Person
     masks: Masks
+    outcomes: Outcomes
 
     def execute(self, query: bytes, params: Mapping[str, object] | Sequence[object]) -> psycopg.Cursor[Any]:
         """Send a query, which begins with ``select``, to the rows that the person may see."""
@@ -196,12 +198,13 @@ def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
 
 
 @contextmanager
-def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> Iterator[Tables]:
+def open_tables(settings: Settings, age: Age, outcomes: Outcomes, masks: Masks, person: Person) -> Iterator[Tables]:
     """Connect for one page.
 
     Args:
         settings: where Postgres is, and how long it may take.
         age: returns the line with the age of the tables.
+        outcomes: returns what became of the records of a job.
         masks: what is hidden from everybody.
         person: who looks.
 
@@ -222,4 +225,4 @@ def open_tables(settings: Settings, age: Age, masks: Masks, person: Person) -> I
             require_schema(connection)
         except ConfigurationError as error:
             raise PostgresRefused(str(error)) from error
-        yield Tables(connection, age(connection), person, masks)
+        yield Tables(connection, age(connection), person, masks, outcomes)

@@ -7,7 +7,7 @@ from typing import Final
 from console.page import Asked, NotThere, Page
 from console.tables import Tables
 from redrive.jobs import jobs as newest
-from redrive.jobs import outcomes, require_job
+from redrive.jobs import require_job
 from wait_registry.errors import ConfigurationError
 
 ROWS: Final = 100
@@ -28,4 +28,5 @@ def job(asked: Asked, tables: Tables) -> Page:
     found = tables.without_contents(newest(tables, 1, name))
     (row,) = found.rows
     facts = dict(zip(found.columns, row, strict=True))
-    return Page("job.html", {"title": f"Job {name}", "facts": facts, "outcomes": outcomes(tables, name)})
+    outcomes = tables.outcomes(tables, name)
+    return Page("job.html", {"title": f"Job {name}", "facts": facts, "outcomes": outcomes})

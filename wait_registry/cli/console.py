@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from wait_registry.cli.command import Command, Invocation
@@ -28,11 +30,13 @@ def command(invocation: Invocation, password_of: str | None) -> int:
         click.echo(line_of(password_of, click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)))
         return 0
     from console.service import ConsoleService
+    from redrive.outcomes import outcome_rows
     from wait_registry.cli.read_tables import age
     from wait_registry.cli.service_process import ServiceProcess
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
     configure_logging(settings.log, "console")
-    ServiceProcess(lambda: ConsoleService(settings, lambda connection: age(connection, settings))).run()
+    outcomes = partial(outcome_rows, settings)
+    ServiceProcess(lambda: ConsoleService(settings, lambda connection: age(connection, settings), outcomes)).run()
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -24,6 +25,8 @@ from console.pages import questions
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
+from redrive.listing import Rows
+from redrive.outcomes import outcome_rows
 from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
@@ -61,7 +64,7 @@ def served(incident: Settings, **console: Any) -> Iterator[Ask]:
     """Serve the incident with these settings of the console; what is yielded gets a page."""
     own = incident.console.model_copy(update={"port": 0, **console})
     settings = incident.model_copy(update={"console": own})
-    service = ConsoleService(settings, lambda connection: age(connection, settings))
+    service = ConsoleService(settings, lambda connection: age(connection, settings), partial(outcome_rows, settings))
     thread = Thread(target=service.run, daemon=True)
     thread.start()
     wait_until(lambda: service.port != 0, what="the console listens")
@@ -307,7 +310,7 @@ def test_what_can_not_be_read_is_not_shown_with_contents(incident: Settings, con
 
 
 def test_no_rollback_lifts_the_time_limit(incident: Settings) -> None:
-    with open_tables(incident, lambda _: "", Masks(), Person("x", ())) as tables:
+    with open_tables(incident, lambda _: "", lambda *_: Rows((), ()), Masks(), Person("x", ())) as tables:
         tables.connection.rollback()
         assert tables.connection.execute("show statement_timeout").fetchone() == ("5s",)
         tables.connection.rollback()
@@ -404,7 +407,7 @@ def test_a_name_is_no_group_and_groups_are_named_once(incident: Settings) -> Non
 def test_settings_that_let_in_too_many_are_refused(incident: Settings, console: dict[str, Any], says: str) -> None:
     settings = incident.model_copy(update={"console": incident.console.model_copy(update=console)})
     with pytest.raises(ConfigurationError, match=re.escape(says)):
-        ConsoleService(settings, lambda _: "")
+        ConsoleService(settings, lambda _: "", partial(outcome_rows, settings))
 
 
 def test_one_slow_question_does_not_take_its_page(incident: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

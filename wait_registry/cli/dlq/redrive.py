@@ -71,6 +71,12 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
 @click.option("--again", is_flag=True, help="Also those that were redriven before.")
 @click.option("--over-max", is_flag=True, help="Also those redriven redrive.max_redrives times.")
 @click.option("--without-members", is_flag=True, help="Also if the group has no member now.")
+@click.option(
+    "--canary",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Send N, and the others only if hardly any of these come back.",
+)
 @click.option("--resume", metavar="JOB", help="Continue a job that was stopped or paused.")
 @click.pass_obj
 def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: str | None, **given: Any) -> int:
@@ -90,7 +96,8 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     if rate > settings.redrive.max_rate:
         raise ConfigurationError(f"--rate is {rate:g}, redrive.max_rate allows {settings.redrive.max_rate:g}")
     states = "state!=archived" if given["again"] else "state=open"
-    return _job(settings, Kind.REDRIVE, _filter(which, states), target=to, allowed=allowed, rate=rate, **_common(given))
+    named = {"target": to, "allowed": allowed, "rate": rate, "canary": given["canary"], **_common(given)}
+    return _job(settings, Kind.REDRIVE, _filter(which, states), **named)
 
 
 @click.command("merge", cls=Command, extra="query", examples=("waitreg dlq merge orders.dlq --send --rate 50",))
