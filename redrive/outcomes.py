@@ -25,6 +25,7 @@ from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.postgres.queries import Queries
+from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
@@ -55,7 +56,7 @@ class Outcomes:
             pause: waits, s.
         """
         self._wait_topic = settings.wait.topic
-        self._dead_letter_topic = settings.dead_letter.topic
+        self._dead_letters = settings.dead_letter.topic
         self._kafka = settings.kafka.model_copy(update={"request_timeout_s": PATIENCE_S})
         self._reader = reader
         self._clock = clock or SystemClock()
@@ -80,7 +81,8 @@ class Outcomes:
         committed = self._committed(group, {(topic, number) for _, topic, number, _ in marks} if asks_kafka else ())
         complete = bool(committed) and self._have([self._wait_topic])
         registered = {mark for (mark,) in self._rows("registered", values)}
-        complete = complete and self._have({self._dead_letter_topic, *topics})
+        own = {dead_letter_topic(self._dead_letters, topic, group) for topic in self.inputs(job)}
+        complete = complete and self._have(own.union(topics))
         dead = {mark for (mark,) in self._rows("dead_again", values)}
         counts = Counter[Outcome]()
         for mark, topic, number, offset in marks:
