@@ -74,7 +74,7 @@ acceptance: jars ## whole-system runs: the demo, an incident, kill -9 of each se
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
 
-chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=; SCENARIO=outage, soak or storm
+chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=; SCENARIO=outage, soak, storm or redrive
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
 		$(if $(RECORDS),--records $(RECORDS)) $(if $(RATE),--rate $(RATE)) $(ARGS)

@@ -12,7 +12,7 @@ from console.access.masks import parse_masks
 from console.acting.actor import Actor
 from console.http.application import application
 from console.http.identity import identification
-from console.tables import Age, open_tables
+from console.tables import Age, Outcomes, open_tables
 from redrive.decoded import decoded
 from wait_registry.errors import ConfigurationError
 from wait_registry.schema_registry import for_display
@@ -34,14 +34,16 @@ class ConsoleService:
     Args:
         settings: the console's own, where Postgres is and, if it may act, Kafka.
         age: returns the line with the age of the tables.
+        outcomes: returns what became of the records of a job.
 
     Raises:
         ConfigurationError: a setting can't be used, or would let in more people than it says.
     """
 
-    def __init__(self, settings: Settings, age: Age) -> None:
+    def __init__(self, settings: Settings, age: Age, outcomes: Outcomes) -> None:
         self._settings = settings
         self._age = age
+        self._outcomes = outcomes
         self._masks = parse_masks(settings.console.masks)
         self._decode = partial(decoded, registry=for_display(settings.processor.schema_registry))
         self._identity = identification(settings.console)
@@ -68,7 +70,7 @@ class ConsoleService:
 
     async def _serve(self) -> None:
         console = self._settings.console
-        tables = partial(open_tables, self._settings, self._age, self._masks, self._decode)
+        tables = partial(open_tables, self._settings, self._age, self._outcomes, self._masks, self._decode)
         pages = application(tables, self._identity, console, self._actor)
         runner = web.AppRunner(
             pages,

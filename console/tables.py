@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from console.access.grants import ALL, NotAllowed, Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
-from redrive.dead_letter import DeadLetter
+from redrive.dead_letter import DeadLetter, Reader
 from redrive.decoded import Decoded
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
 Decode: TypeAlias = Callable[[bytes | None], Decoded | None]
+Outcomes: TypeAlias = Callable[[Reader, str], Rows]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
@@ -73,13 +74,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What pages of one person read from, and the line that says how old it is."""
+    """What pages of one person read from, the line that says how old it is, and what reads the outcomes of a job."""
 
     connection: psycopg.Connection[Any]
     age: str
     person: Person
     masks: Masks
     decode: Decode
+    outcomes: Outcomes
 
     def execute(self, query: bytes, params: Mapping[str, object] | Sequence[object]) -> psycopg.Cursor[Any]:
         """Send a query, which begins with ``select``, to the rows that the person may see."""
@@ -214,12 +216,15 @@ def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
 
 
 @contextmanager
-def open_tables(settings: Settings, age: Age, masks: Masks, decode: Decode, person: Person) -> Iterator[Tables]:
+def open_tables(
+    settings: Settings, age: Age, outcomes: Outcomes, masks: Masks, decode: Decode, person: Person
+) -> Iterator[Tables]:
     """Connect for one page.
 
     Args:
         settings: where Postgres is, and how long it may take.
         age: returns the line with the age of the tables.
+        outcomes: returns what became of the records of a job.
         masks: what is hidden from everybody.
         decode: decodes values to be shown.
         person: who looks.
@@ -241,4 +246,4 @@ def open_tables(settings: Settings, age: Age, masks: Masks, decode: Decode, pers
             require_schema(connection)
         except ConfigurationError as error:
             raise PostgresRefused(str(error)) from error
-        yield Tables(connection, age(connection), person, masks, decode)
+        yield Tables(connection, age(connection), person, masks, decode, outcomes)

@@ -95,6 +95,7 @@ class Candidate(NamedTuple):
     most_bytes: int
     cursor: tuple[str | int, ...]
     standing: Standing
+    delivery: int | None = None
 
 
 class Rules(NamedTuple):

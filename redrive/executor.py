@@ -23,10 +23,12 @@ from typing import Final, NamedTuple
 import psycopg
 from confluent_kafka import Message
 
+from redrive.brake import LOOK_S, Brake, Sent
 from redrive.category import DONE, Candidate
 from redrive.filter import parse_filter
 from redrive.judge import Judge
 from redrive.operations_tail import OperationsTail
+from redrive.outcome import Verdict
 from redrive.target import Ready
 from redrive.view import Cursor, View
 from wait_registry.backoff import Backoff
@@ -58,6 +60,7 @@ CHUNK_BYTES: Final = 4_194_304
 VIEW_S: Final = 60.0
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
+SYSTEM: Final = "system"
 
 
 def transactional_id(group: str) -> str:
@@ -130,6 +133,7 @@ class Executor:
         self._client = admin(settings.kafka)
         self._judge = Judge(settings, job, self._client, self._clock)
         self._cluster = cluster_id(self._client)
+        self._brake = Brake(settings, job, self._client, self._clock, stop.wait)
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
         self._may_resume = True
@@ -193,12 +197,14 @@ class Executor:
                 return progress
             self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
             progress.state = State.RUNNING
+            reader.read_on()
         # An operator who pauses it from now on means this executor, whatever makes it begin again at the fence.
         self._may_resume = False
         self._report(progress)
         view_ends = self._clock.monotonic() + VIEW_S
         candidates = view.candidates(self._filter, self._job.ends, progress.cursor)
-        while chunk := list(self._next(candidates, progress)):
+        sent = redriven(view, tail, self._job.job)
+        while chunk := list(self._next(candidates, progress, sent)):
             if self._stop.is_set():
                 progress.state = State.PAUSED
                 self._write(producer, [], [self._changed(State.PAUSED, "stopped by its executor")])
@@ -207,7 +213,11 @@ class Executor:
             if tail.changed is not None and tail.changed.state is not State.RUNNING:
                 progress.state = tail.changed.state
                 return progress
+            verdict = self._brake.look(sent)
+            if not verdict.proceeds:
+                return self._held(producer, progress, verdict)
             acted = self._chunk(producer, chunk, view, tail, progress)
+            sent = sent._replace(records=sent.records + acted)
             backoff.reset()
             self._report(progress)
             self._stop.wait(acted / self._job.rate)
@@ -218,15 +228,26 @@ class Executor:
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
         return progress
 
+    def _held(self, producer: FencedProducer, progress: Progress, verdict: Verdict) -> Progress | None:
+        """Pause the job if there is a reason; otherwise wait a little, for a look with another view."""
+        if not verdict.reason:
+            self._stop.wait(LOOK_S)
+            return None
+        log.warning("the job is paused: %s", verdict.reason)
+        paused = Changed(job=self._job.job, state=State.PAUSED, by=SYSTEM, reason=verdict.reason)
+        self._write(producer, [], [paused])
+        progress.state = State.PAUSED
+        return progress
+
     def _left(self, progress: Progress) -> int | None:
         """Return how many more records the job may send; None if it has no limit."""
         done = progress.counts[DONE[self._job.kind]]
         return None if self._job.limit is None else max(0, self._job.limit - done)
 
-    def _next(self, candidates: Iterator[Candidate], progress: Progress) -> Iterator[Candidate]:
+    def _next(self, candidates: Iterator[Candidate], progress: Progress, sent: Sent) -> Iterator[Candidate]:
         """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""
-        left, size = self._left(progress), 0
-        most = 1 if self._alone else max(1, min(CHUNK, int(self._job.rate)))
+        left, canary, size = self._left(progress), self._brake.canary_left(sent), 0
+        most = 1 if self._alone else max(1, min(CHUNK, int(self._job.rate), canary or CHUNK))
         for candidate in islice(candidates, most if left is None else min(most, left)):
             yield candidate
             size += candidate.most_bytes
@@ -295,7 +316,9 @@ class Executor:
         if sent is None:
             return mark
         next_id = wait_id(self._cluster, *sent.place, self._job.group, sent.time_ms)
-        return mark.model_copy(update={"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id})
+        delivery = None if candidate.delivery is None else candidate.delivery + 1
+        where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
+        return mark.model_copy(update=where)
 
     def _changed(self, state: State, reason: str) -> Changed:
         return Changed(job=self._job.job, state=state, by=self._job.by, reason=reason)
@@ -329,6 +352,15 @@ def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
     if tail.changed is not None and progress.state in (State.RUNNING, State.PAUSED):
         progress.state = tail.changed.state
     return progress
+
+
+def redriven(view: View, tail: OperationsTail, job: str) -> Sent:
+    """Return how many records a job has redriven since it was resumed, if it was."""
+    if tail.resumed_at is not None:
+        return Sent(tail.resumed_at, tail.redriven)
+    row = view.job(job)
+    after = 0 if row is None else row.counted_from
+    return Sent(after, view.redriven(job, after) + tail.redriven)
 
 
 def _records(ready: list[Ready], sent: dict[Place, _Sent]) -> Iterator[ToSend]:

@@ -25,28 +25,6 @@ where {where}
 order by requested_at desc, job
 limit %s
 """
-_OUTCOMES: Final = """
-select
-    case
-        when waiting.wait_expiration_uuid is not null then 'waiting'
-        when dead.wait_expiration_uuid is not null then 'dead letter again'
-        else 'done, discarded, in a retry topic or not consumed yet'
-    end as outcome,
-    count(*) as records
-from dead_letter_mark as mark
-left join wait as waiting on waiting.wait_expiration_uuid = mark.next_wait_id
-left join lateral (
-    select letter.wait_expiration_uuid
-    from dead_letter as letter
-    where letter.wait_expiration_uuid = mark.next_wait_id
-    limit 1
-) as dead on true
-where mark.job = %s and mark.kind = 'redrive'
-group by outcome
-order by records desc
-"""
-
-
 _AUDIT: Final = """
 select * from (
     select
@@ -97,11 +75,6 @@ def jobs(reader: Reader, rows: int, job: str | None = None) -> Rows:
     """Return the newest jobs, or one of them."""
     where, parameters = ("true", []) if job is None else ("job = %s", [job])
     return _rows(reader, _JOBS.format(where=where), [*parameters, rows])
-
-
-def outcomes(reader: Reader, job: str) -> Rows:
-    """Return what became of the records that a job redrove, as far as the tables show it."""
-    return _rows(reader, _OUTCOMES, [job])
 
 
 def done_before(reader: Reader, chosen: Filter, job: str) -> Rows:

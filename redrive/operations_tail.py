@@ -38,6 +38,9 @@ class OperationsTail:
         self.requested: Requested | None = None
         self.advanced: Advanced | None = None
         self.changed: Changed | None = None
+        # Where the job was resumed last, and how many records it has redriven since then.
+        self.resumed_at: int | None = None
+        self.redriven = 0
         self._job = job
         self._most = most
         self._marks: dict[str, list[Mark]] = {}
@@ -46,10 +49,12 @@ class OperationsTail:
 
     def take(self, message: Message) -> None:
         """Take the next record; one that can't be read raises `DataError`, since it may be a mark."""
-        self.add(decode_event(message.value()))
+        offset = message.offset()
+        assert offset is not None  # it was read from a log
+        self.add(decode_event(message.value()), offset)
 
-    def add(self, event: Event) -> None:
-        """Add an event; call in the order of offsets.
+    def add(self, event: Event, offset: int) -> None:
+        """Add an event, which has this offset; call in the order of offsets.
 
         Raises:
             TransientError: there are more marks than are held: the sink is too far behind.
@@ -58,6 +63,7 @@ class OperationsTail:
             self._marks.setdefault(event.wait_id, []).append(event)
             if event.record is not None and event.kind is Kind.REDRIVE:
                 self._of_record[event.record] += 1
+                self.redriven += event.job == self._job
             self._count += 1
             if self._count > self._most:
                 raise TransientError(
@@ -65,9 +71,9 @@ class OperationsTail:
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
         elif event.job == self._job:
-            self._progress(event)
+            self._progress(event, offset)
 
-    def _progress(self, event: Requested | Advanced | Changed) -> None:
+    def _progress(self, event: Requested | Advanced | Changed, offset: int) -> None:
         match event:
             case Requested():
                 self.requested = self.requested or event
@@ -76,6 +82,8 @@ class OperationsTail:
             case Changed():
                 if self.changed is None or self.changed.state in (State.RUNNING, State.PAUSED):
                     self.changed = event
+                    if event.state is State.RUNNING:
+                        self.resumed_at, self.redriven = offset, 0
 
     def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
         """Return what tables and tail together say of a delivery."""

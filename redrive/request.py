@@ -42,6 +42,7 @@ class Options:
         rate: records per second; None takes that of the settings.
         limit: dead letters at most.
         allowed: categories that are sent all the same.
+        canary: how many are sent first, before the others follow; None for no canary.
     """
 
     reason: str = ""
@@ -49,6 +50,7 @@ class Options:
     rate: float | None = None
     limit: int | None = None
     allowed: tuple[str, ...] = ()
+    canary: int | None = None
 
 
 def selection(which: Iterable[str], kind: Kind, allowed: Collection[str], now: datetime) -> Filter:

@@ -31,6 +31,7 @@ class JobRow(NamedTuple):
     state: State
     cursor: Cursor | None
     counts: dict[str, int]
+    counted_from: int = 0
 
 
 class View:
@@ -97,11 +98,18 @@ class View:
             target=row["target"],
             rate=row["rate"],
             limit=row["record_limit"],
+            canary=row["canary"],
             allowed=tuple(row["allowed"]),
             expected=row["expected"],
         )
         cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
-        return JobRow(requested, State(row["state"]), cursor_of, row["counts"])
+        return JobRow(requested, State(row["state"]), cursor_of, row["counts"], row["counted_from"])
+
+    def redriven(self, name: str, after: int) -> int:
+        """Return how many records a job has redriven after an offset of the operations topic."""
+        row = self._connection.execute(QUERIES["redriven"], {"job": name, "after": after}).fetchone()
+        assert row is not None  # an aggregate has one row
+        return int(row[0])
 
     def candidates(self, chosen: Filter, ends: Ends, after: Cursor | None) -> Iterator[Candidate]:
         """Yield the dead letters of a selection in the order of their records.
@@ -159,6 +167,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         row["most_bytes"],
         ordered,
         Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
+        row["delivery"],
     )
 
 

@@ -10,7 +10,7 @@ select * from operation where job = %(job)s;
 -- The dead letters of a selection with what the marks say of their deliveries, in the order of their records.
 select
     letter.topic, letter.partition, letter."offset", letter.reason, letter.wait_expiration_uuid, letter.consumer_group,
-    letter.original_topic, letter.original_partition, letter.original_offset, letter.finished_late,
+    letter.original_topic, letter.original_partition, letter.original_offset, letter.finished_late, letter.delivery,
     coalesce(octet_length(letter.key), 0) + coalesce(octet_length(letter.body), 0)
     + coalesce(octet_length(letter.headers::text), 0) as most_bytes,
     exists (
@@ -56,3 +56,61 @@ order by
 select letter.*, coalesce(letter.headers, '[]')::text as headers_json
 from unnest(%s::text[], %s::int[], %s::bigint[]) as wanted (topic, partition, "offset")
 inner join dead_letter as letter using (topic, partition, "offset");
+
+-- name: redriven
+select count(*) from dead_letter_mark where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
+
+-- name: group_of_job
+-- Its consumer group, and the dead letter topics of its selection.
+select consumer_group, array(select jsonb_object_keys(ends)) from operation where job = %(job)s;
+
+-- name: positions
+select partition, next_offset from sink_progress where topic = %(topic)s;
+
+-- name: registered
+-- The redriven records of a job that are registered, by the offsets of their marks; also if a later delivery is.
+select mark."offset"
+from dead_letter_mark as mark
+inner join wait on wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
+    and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
+    and (wait.wait_expiration_uuid = mark.next_wait_id or wait.delivery > mark.delivery);
+
+-- name: dead_again
+-- The redriven records of a job that are dead letters again, otherwise as `registered`.
+select mark."offset"
+from dead_letter_mark as mark
+inner join dead_letter as letter
+    on letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
+    and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
+    and (letter.wait_expiration_uuid = mark.next_wait_id or letter.delivery > mark.delivery);
+
+-- name: sent
+select "offset", target_topic, target_partition, target_offset
+from dead_letter_mark
+where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
+
+-- name: targets
+select distinct target_topic, target_partition
+from dead_letter_mark
+where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
+
+-- name: inputs
+select distinct original_topic from dead_letter_mark where job = %(job)s and kind = 'redrive';
+
+-- name: comebacks
+-- The numbers of a job's consumed records, in the order of sending, that are dead letters again.
+select distinct sent.nth
+from (
+    select row_number() over (order by mark."offset") as nth, mark.*
+    from dead_letter_mark as mark
+    inner join unnest(%(topics)s::text[], %(partitions)s::int[], %(committed)s::bigint[]) as place (topic, partition, ends)
+        on place.topic = mark.target_topic and place.partition = mark.target_partition and mark.target_offset < place.ends
+    where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
+) as sent
+inner join dead_letter as letter
+    on letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
+    and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
+where letter.wait_expiration_uuid = sent.next_wait_id or letter.delivery > sent.delivery
+order by sent.nth;

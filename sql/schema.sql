@@ -163,7 +163,10 @@ create table operation (
     cursor jsonb,
     changed_at timestamptz not null,
     changed_by text not null,
-    changed_reason text not null default ''
+    changed_reason text not null default '',
+    canary bigint,
+    -- The offset of the operations topic from which records count for the automatic pause: where it was resumed last.
+    counted_from bigint not null default 0
 );
 
 create index operation_age on operation (changed_at);
@@ -187,13 +190,13 @@ create table dead_letter_mark (
     target_offset bigint,
     next_wait_id text,
     marked_at timestamptz not null,
-    marked_by text not null
+    marked_by text not null,
+    delivery int
 );
 
 create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "offset");
-create index dead_letter_mark_next on dead_letter_mark (next_wait_id);
 create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);
-create index dead_letter_mark_job on dead_letter_mark (job);
+create index dead_letter_mark_job on dead_letter_mark (job, "offset");
 create index dead_letter_mark_age on dead_letter_mark (marked_at);
 
 -- Records of the wait topic that can't be decoded.

@@ -14,7 +14,7 @@ from console.pages.acting import Button
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.category import Category
 from redrive.filter import Filter, parse_filter
-from redrive.jobs import done_before, outcomes, requested, require_job
+from redrive.jobs import done_before, requested, require_job
 from redrive.jobs import jobs as newest
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
@@ -42,7 +42,7 @@ def job(asked: Asked, tables: Tables) -> Page:
     values = {
         "title": f"Job {name}",
         "facts": facts,
-        "outcomes": outcomes(tables, name),
+        "outcomes": tables.outcomes(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),

@@ -5,11 +5,14 @@
 #   PRINCIPAL=User:shop-operator GROUP=shop REDELIVERY_TOPICS="orders.shop.redeliver refunds.shop.redeliver" \
 #       sh deploy/kafka/redrive.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
-# OPERATIONS_TOPIC is by default that of the settings. For --to origin, add the input topics to REDELIVERY_TOPICS.
+# OPERATIONS_TOPIC, WAIT_TOPIC and DEAD_LETTER_TOPICS are by default those of the settings. For --to origin, add the input
+# topics to REDELIVERY_TOPICS.
 set -eu
 : "${PRINCIPAL:?who that is to the broker, e.g. User:shop-operator}" "${GROUP:?processor.group}"
 : "${REDELIVERY_TOPICS:?the topics to send to, with spaces between them}"
 OPERATIONS_TOPIC=${OPERATIONS_TOPIC:-waitreg.operations}
+WAIT_TOPIC=${WAIT_TOPIC:-waitreg.wait}
+DEAD_LETTER_TOPICS=${DEAD_LETTER_TOPICS:-waitreg.dlq}
 
 allow() {
     "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
@@ -20,9 +23,13 @@ allow "$@" --operation Read --operation Write --topic "$OPERATIONS_TOPIC"
 for topic in $REDELIVERY_TOPICS; do
     allow "$@" --operation Write --operation DescribeConfigs --topic "$topic"
 done
+# How far the tables are behind, without which it isn't known what became of redriven records.
+for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
+    allow "$@" --operation Describe --topic "$topic"
+done
 # The client that reads the operations topic has a group's name and asks for it; it neither joins nor commits.
 allow "$@" --operation Describe --group "waitreg.redrive.$OPERATIONS_TOPIC"
-# Whether a member of the group reads what is sent.
+# Whether a member of the group reads what is sent, and how far it is.
 allow "$@" --operation Describe --group "$GROUP"
 # With this ID the executors of one group fence one another. Give it to no other client.
 allow "$@" --operation Write --transactional-id "waitreg.redrive.$GROUP"

@@ -49,7 +49,7 @@ class OperationWriter:
             if isinstance(event, Mark):
                 marks.append(_mark(event, record[OFFSET], at))
             else:
-                connection.execute(*_job(event, at))
+                connection.execute(*_job(event, record[OFFSET], at))
                 jobs += 1
         insert_quarantined(connection, unreadable)
         with connection.cursor() as cursor:
@@ -75,12 +75,13 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         *(mark.record or nowhere),
         *(mark.target or nowhere),
         mark.next_wait_id,
+        mark.delivery,
         at,
         mark.by,
     )
 
 
-def _job(event: Event, at: datetime) -> tuple[Any, dict[str, Any]]:
+def _job(event: Event, offset: int, at: datetime) -> tuple[Any, dict[str, Any]]:
     """Return the query and the values for an event of a job."""
     match event:
         case Requested():
@@ -93,5 +94,5 @@ def _job(event: Event, at: datetime) -> tuple[Any, dict[str, Any]]:
             return QUERIES["advance_operation"], {"job": event.job, **come, "at": at}
         case Changed():
             values = {"job": event.job, "state": event.state.value, "by": event.by, "reason": event.reason}
-            return QUERIES["change_operation"], {**values, "at": at}
+            return QUERIES["change_operation"], {**values, "offset": offset, "at": at}
     raise AssertionError(event)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import report
+from tests.chaos import redrive, report
 from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
 from tests.chaos.scenarios import NAMES, RATE_PER_S, RECORDS, play_scenario
 from tests.chaos.workers import JOBS, Plan, play_all
@@ -67,8 +67,8 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     commit, kept = report.commit(), True
     wanted: dict[str, Any] = {
-        "records": given.records or RECORDS,
-        "rate_per_s": given.rate or RATE_PER_S,
+        "records": given.records or (redrive.RECORDS if given.scenario == "redrive" else RECORDS),
+        "rate_per_s": given.rate or (redrive.RATE_PER_S if given.scenario == "redrive" else RATE_PER_S),
         "minutes": given.minutes or (STORM_MINUTES if given.scenario == "storm" else SOAK_MINUTES),
     }
     for entry in play_scenario(given.scenario, folder, commit, **wanted):
@@ -83,7 +83,7 @@ def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
 def _meaningless(given: argparse.Namespace) -> str:
     """Return which options mean nothing here, since they would seem to be obeyed; empty if there are none."""
     takes = {None: ["seed", "minutes", "runs", "jobs"], "outage": ["records", "rate"]}
-    takes |= {"soak": ["minutes"], "storm": ["minutes"]}
+    takes |= {"soak": ["minutes"], "storm": ["minutes"], "redrive": ["records", "rate"]}
     own = takes[given.scenario]
     others = {name for names in takes.values() for name in names if getattr(given, name) is not None} - set(own)
     played = given.scenario or "random runs"
@@ -103,10 +103,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
     parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
     parser.add_argument(
-        "--scenario", choices=NAMES, help="instead of random runs: an outage, a long steady load, a storm"
+        "--scenario", choices=NAMES, help="instead of random runs: an outage, a long steady load, a storm, a redrive"
     )
-    parser.add_argument("--records", type=at_least_one, help=f"per outage, of which there are 3 (default {RECORDS:,})")
-    parser.add_argument("--rate", type=positive, help=f"of an outage, records per second (default {RATE_PER_S:g})")
+    parser.add_argument(
+        "--records",
+        type=at_least_one,
+        help=f"per outage, of which there are 3 (default {RECORDS:,}), or redriven ({redrive.RECORDS:,})",
+    )
+    parser.add_argument(
+        "--rate",
+        type=positive,
+        help=f"of an outage ({RATE_PER_S:g}) or a redrive ({redrive.RATE_PER_S:g}), records per second",
+    )
     return parser
 
 

@@ -2,7 +2,7 @@
 
 The outage: Postgres, the sink, or both are down while a million records flow. The soak: whether memory, threads or open
 files grow over a long time. The storm: the downstream is away, so that every call fails and is to be repeated. All
-end with log, dead letters and tables that agree exactly.
+end with log, dead letters and tables that agree exactly. So does a redrive under kills (`tests/chaos/redrive.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, Final
 from tests.chaos.checker.bounds import MIB
 from tests.chaos.exactness import WaitLog, inexact, read_wait_log
 from tests.chaos.load import Flow
+from tests.chaos.redrive import play_redrive
 from tests.chaos.report import BROKEN, KEPT, ScenarioEntry, now
 from tests.chaos.resources import Resources, Trend, most_held, processes_of, trends, unread
 from tests.chaos.service import Service, kill_all, listens
@@ -30,7 +31,7 @@ from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
 from wait_registry.jvm import java_command
 
-NAMES: Final = ("outage", "soak", "storm")
+NAMES: Final = ("outage", "soak", "storm", "redrive")
 PROCESSORS = ("processor-1", "processor-2")
 SERVICES = (*PROCESSORS, "sink-1", "sweeper-1")
 INPUT_PARTITIONS = 6
@@ -115,11 +116,13 @@ class Played:
 def play_scenario(
     name: str, folder: Path, commit: str, *, records: int, rate_per_s: float, minutes: float
 ) -> Iterator[ScenarioEntry]:
-    """Play a soak, a storm, or outages of Postgres, of the sink, and of both, with ``records`` during each outage."""
+    """Play a soak, a storm, a redrive of ``records``, or outages with ``records`` during each."""
     if name == "soak":
         yield _played(f"soak of {minutes:g} minutes", commit, play_soak, minutes, folder / "soak")
     if name == "storm":
         yield _played(f"storm of {minutes:g} minutes", commit, play_storm, minutes, folder / "storm")
+    if name == "redrive":
+        yield _played("redrive", commit, _play_redrive, records, rate_per_s, folder / "redrive")
     for down in (("postgres",), ("sink",), ("postgres", "sink")) if name == "outage" else ():
         given = (down, records, rate_per_s, folder / f"outage-{'-'.join(down)}")
         yield _played(f"outage of {' and '.join(down)}", commit, play_outage, *given)
@@ -302,6 +305,10 @@ def play_storm(stage: Stage, minutes: float, directory: Path) -> Played:
         played.wrong += [] if done + dead == played.records else [f"{done} + {dead} are not {played.records}"]
         played.wrong += inexact(place, log, played.records, expires=False)
     return played
+
+
+def _play_redrive(stage: Stage, records: int, rate_per_s: float, directory: Path) -> Played:
+    return Played(records, *play_redrive(stage, records, rate_per_s, directory))
 
 
 def _publish(place: Place, until: float, victim: Service) -> int:

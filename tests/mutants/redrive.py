@@ -17,7 +17,7 @@ def redrives_without_the_tail(patch: Patch) -> None:
     """Only the marks that the tables show count."""
     from redrive.operations_tail import OperationsTail
 
-    patch.setattr(OperationsTail, "add", lambda self, event: None)
+    patch.setattr(OperationsTail, "add", lambda self, event, offset: None)
 
 
 @mutant("R1.2")
@@ -115,3 +115,37 @@ def starts_a_job_for_each_click(patch: Patch) -> None:
         return job.model_copy(update={"job": uuid.uuid4().hex[:12]}), fresh
 
     patch.setattr(JobTokens, "read", read)
+
+
+@mutant("R1.12")
+def believes_tables_that_are_behind(patch: Patch) -> None:
+    """A record whose dead letter the sink hasn't read yet counts as done."""
+    from redrive.outcomes import Outcomes
+
+    patch.setattr(Outcomes, "_have", lambda self, topics: True)
+
+
+@mutant("R1.13")
+def never_pauses_by_itself(patch: Patch) -> None:
+    """All of a job's records are sent, although they are dead letters again."""
+    from redrive import brake
+    from redrive.outcome import PROCEED
+
+    patch.setattr(brake, "after_comebacks", lambda numbers, above: PROCEED)
+
+
+@mutant("R1.13")
+def continues_after_any_canary(patch: Patch) -> None:
+    """The canary's dead letters don't count."""
+    from redrive import brake
+    from redrive.outcome import Outcome, after_canary
+
+    patch.setattr(
+        brake, "after_canary", lambda counts, *others: after_canary({**counts, Outcome.DEAD_AGAIN: 0}, *others)
+    )
+
+
+@mutant("R1.13")
+def counts_comebacks_of_before_a_resumption(patch: Patch) -> None:
+    """A job that was resumed is paused again by what came back before."""
+    changes_query(patch, "sink", "change_operation", "then %(offset)s else", "then 0 else")

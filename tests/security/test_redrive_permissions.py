@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.outcome import Outcome
+from redrive.outcomes import Outcomes
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
@@ -35,7 +37,13 @@ def at(of_operator: Settings, secured_settings: SecuredSettings, database: Datab
 
 
 def rights_of_redrive(settings: Settings, at: Scenario) -> list[Right]:
-    variables = {"GROUP": at.group, "REDELIVERY_TOPICS": at.target, "OPERATIONS_TOPIC": settings.operations.topic}
+    variables = {
+        "GROUP": at.group,
+        "REDELIVERY_TOPICS": at.target,
+        "OPERATIONS_TOPIC": settings.operations.topic,
+        "WAIT_TOPIC": settings.wait.topic,
+        "DEAD_LETTER_TOPICS": settings.dead_letter.topic,
+    }
     return rights_in("redrive.sh", variables)
 
 
@@ -52,6 +60,10 @@ def test_a_redrive_needs_the_permissions_of_its_file(
     ended = own.execute(asked(at))
     assert dict(ended.counts) == {"already_redriven": 1, "redriven": 1}
     assert len(at.sent()) == 2
+    at.read_waits()
+    at.read()
+    with at.database.connect(of_operator) as connection:
+        assert dict(Outcomes(of_operator, connection).of("job-1")) == {Outcome.NOT_CONSUMED: 1}
 
 
 @pytest.mark.parametrize(

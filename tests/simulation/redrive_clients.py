@@ -13,6 +13,7 @@ from pytest import MonkeyPatch
 from redrive import executor
 from redrive.category import Candidate, Standing
 from redrive.executor import Executor
+from redrive.outcome import Verdict
 from redrive.view import JobRow
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import WAIT_IDS
@@ -36,7 +37,7 @@ SETTINGS: Final = Settings()
 GROUP: Final = "group"
 TARGET: Final = redelivery_topic("orders", GROUP)
 # What follows at once: what a listing and a poll bring is judged with it.
-URGENT: Final = (("end", "poll"), ("write", "commit"))
+URGENT: Final = (("end", "poll"), ("poll", "look"), ("write", "commit"))
 
 
 def job_of(name: str) -> Requested:
@@ -74,6 +75,9 @@ class View:
         cursor, counts = (advanced[-1].cursor, advanced[-1].counts) if advanced else (None, {})
         return JobRow(requested, states[-1] if states else State.RUNNING, cursor, dict(counts))
 
+    def redriven(self, _: str, __: int) -> int:
+        return 0  # only the brake asks
+
     def candidates(self, _: Any, ends: Any, after: Any) -> Iterator[Candidate]:
         for number in range(self._letters):
             record, cursor = Place("orders", 0, number), ("orders", 0, number, "orders.dlq", 0, number)
@@ -92,6 +96,17 @@ class View:
         return {candidate.place: _row(candidate) for candidate in candidates}
 
     def close(self) -> None: ...
+
+
+class Brake:
+    """Holds a job whenever the world says so: what it sees in the tables doesn't matter to what is sent."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def canary_left(self, _: Any) -> None: ...
+
+    def look(self, _: Any) -> Verdict:
+        return Verdict(*ask("look"))
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
@@ -189,6 +204,7 @@ _STILL: Any = SimpleNamespace(monotonic=lambda: 0.0, now_ms=lambda: 0)
 def install(patch: MonkeyPatch) -> None:
     """Give the redrive these clients; remove safeguards after that."""
     patch.setattr(executor, "View", View)
+    patch.setattr(executor, "Brake", Brake)
     patch.setattr(executor, "log", SimpleNamespace(warning=lambda *_: None))
     patch.setattr(executor, "admin", lambda _: None)
     patch.setattr(executor, "cluster_id", lambda _: "cluster")

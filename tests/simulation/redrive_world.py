@@ -53,6 +53,7 @@ class State(NamedTuple):
     transactions: tuple[Transaction, ...]
     faults: int
     restores: int
+    holds: int
 
 
 @dataclass(eq=False)
@@ -65,6 +66,7 @@ class RedriveWorld:
         letters: how many dead letters there are.
         faults: deaths and commits whose answer doesn't come, at most.
         restores: of Postgres, at most.
+        holds: how often a job pauses by itself, or waits for its canary, at most.
     """
 
     name: str = "redrive"
@@ -72,13 +74,14 @@ class RedriveWorld:
     letters: int = 1
     faults: int = 1
     restores: int = 1
+    holds: int = 0
 
     def __post_init__(self) -> None:
         self._replays = Replays(URGENT)
 
     def initial(self) -> State:
         begun = tuple((encode_event(job_of(name)), COMMITTED) for name in sorted(set(self.jobs)))
-        return State(begun, (), len(begun), (Process(),) * len(self.jobs), (), self.faults, self.restores)
+        return State(begun, (), len(begun), (Process(),) * len(self.jobs), (), self.faults, self.restores, self.holds)
 
     def canonical(self, state: State) -> State:
         """Count offsets without aborted events, on which no step acts."""
@@ -156,6 +159,13 @@ class RedriveWorld:
         end = answers[-1][1]  # a poll may bring more, but need not
         found = tuple((at, state.log[at][0]) for at in range(begin, end) if state.log[at][1] == COMMITTED)
         yield f"reads from {begin} to {end}", False, state, (found, end)
+
+    def _look(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
+        yield "may continue", False, state, (True, "")
+        if state.holds:
+            held = state._replace(holds=state.holds - 1)
+            yield "is to pause", False, held, (False, "too many came back")
+            yield "is to wait", False, held, (False, "")
 
     def _write(self, state: State, which: int, _: Answers, id_: str, sent: tuple[Any, ...]) -> Iterator[Outcome]:
         if state.processes[which].current != id_:

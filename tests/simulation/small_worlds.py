@@ -57,6 +57,7 @@ WORLDS: tuple[Small, ...] = (
     partial(RedriveWorld, "redrives: 2 jobs", faults=0, restores=0),
     partial(RedriveWorld, "redrives: a job resumed elsewhere, a fault", jobs=("job-1", "job-1"), restores=0),
     partial(RedriveWorld, "redrive: 2 dead letters, a fault, a restore", jobs=("job-1",), letters=2),
+    partial(RedriveWorld, "redrive: 2 dead letters, a fault, a pause", jobs=("job-1",), letters=2, restores=0, holds=1),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from typing import Any
 
 from console.service import ConsoleService
+from redrive.outcomes import outcome_rows
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
 from wait_registry.settings.root import Settings
@@ -18,7 +20,7 @@ def console_server(settings: Settings, **console: Any) -> Iterator[int]:
     """Serve with these settings of the console until the block ends, which gets the port."""
     own = settings.console.model_copy(update={"port": 0, **console})
     settings = settings.model_copy(update={"console": own})
-    service = ConsoleService(settings, lambda connection: age(connection, settings))
+    service = ConsoleService(settings, lambda tables: age(tables, settings), partial(outcome_rows, settings))
     thread = Thread(target=service.run, daemon=True)
     thread.start()
     try:

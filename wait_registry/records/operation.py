@@ -69,6 +69,7 @@ class Requested(_Event):
         target: ``redelivery``, the topic that only the group reads, or ``origin``, the input topic.
         rate: records per second at most.
         limit: how many records at most.
+        canary: how many records are sent first; the job waits until it is known what became of them.
         allowed: categories that are sent all the same.
         expected: dead letters by category, as the dry run counted them.
     """
@@ -85,6 +86,7 @@ class Requested(_Event):
     target: str = "redelivery"
     rate: float
     limit: int | None = None
+    canary: int | None = None
     allowed: tuple[str, ...] = ()
     expected: dict[str, int] = {}
 
@@ -102,6 +104,7 @@ class Mark(_Event):
         number: how many times the delivery has been redriven, this time included.
         target: where the record was sent, with the broker's time, ms since the epoch.
         next_wait_id: the wait ID of the next delivery.
+        delivery: the number of the next delivery.
     """
 
     event: Literal["mark"] = "mark"
@@ -115,6 +118,7 @@ class Mark(_Event):
     target: Place | None = None
     target_time_ms: int | None = None
     next_wait_id: str | None = None
+    delivery: int | None = None
 
 
 class Advanced(_Event):

@@ -33,6 +33,18 @@ class RedriveSettings(Section):
 
     rate: float = Field(10.0, gt=0, le=10_000, description="records per second, if a redrive doesn't say")
     max_rate: float = Field(500.0, gt=0, le=10_000, description="most records per second that a redrive may ask for")
+    pause_above: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="share of 100 records sent one after another that may be dead letters again; more pause the job",
+    )
+    canary_above: float = Field(
+        0.1, ge=0, lt=1, description="share of a canary's records that may be dead letters again"
+    )
+    canary_timeout_s: float = Field(
+        600.0, gt=0, description="longest wait for what becomes of a canary, besides the delays of retry topics, s"
+    )
     max_redrives: int = Field(3, ge=1, description="how often a record may be redriven")
     transaction_timeout_ms: int = Field(
         30_000, ge=1000, le=900_000, description="longest transaction and wait for the broker, ms"

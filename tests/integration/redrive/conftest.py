@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.conftest import SettingsFactory
+from tests.integration.processor.running import Processors
+from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
@@ -18,3 +22,19 @@ def at(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenari
     """A group without members, whose topics and tables exist."""
     # So that the redelivery topic exists.
     return Scenario(prepared({"processor.expiry_policy": "redeliver"}), topics, database)
+
+
+@pytest.fixture
+def processors() -> Iterator[Processors]:
+    """Starts processors in threads."""
+    own = Processors()
+    yield own
+    own.close()
+
+
+@pytest.fixture
+def handling(at: Scenario, processors: Processors) -> Iterator[Handling]:
+    """Members of the group, whose handler ends with the test."""
+    own = Handling(at, processors)
+    yield own
+    own.ended.set()

@@ -11,8 +11,10 @@ from typing import Any
 from redrive.executor import Executor, Progress
 from redrive.filter import parse_filter
 from redrive.survey import Survey, survey
+from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter
+from sink.apply.wait_writer import WaitWriter
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
@@ -21,7 +23,7 @@ from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.clock import SystemClock
 from wait_registry.kafka.clients import admin
-from wait_registry.kafka.cluster import TopicIdentity, cluster_id, describe_topic
+from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.headers import Headers
@@ -64,23 +66,24 @@ class Scenario:
         return records
 
     def read(self) -> None:
-        """Bring the dead letters into their table."""
-        topic = self.settings.dead_letter.topic
-        with closing(HandFed(self.settings, topic, writer=DeadLetterWriter(), identity=self._identity(topic))) as fed:
-            fed.feed([_row(record) for record in self.topics.read(topic)])
+        """Bring the dead letters into their table, and what was done with them."""
+        self._bring(self.settings.dead_letter.topic, DeadLetterWriter())
         self.read_operations()
 
     def read_operations(self) -> None:
         """Bring the operations topic into its tables."""
-        topic = self.settings.operations.topic
-        with closing(HandFed(self.settings, topic, writer=OperationWriter(), identity=self._identity(topic))) as fed:
-            records = self.topics.read(topic)
-            end = end_offsets(self.admin, topic, [0])[0]
-            start = next(iter(fed.applier.positions.values())).next_offset
-            fed.feed([_row(record) for record in records if record.offset >= start], {0: end})
+        self._bring(self.settings.operations.topic, OperationWriter())
 
-    def _identity(self, topic: str) -> TopicIdentity:
-        return describe_topic(self.admin, topic)
+    def read_waits(self) -> None:
+        """Bring the wait topic into its table."""
+        self._bring(self.settings.wait.topic, WaitWriter(self.settings.wait.topic))
+
+    def _bring(self, topic: str, writer: Writer) -> None:
+        identity = describe_topic(self.admin, topic)
+        with closing(HandFed(self.settings, topic, writer=writer, identity=identity)) as fed:
+            ends = end_offsets(self.admin, topic, range(identity.partitions))
+            starts = {name.partition: position.next_offset for name, position in fed.applier.positions.items()}
+            fed.feed([_row(one) for one in self.topics.read(topic) if one.offset >= starts[one.partition]], ends)
 
     def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
         """Survey what these conditions mean."""

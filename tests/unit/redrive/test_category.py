@@ -90,11 +90,11 @@ def test_the_tail_counts_on_from_what_the_tables_show() -> None:
     tail = OperationsTail(10, "job-2", 100)
     shown = Standing("open", None, 1, 1)
     assert tail.standing(ID, RECORD, shown) == shown
-    tail.add(mark(Kind.REDRIVE))
-    tail.add(mark(Kind.REDRIVE, "job-3", wait_id="another delivery"))
+    tail.add(mark(Kind.REDRIVE), 10)
+    tail.add(mark(Kind.REDRIVE, "job-3", wait_id="another delivery"), 10)
     assert tail.standing(ID, RECORD, shown) == Standing("redriven", "job-1", 2, 3)
-    tail.add(mark(Kind.ARCHIVE))
-    tail.add(mark(Kind.RESTORE, "job-4"))
+    tail.add(mark(Kind.ARCHIVE), 10)
+    tail.add(mark(Kind.RESTORE, "job-4"), 10)
     assert tail.standing(ID, RECORD, shown) == Standing("open", "job-4", 2, 3)
 
 
@@ -107,16 +107,16 @@ def test_the_tail_knows_how_far_its_own_job_is() -> None:
         Changed(job="job-2", state=State.CANCELLED, by="ben"),
         Changed(job="job-2", state=State.RUNNING, by="anna"),
     ):
-        tail.add(event)
+        tail.add(event, 10)
     assert tail.advanced is not None and tail.advanced.counts == {"redriven": 1}
     assert tail.changed is not None and tail.changed.state is State.CANCELLED
 
 
 def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
     tail = OperationsTail(10, "job-2", 1)
-    tail.add(mark(Kind.REDRIVE))
+    tail.add(mark(Kind.REDRIVE), 10)
     with pytest.raises(TransientError, match="max_tail_records"):
-        tail.add(mark(Kind.REDRIVE))
+        tail.add(mark(Kind.REDRIVE), 10)
 
 
 places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))

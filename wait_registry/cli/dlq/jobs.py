@@ -40,13 +40,15 @@ def list_(invocation: Invocation, rows: int, as_json: bool) -> int:
 def show(invocation: Invocation, job: str) -> int:
     """Show a job, and what became of the records that it redrove."""
     from redrive.jobs import jobs as newest
-    from redrive.jobs import outcomes, require_job
+    from redrive.jobs import require_job
+    from redrive.outcomes import outcome_rows
     from wait_registry.cli.read_tables import read_tables
     from wait_registry.cli.result_rows import render_rows
 
-    with read_tables(invocation.settings(), invocation.path, "the job") as connection:
+    settings = invocation.settings()
+    with read_tables(settings, invocation.path, "the job") as connection:
         require_job(connection, job)
-        for found in (newest(connection, 1, job), outcomes(connection, job)):
+        for found in (newest(connection, 1, job), outcome_rows(settings, connection, job)):
             for line in render_rows(found.columns, found.rows, as_json=False):
                 print(line)
     return 0

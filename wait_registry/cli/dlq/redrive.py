@@ -69,6 +69,12 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
 @click.option("--again", is_flag=True, help="Also those that were redriven before.")
 @click.option("--over-max", is_flag=True, help="Also those redriven redrive.max_redrives times.")
 @click.option("--without-members", is_flag=True, help="Also if the group has no member now.")
+@click.option(
+    "--canary",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Send N, and the others only if hardly any of these come back.",
+)
 @click.option("--resume", metavar="JOB", help="Continue a job that was stopped or paused.")
 @click.pass_obj
 def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: str | None, **given: Any) -> int:
@@ -84,7 +90,7 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
             raise ConfigurationError("a job that is resumed has its own conditions: give none")
         return _resume(settings, resume, given["send"])
     allowed = tuple(sorted(category.value for name, category in _ALLOWING.items() if given[name]))
-    options = Options(given["reason"], to, given["rate"], given["limit"], allowed)
+    options = Options(given["reason"], to, given["rate"], given["limit"], allowed, given["canary"])
     return _job(settings, Kind.REDRIVE, which, options, send=given["send"])
 
 

@@ -1,0 +1,123 @@
+"""What became of redriven records, and what a job does then: continue, wait, or pause. Nothing here reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+# The automatic pause counts among so many records that were sent one after another.
+WINDOW: Final = 100
+
+
+class Outcome(StrEnum):
+    """What became of a redriven record."""
+
+    NOT_CONSUMED = "not consumed yet"
+    WAITING = "waiting"
+    DEAD_AGAIN = "dead letter again"
+    SETTLED = "done, discarded or in a retry topic"
+    UNKNOWN = "not known yet"
+
+
+class Seen(NamedTuple):
+    """What Kafka and the tables show of a redriven record.
+
+    Attributes:
+        consumed: whether its group has committed its offset; None if the group couldn't be asked.
+        waiting: whether it, or a later delivery of it, is registered.
+        dead_again: whether it, or a later delivery of it, is a dead letter.
+        complete: whether the tables have all that was written until its group had committed its offset, and all dead
+            letters that were written until it was seen not to be registered.
+    """
+
+    consumed: bool | None
+    waiting: bool
+    dead_again: bool
+    complete: bool
+
+
+def outcome(seen: Seen) -> Outcome:
+    """Return what became of a redriven record.
+
+    What the tables show is so. What they don't show means something only if they are complete: a record that is
+    consumed and neither registered nor a dead letter is settled, or in a retry topic.
+    """
+    if seen.dead_again:
+        return Outcome.DEAD_AGAIN
+    if seen.waiting:
+        return Outcome.WAITING
+    if seen.consumed is False:
+        return Outcome.NOT_CONSUMED
+    return Outcome.SETTLED if seen.consumed and seen.complete else Outcome.UNKNOWN
+
+
+class Verdict(NamedTuple):
+    """Whether a job sends its next chunk; if not, it waits, or it pauses if there is a reason."""
+
+    proceeds: bool
+    reason: str = ""
+
+
+PROCEED: Final = Verdict(True)
+WAIT: Final = Verdict(False)
+
+
+def after_comebacks(numbers: Sequence[int], above: float) -> Verdict:
+    """Decide whether so many records came back as dead letters that the job pauses.
+
+    A record of which nothing is known yet counts as one that didn't come back, so a pause is never due to slow ones.
+
+    Args:
+        numbers: of the records that came back, ascending; consumed records are numbered in the order of sending.
+        above: the share of `WINDOW` records, sent one after another, that may come back: redrive.pause_above.
+    """
+    found = most_within(numbers, WINDOW)
+    if found <= above * WINDOW:
+        return PROCEED
+    return Verdict(False, f"{found} of {WINDOW} records came back as dead letters, redrive.pause_above is {above:g}")
+
+
+def most_within(numbers: Sequence[int], window: int) -> int:
+    """Return how many of ascending numbers are within ``window`` successive ones at most."""
+    most = first = 0
+    for last, number in enumerate(numbers):
+        while numbers[first] <= number - window:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+class CanaryRules(NamedTuple):
+    """How many records the canary has, the share of them that may come back, and how long is waited, s.
+
+    ``retries_s`` is the sum of the delays of the group's retry topics: a record may be in one of them so long.
+    """
+
+    size: int
+    above: float
+    timeout_s: float
+    retries_s: float
+
+
+def after_canary(counts: Mapping[Outcome, int], sent_s: float, settled_s: float | None, rules: CanaryRules) -> Verdict:
+    """Decide what a job does after its canary.
+
+    Args:
+        counts: the canary's records by outcome.
+        sent_s: how long ago the last of them was sent, s.
+        settled_s: for how long all have been settled or dead letters, s; None if they aren't.
+        rules: of the canary.
+    """
+    back = counts.get(Outcome.DEAD_AGAIN, 0)
+    if back > rules.above * rules.size:
+        return Verdict(
+            False,
+            f"{back} of {rules.size} canary records came back as dead letters, redrive.canary_above is {rules.above:g}",
+        )
+    if settled_s is not None and settled_s >= rules.retries_s:
+        return PROCEED
+    if sent_s > rules.timeout_s + rules.retries_s:
+        found = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count)
+        return Verdict(False, f"the canary wasn't settled in {rules.timeout_s + rules.retries_s:g} s: {found}")
+    return WAIT

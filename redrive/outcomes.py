@@ -1,0 +1,171 @@
+"""Reads what became of the records that a job redrove.
+
+The order of reading is why a record that the tables don't show is settled. A record below its group's committed offset
+was registered or settled before that offset was read. Once the tables have the wait topic up to the end that it has
+after that, a record without a registration is settled, or its next delivery is in a retry topic. If it is a dead
+letter, the dead letter was written before the registration ended. So once the tables have the dead letter topics up to
+the ends that these have after that, they show it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from redrive.dead_letter import Reader
+from redrive.listing import Rows
+from redrive.outcome import Outcome, Seen, outcome
+from wait_registry.clock import Clock, SystemClock
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.positions import end_offsets
+from wait_registry.postgres.queries import Queries
+from wait_registry.records.dead_letter import dead_letter_topic
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.root import Settings
+
+log = logging.getLogger(__name__)
+
+QUERIES: Final = Queries("redrive")
+# How long Kafka may take to answer, and the sink to come to where its topics end, s.
+PATIENCE_S: Final = 3.0
+_POLL_S: Final = 0.1
+
+
+class Outcomes:
+    """Reads outcomes of the records of jobs, from Kafka and from the tables."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reader: Reader,
+        clock: Clock | None = None,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            settings: of the cluster and the topics.
+            reader: of the tables; each of its queries sees the newest rows.
+            clock: for deadlines.
+            pause: waits, s.
+        """
+        self._wait_topic = settings.wait.topic
+        self._dead_letters = settings.dead_letter.topic
+        self._kafka = settings.kafka.model_copy(update={"request_timeout_s": PATIENCE_S})
+        self._reader = reader
+        self._clock = clock or SystemClock()
+        self._pause = pause
+
+    def of(self, job: str, after: int = 0, asks_kafka: bool = True) -> Counter[Outcome]:
+        """Count the records that a job redrove by what became of them, as far as the tables have their marks.
+
+        Args:
+            job: its name.
+            after: only records whose marks are beyond this offset of the operations topic.
+            asks_kafka: otherwise what the tables don't show is unknown.
+
+        Raises:
+            ConfigurationError: Kafka refuses us.
+        """
+        values = {"job": job, "after": after}
+        marks, known = self._rows("sent", values), self._rows("group_of_job", {"job": job})
+        if not marks or not known:
+            return Counter()
+        ((group, topics),) = known
+        committed = self._committed(group, {(topic, number) for _, topic, number, _ in marks} if asks_kafka else ())
+        complete = bool(committed) and self._have([self._wait_topic])
+        registered = {mark for (mark,) in self._rows("registered", values)}
+        own = {dead_letter_topic(self._dead_letters, topic, group) for topic in self.inputs(job)}
+        complete = complete and self._have(own.union(topics))
+        dead = {mark for (mark,) in self._rows("dead_again", values)}
+        counts = Counter[Outcome]()
+        for mark, topic, number, offset in marks:
+            end = committed.get((topic, number))
+            consumed = None if end is None else offset < end
+            counts[outcome(Seen(consumed, mark in registered, mark in dead, complete))] += 1
+        return counts
+
+    def comebacks(self, job: str, group: str, after: int) -> list[int]:
+        """Return the numbers of a job's consumed records that are dead letters again, ascending.
+
+        Args:
+            job: its name.
+            group: its consumer group.
+            after: as for `of`; the first record after it has the number 1.
+
+        Raises:
+            ConfigurationError: Kafka refuses us.
+        """
+        places = self._rows("targets", {"job": job, "after": after})
+        committed = self._committed(group, places)
+        values = {
+            "topics": [topic for topic, _ in committed],
+            "partitions": [number for _, number in committed],
+            "committed": list(committed.values()),
+        }
+        return [number for (number,) in self._rows("comebacks", {"job": job, "after": after, **values})]
+
+    def inputs(self, job: str) -> list[str]:
+        """Return the input topics of the records that a job redrove."""
+        return [topic for (topic,) in self._rows("inputs", {"job": job})]
+
+    def _committed(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return committed offsets, 0 where there is none; nothing if Kafka doesn't answer."""
+        try:
+            found = committed_offsets(self._kafka, group, places)
+        except TransientError as error:
+            log.warning("what group %s has consumed is unknown: %s", group, error)
+            return {}
+        return {(each.topic, each.partition): max(0, each.offset) for each in found}
+
+    def _have(self, topics: Iterable[str]) -> bool:
+        """Wait a little until the tables have topics up to the ends that these have now; return whether they do."""
+        wanted = {topic: self._positions(topic) for topic in topics}
+        if not all(wanted.values()):
+            return False  # our sink doesn't read it
+        try:
+            # High watermarks: what an open transaction has written counts as well.
+            ends = {topic: end_offsets(self._client, topic, at, "read_uncommitted") for topic, at in wanted.items()}
+        except TransientError as error:
+            log.warning("how far the tables are behind is unknown: %s", error)
+            return False
+        deadline = self._clock.monotonic() + PATIENCE_S
+        while not all(self._is_at(topic, at) for topic, at in ends.items()):
+            if self._clock.monotonic() >= deadline:
+                return False
+            self._pause(_POLL_S)
+        return True
+
+    def _is_at(self, topic: str, ends: Mapping[int, int]) -> bool:
+        positions = self._positions(topic)
+        return all(positions.get(number, 0) >= end for number, end in ends.items())
+
+    def _positions(self, topic: str) -> dict[int, int]:
+        return dict(self._rows("positions", {"topic": topic}))
+
+    @cached_property
+    def _client(self) -> Admin:
+        return admin(self._kafka)
+
+    def _rows(self, query: str, values: dict[str, Any]) -> list[Any]:
+        return self._reader.execute(QUERIES[query].encode(), values).fetchall()
+
+
+def outcome_rows(settings: Settings, reader: Reader, job: str) -> Rows:
+    """Return what became of the records of a job, in the order in which records come to that.
+
+    If Kafka refuses us, the log says why, and only what the tables show is known.
+    """
+    outcomes = Outcomes(settings, reader)
+    try:
+        counts = outcomes.of(job)
+    except ConfigurationError as error:
+        log.warning("what became of some records is unknown: %s", error)
+        counts = outcomes.of(job, asks_kafka=False)
+    return Rows(["outcome", "records"], [(name.value, counts[name]) for name in Outcome if counts[name]])

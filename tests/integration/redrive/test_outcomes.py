@@ -1,0 +1,90 @@
+"""What became of redriven records, with a real group that handles them."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive import outcomes as module
+from redrive.outcome import Outcome
+from redrive.outcomes import Outcomes, outcome_rows
+from tests.integration.redrive.handling import Handling
+from tests.integration.redrive.scenario import Scenario
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait no longer for a sink that the test holds in its hands."""
+    monkeypatch.setattr(module, "PATIENCE_S", 1.0)
+
+
+def became(at: Scenario, job: str = "job-1", after: int = 0) -> dict[Outcome, int]:
+    with at.database.connect(at.settings) as connection:
+        return dict(Outcomes(at.settings, connection).of(job, after))
+
+
+@pytest.mark.guarantee("R1.12")
+def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Handling, impatient: None) -> None:
+    at.dead_letters(5)
+    at.read()
+    at.read_waits()
+    at.execute(at.request().job)
+    at.read_operations()
+    assert became(at) == {Outcome.NOT_CONSUMED: 5}
+
+    handling.refused, handling.held = {b"value 0"}, {b"value 1"}
+    processor = handling.start()
+    wait_until(lambda: processor.settled == {"done": 3, "dead_lettered": 1}, 60, "the four that end")
+    # Behind what Kafka has, the tables show only what is so.
+    wait_until(lambda: became(at) == {Outcome.UNKNOWN: 5}, 60, "the commits")
+    at.read_waits()
+    at.read()
+    assert became(at) == {Outcome.DEAD_AGAIN: 1, Outcome.WAITING: 1, Outcome.SETTLED: 3}
+    with at.database.connect(at.settings) as connection:
+        assert outcome_rows(at.settings, connection, "job-1").rows == [
+            ("waiting", 1),
+            ("dead letter again", 1),
+            ("done, discarded or in a retry topic", 3),
+        ]
+
+    handling.ended.set()
+    wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the one that was held")
+    at.read_waits()
+    assert became(at) == {Outcome.DEAD_AGAIN: 1, Outcome.SETTLED: 4}
+
+
+@pytest.mark.guarantee("R1.12")
+def test_tables_that_have_the_end_of_a_wait_before_its_dead_letter_say_unknown(
+    at: Scenario, handling: Handling, impatient: None
+) -> None:
+    at.dead_letters(1)
+    at.read()
+    at.execute(at.request().job)
+    at.read_operations()
+    handling.refused = {b"value 0"}
+    processor = handling.start()
+    wait_until(lambda: processor.settled == {"dead_lettered": 1}, 60, "the failure")
+    processor.stop()
+    at.read_waits()
+    assert became(at) == {Outcome.UNKNOWN: 1}
+    at.read()
+    assert became(at) == {Outcome.DEAD_AGAIN: 1}
+
+
+def test_a_dead_letter_of_another_redrive_of_the_record_is_not_one_of_this(at: Scenario, handling: Handling) -> None:
+    """Both send the same delivery, so the number of the next one doesn't say which of the two is dead."""
+    at.dead_letters(1)
+    at.read()
+    at.execute(at.request().job)
+    processor = handling.start()
+    wait_until(lambda: processor.settled == {"done": 1}, 60, "the first one")
+    handling.refused = {b"value 0"}
+    at.read_operations()
+    again = at.request("state=redriven", job="job-2", allowed=("already_redriven", "no_members")).job
+    at.execute(again)
+    wait_until(lambda: processor.settled == {"done": 1, "dead_lettered": 1}, 60, "the second one")
+    processor.stop()
+    at.read_waits()
+    at.read()
+    assert became(at, "job-1") == {Outcome.SETTLED: 1}
+    assert became(at, "job-2") == {Outcome.DEAD_AGAIN: 1}

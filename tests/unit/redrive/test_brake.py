@@ -1,0 +1,42 @@
+"""How many records a job may send before it waits for its canary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redrive.brake import Brake, Sent
+from wait_registry.clock import SystemClock
+from wait_registry.records.operation import Kind, Requested
+from wait_registry.settings.root import Settings
+
+
+@pytest.mark.parametrize(
+    ("canary", "sent", "left"),
+    [
+        (None, 5, None),
+        (10, 0, 10),
+        (10, 9, 1),
+        (10, 10, 0),
+        # It was settled before the executor died, or no other record would have been sent.
+        (10, 11, None),
+    ],
+)
+def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sent: int, left: int | None) -> None:
+    job = Requested(
+        job="job-1",
+        kind=Kind.REDRIVE,
+        group="shop",
+        by="anna",
+        authenticated=False,
+        via="command",
+        reason="",
+        conditions=(),
+        ends={},
+        rate=1.0,
+        canary=canary,
+    )
+    unused: Any = None
+    brake = Brake(Settings(), job, unused, SystemClock(), unused)
+    assert brake.canary_left(Sent(0, sent)) == left

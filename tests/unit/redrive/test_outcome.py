@@ -1,0 +1,83 @@
+"""What became of a redriven record, and when a job waits or pauses because of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.outcome import (
+    PROCEED,
+    WAIT,
+    WINDOW,
+    CanaryRules,
+    Outcome,
+    Seen,
+    after_canary,
+    after_comebacks,
+    most_within,
+    outcome,
+)
+
+RULES = CanaryRules(size=10, above=0.1, timeout_s=60.0, retries_s=30.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "became"),
+    [
+        (Seen(consumed=False, waiting=False, dead_again=False, complete=True), Outcome.NOT_CONSUMED),
+        (Seen(consumed=False, waiting=True, dead_again=False, complete=False), Outcome.WAITING),
+        (Seen(consumed=True, waiting=True, dead_again=False, complete=True), Outcome.WAITING),
+        (Seen(consumed=True, waiting=False, dead_again=False, complete=True), Outcome.SETTLED),
+        (Seen(consumed=True, waiting=False, dead_again=False, complete=False), Outcome.UNKNOWN),
+        (Seen(consumed=None, waiting=False, dead_again=False, complete=True), Outcome.UNKNOWN),
+        (Seen(consumed=None, waiting=True, dead_again=True, complete=False), Outcome.DEAD_AGAIN),
+    ],
+)
+def test_a_record_is_settled_only_if_all_was_seen(seen: Seen, became: Outcome) -> None:
+    assert outcome(seen) is became
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(1, 20))
+def test_most_within_is_the_largest_count_of_all_windows(numbers: set[int], window: int) -> None:
+    counts = [len(numbers & set(range(first, first + window))) for first in range(1, 61)]
+    assert most_within(sorted(numbers), window) == max(counts)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "pauses"),
+    [
+        (range(1, 51), False),
+        (range(1, 52), True),
+        (range(1, 1000, 2), False),
+        ([*range(1, 1000, 2), 1000], True),
+        ([*range(1, 41), *range(WINDOW + 1, WINDOW + 41)], False),
+    ],
+)
+def test_more_than_half_of_a_hundred_in_a_row_pause_the_job(numbers: list[int], pauses: bool) -> None:
+    verdict = after_comebacks(numbers, 0.5)
+    assert verdict.proceeds is not pauses
+    assert ("came back as dead letters" in verdict.reason) is pauses
+
+
+def test_pause_above_one_never_pauses() -> None:
+    assert after_comebacks(range(1, 1000), 1.0) == PROCEED
+
+
+def test_a_canary_that_settled_lets_the_job_continue_after_the_retries() -> None:
+    settled = {Outcome.SETTLED: 9, Outcome.DEAD_AGAIN: 1}
+    assert after_canary(settled, sent_s=20, settled_s=29, rules=RULES) == WAIT
+    assert after_canary(settled, sent_s=50, settled_s=30, rules=RULES) == PROCEED
+
+
+@pytest.mark.parametrize("settled_s", [None, 0.0, 100.0])
+def test_a_canary_that_comes_back_pauses_the_job_at_once(settled_s: float | None) -> None:
+    verdict = after_canary({Outcome.DEAD_AGAIN: 2, Outcome.WAITING: 8}, 1, settled_s, RULES)
+    assert (verdict.proceeds, verdict.reason[:37]) == (False, "2 of 10 canary records came back as d")
+
+
+def test_a_canary_that_does_not_settle_pauses_the_job() -> None:
+    waiting = {Outcome.WAITING: 1, Outcome.SETTLED: 9}
+    assert after_canary(waiting, 90, None, RULES) == WAIT
+    verdict = after_canary(waiting, 91, None, RULES)
+    assert verdict.reason == ("the canary wasn't settled in 90 s: 9 done, discarded or in a retry topic, 1 waiting")
