@@ -160,11 +160,14 @@ def _options(given: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Opti
     target = given.get("to", REDELIVERY)
     if target not in TARGETS:
         raise ConfigurationError(f"{target!r} is no target: {REDELIVERY} or {ORIGIN}")
-    rate, limit = given.get("rate"), given.get("limit")
+    rate, limit, canary = given.get("rate"), given.get("limit"), given.get("canary")
     try:
-        return Options("", target, None if rate is None else float(rate), _count(limit), tuple(allowed))
+        rate_of = None if rate is None else float(rate)
+        return Options("", target, rate_of, _count(limit), tuple(allowed), _count(canary))
     except ValueError:
-        raise ConfigurationError("rate is a number per second, and limit a number of dead letters from 1 on") from None
+        raise ConfigurationError(
+            "rate is a number per second, limit and canary are numbers of dead letters from 1 on"
+        ) from None
 
 
 def _count(text: str | None) -> int | None:
@@ -215,6 +218,7 @@ def _form(asked: Asked, options: Options, chosen: Filter, person: Person) -> dic
         "kept": [(name, value) for name, value in asked.query if name in ("where", "since")],
         "rate": asked.values().get("rate", ""),
         "limit": asked.values().get("limit", ""),
+        "canary": asked.values().get("canary", ""),
         "targets": [
             (name, text, name == options.target, missing if name == ORIGIN else "") for name, text in TARGETS.items()
         ],
