@@ -65,7 +65,8 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
 
 
 def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> None:
-    platform.create_inputs([run.topic for run in runs])
+    for run in runs:
+        platform.create_topics_of(run.settings)
     screen.step("Starting the sink and the sweeper (two Spark sessions)")
     services = [platform.start(command) for command in ("sink", "sweeper")]
     for part in (*services, *(run.downstream for run in runs)):

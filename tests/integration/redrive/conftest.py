@@ -13,5 +13,4 @@ from tests.support.topics import Topics
 @pytest.fixture
 def at(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
     """A group without members, whose topics and tables exist."""
-    # So that the redelivery topic exists.
-    return Scenario(prepared({"processor.expiry_policy": "redeliver"}), topics, database)
+    return Scenario(prepared(), topics, database)
