@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event
 
@@ -24,6 +24,7 @@ from processor.dispatch.scheduler import Ordered, Scheduler, Unordered, key_lane
 from processor.dispatch.worker_pool import WorkerPool
 from processor.engine import Engine, Rules
 from processor.intake.broker_connection import BrokerConnection
+from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
 from processor.intake.record_source import RecordSource
@@ -70,14 +71,16 @@ class Context:
 
     ``stop`` is set when the process must end: stop polling, drain, return. ``once`` is None except with ``--once``; it
     says when the records that were in the topics at the start are processed. ``replay`` is None except in a replay,
-    and has its ranges. ``commit_metadata`` goes into every commit, by topic. ``tracer`` is None unless tracing is on.
+    and has its ranges. ``commit_metadata`` returns what goes into every commit of a topic. ``topics`` has all topics of
+    the group, and ``consumed`` those that are consumed now. ``tracer`` is None unless tracing is on.
     """
 
     settings: Settings
     instance: str
     cluster_id: str
-    commit_metadata: Mapping[str, CommitMetadata]
+    commit_metadata: Callable[[str], CommitMetadata]
     topics: dict[str, SubscribedTopic]
+    consumed: ConsumedTopics
     limits: TimeLimits
     producer: Producer
     outbox: Outbox
@@ -168,7 +171,7 @@ class Pipeline:
 
     async def run(self) -> None:
         """Run until stopped; then release the partitions, let running handlers finish, and write their tombstones."""
-        self.group_consumer.subscribe(self._context.topics)
+        self.group_consumer.subscribe(self._context.consumed.names)
         try:
             while not self._context.stop.is_set() and not self._worked_off():
                 await self.shell.run_once()

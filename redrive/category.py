@@ -51,7 +51,7 @@ MEANINGS: Final = {
     Category.MAX_REDRIVES: "its record was redriven redrive.max_redrives times",
     Category.UNREADABLE: "no record can be made of its row",
     Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`",
-    Category.TARGET_UNREAD: "no member of its group reads the topic to send it to: restart the processors",
+    Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute",
     Category.NO_MEMBERS: "its group has no member now; what is sent is read when one starts",
     Category.TOO_LARGE: "it is larger than the topic takes",
     Category.NO_KEY: "it has no key, which the compacted topic refuses",

@@ -1,4 +1,4 @@
-"""The identities of the consumed topics at the start: a position is valid for that log only."""
+"""The identities of the consumed topics: a position is valid for that log only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka.admin import AdminClient
 
+from processor.intake.subscription import SubscribedTopic
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.cluster import topic_ids
+from wait_registry.kafka.cluster import readable_topic_ids, topic_ids
 
 
 class ConsumedTopics:
@@ -18,20 +19,43 @@ class ConsumedTopics:
 
     Args:
         group: of the processor.
-        ids: topic ids by name.
+        ids: topic ids by name, as they are when the topic is first consumed.
+        topics: all topics of the group.
     """
 
-    def __init__(self, group: str, ids: Mapping[str, str]) -> None:
+    def __init__(self, group: str, ids: Mapping[str, str], topics: Iterable[SubscribedTopic] = ()) -> None:
         self._group = group
         self._ids = ids
+        self._topics = tuple(topics)
 
     @classmethod
-    def look_up(cls, admin: AdminClient, group: str, topics: Iterable[str]) -> ConsumedTopics:
+    def look_up(cls, admin: AdminClient, group: str, topics: Iterable[SubscribedTopic]) -> ConsumedTopics:
         """Ask the broker; a missing topic isn't compared. Raises as `topic_ids`."""
-        return cls(group, topic_ids(admin, topics))
+        subscribed = tuple(topics)
+        ids = topic_ids(admin, [topic.name for topic in subscribed if not topic.optional])
+        optional = readable_topic_ids(admin, [topic.name for topic in subscribed if topic.optional])
+        return cls(group, {**ids, **optional}, subscribed)
+
+    @property
+    def names(self) -> list[str]:
+        """The topics to consume now."""
+        return [topic.name for topic in self._topics if not self._is_absent(topic)]
+
+    @property
+    def absent(self) -> list[str]:
+        """The optional topics that didn't exist, or that this user wasn't allowed to read, at the last look."""
+        return [topic.name for topic in self._topics if self._is_absent(topic)]
+
+    def _is_absent(self, topic: SubscribedTopic) -> bool:
+        return topic.optional and topic.name not in self._ids
+
+    def appeared(self, ids: Mapping[str, str]) -> None:
+        """Note the IDs of topics that were absent."""
+        # The broker watch may iterate over the former ones in its thread.
+        self._ids = {**self._ids, **ids}
 
     def id_of(self, topic: str) -> str | None:
-        """Return the ID that a consumed topic had at the start; None if it was missing."""
+        """Return the ID that a consumed topic had when it was first consumed; None if it was missing."""
         return self._ids.get(topic)
 
     def require_unchanged(self, admin: AdminClient) -> None:

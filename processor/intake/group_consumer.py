@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -49,7 +49,7 @@ class GroupConsumer:
     Args:
         listener: called at rebalances and with the answers of commits.
         start_offsets: where new partitions start.
-        metadata: what every commit says of the topics, by topic.
+        metadata: returns what every commit says of a topic.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class GroupConsumer:
         settings: Settings,
         listener: Listener,
         start_offsets: StartOffsets,
-        metadata: Mapping[str, CommitMetadata],
+        metadata: Callable[[str], CommitMetadata],
         connection: BrokerConnection,
         membership: Membership,
         fault: Fault,
@@ -67,7 +67,7 @@ class GroupConsumer:
         self._start_offsets = start_offsets
         self._metadata = metadata
         own = (processor.uncommitted_max, processor.registration.value)
-        self._announcement = {topic: each.with_recorded(*own) for topic, each in metadata.items()}
+        self._announcement = lambda topic: metadata(topic).with_recorded(*own)
         self._group = processor.group
         self._connection = connection
         self._membership = membership
@@ -106,19 +106,32 @@ class GroupConsumer:
         self._membership.begin(member_id, self._given, self._rejoin)
         self._join()
 
+    def resubscribe(self, topics: Iterable[str]) -> None:
+        """Consume these topics from now on; this member stays in the group, which assigns partitions again."""
+        self._topics = list(topics)
+        self._in_thread(self._join)
+
     def _join(self) -> None:
         self.consumer.subscribe(self._topics, on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
 
     def _rejoin(self) -> None:
-        """Leave the group and join it again, in the consumer's thread."""
+        """Leave the group and join it again."""
 
         def leave_and_join() -> None:
+            self.consumer.unsubscribe()
+            self._join()
+
+        self._in_thread(leave_and_join)
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        """Do this in the consumer's thread when the poll has ended, unless the consumer is being closed."""
+
+        def unless_closing() -> None:
             if not self._closing:
-                self.consumer.unsubscribe()
-                self._join()
+                work()
 
         if not self._closing:
-            self.thread.submit(self._guarded, leave_and_join, None)
+            self.thread.submit(self._guarded, unless_closing, None)
 
     async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
         """Return at most ``count`` records that are there, by partition, in the consumer's thread.
@@ -143,7 +156,7 @@ class GroupConsumer:
     def offsets(self, commit: Commit | Release) -> list[Answer]:
         """Return the offsets for the client, with what they rely on as metadata."""
         return [
-            Answer(*place, offset, self._metadata[place[0]].with_recorded(*commit.recorded[place]).encode())
+            Answer(*place, offset, self._metadata(place[0]).with_recorded(*commit.recorded[place]).encode())
             for place, offset in commit.offsets.items()
         ]
 

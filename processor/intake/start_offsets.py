@@ -100,7 +100,9 @@ class StartOffsets:
         log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
         return None
 
-    def announced(self, consumer: Consumer, starts: list[Start], metadata: Mapping[str, CommitMetadata]) -> list[Start]:
+    def announced(
+        self, consumer: Consumer, starts: list[Start], metadata: Callable[[str], CommitMetadata]
+    ) -> list[Start]:
         """Commit the beginning of each partition that was never committed, and return all starts.
 
         Without it, the next owner of a process that dies before its first commit must take everything that is in the
@@ -109,12 +111,12 @@ class StartOffsets:
         Args:
             consumer: within its assignment callback.
             starts: of all new partitions.
-            metadata: what such a commit says, by topic: bound and mode of this process too.
+            metadata: returns what such a commit says of a topic: bound and mode of this process too.
         """
         firsts = self._beginnings([(start.topic, start.partition) for start in starts if start.offset is None])
         if not firsts:
             return starts
-        offsets = [TopicPartition(*place, first, metadata[place[0]].encode()) for place, first in firsts.items()]
+        offsets = [TopicPartition(*place, first, metadata(place[0]).encode()) for place, first in firsts.items()]
         try:
             answers = consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
@@ -122,7 +124,7 @@ class StartOffsets:
             return starts
         committed = {(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
         return [
-            start._replace(offset=committed[start[:2]], recorded=metadata[start.topic])
+            start._replace(offset=committed[start[:2]], recorded=metadata(start.topic))
             if start[:2] in committed
             else start
             for start in starts

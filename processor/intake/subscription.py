@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from wait_registry.records.dead_letter import dead_letter_topic
-from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
+from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.root import Settings
@@ -24,6 +24,7 @@ class SubscribedTopic:
         retry_topics: for its records that are handled again later, by their delay in s.
         delay_s: how long its records wait until they are due, s.
         redelivered_to_origin: whether the lineage of records in the input topic counts.
+        optional: whether the group consumes its other topics while this one is missing.
     """
 
     name: str
@@ -33,6 +34,7 @@ class SubscribedTopic:
     retry_topics: Mapping[int, str]
     delay_s: float = 0
     redelivered_to_origin: bool = False
+    optional: bool = False
 
     @property
     def retries(self) -> bool:
@@ -43,9 +45,9 @@ class SubscribedTopic:
 def subscription(settings: Settings, instance: str, existing: Collection[str]) -> dict[str, SubscribedTopic]:
     """Derive the consumed topics: the inputs and the group's redelivery and retry topics.
 
-    Whatever the settings say, redelivery and retry topics are consumed as long as they exist: operators redrive dead
-    letters through the first, and the sweeper goes by the policy in the registration, which may be one from before the
-    policy was changed; so may records be in a retry topic whose step was removed.
+    A redelivery topic is consumed whatever the settings say: operators redrive dead letters through it, and the sweeper
+    goes by the policy in the registration, which may be one from before the policy was changed. A retry topic is
+    consumed as long as it exists, since records may be in one whose step was removed.
 
     Args:
         settings: input topics, group, policy, dead letter topic.
@@ -74,8 +76,9 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             topic, *shared, processor.delay_s, settings.sweeper.redeliver_to == "origin"
         )
         again = redelivery_topic(topic, processor.group)
-        if processor.expiry_policy is ExpiryPolicy.REDELIVER or again in existing:
-            subscribed[again] = SubscribedTopic(again, *shared)
+        if is_topic_name(again):
+            optional = processor.expiry_policy is not ExpiryPolicy.REDELIVER
+            subscribed[again] = SubscribedTopic(again, *shared, optional=optional)
         for name in {*ladder.values(), *existing}:
             if delay_s := retry_delay_s(name, topic, processor.group):
                 subscribed[name] = SubscribedTopic(name, *shared, delay_s)

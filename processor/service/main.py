@@ -22,9 +22,11 @@ from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.loading import require_cancellable
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.routed import load_handlers
+from processor.intake.absent_topics import AbsentTopics
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
@@ -43,7 +45,7 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
-from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
+from wait_registry.kafka.cluster import TopicIdentity, cluster_id, readable_topic_ids, topic_names
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
@@ -199,13 +201,7 @@ class ProcessorService:
         self.stats.retries.update(dict.fromkeys(self._settings.processor.retry.delays, 0))
         watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
         self.pipeline = Pipeline(self._context(admin, producer, handler, watchdog, wait_topic, facts))
-        emptied = EmptiedTopics(admin, self.pipeline.committed_of_own_topics)
-        tasks = [
-            asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch"),
-            asyncio.create_task(emptied.run(), name="emptied-topics"),
-        ]
-        for task in tasks:
-            task.add_done_callback(self._task_ended)
+        tasks = self._start_tasks(self.pipeline, admin, wait_topic, facts)
         watchdog.start()
         stall_watchdog = StallWatchdog(watchdog.late_s)
         stall_watchdog.start()
@@ -225,6 +221,24 @@ class ProcessorService:
         self.fault.raise_if_any()
         if self._forgotten is not None:
             raise self._forgotten
+
+    def _start_tasks(
+        self, pipeline: Pipeline, admin: AdminClient, wait_topic: TopicIdentity, facts: Facts
+    ) -> list[asyncio.Task[None]]:
+        """Start what runs alongside the pipeline."""
+        emptied = EmptiedTopics(admin, pipeline.committed_of_own_topics)
+        tasks = [
+            asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch"),
+            asyncio.create_task(emptied.run(), name="emptied-topics"),
+        ]
+        # With --once, and in a replay, what is to be consumed is known. A share group consumes the input topics alone.
+        later = facts.consumed.absent and facts.once is None
+        if later and isinstance(consumer := pipeline.group_consumer, GroupConsumer):
+            absent = AbsentTopics(partial(readable_topic_ids, admin), facts.consumed, consumer.resubscribe)
+            tasks.append(asyncio.create_task(absent.run(), name="absent-topics"))
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
+        return tasks
 
     def _brokers_forgotten(self, error: TransientError) -> None:
         """Stop as if requested: the other client may still write the outcomes of finished records."""
@@ -255,8 +269,8 @@ class ProcessorService:
             require_share_group(admin, self._settings.processor)
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
-        consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics)
-        once = Once(self._settings, ends_now(admin, topics), self._clock) if self._once else None
+        consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics.values())
+        once = Once(self._settings, ends_now(admin, consumed.names), self._clock) if self._once else None
         return Facts(cluster_id(admin), instance, topics, consumed, once)
 
     def _context(
@@ -275,8 +289,9 @@ class ProcessorService:
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
-            commit_metadata={topic: CommitMetadata(wait_topic, consumed.id_of(topic)) for topic in facts.topics},
+            commit_metadata=lambda topic: CommitMetadata(wait_topic, consumed.id_of(topic)),
             topics=facts.topics,
+            consumed=consumed,
             limits=limits,
             producer=producer,
             outbox=Outbox(producer, self.fault, self._clock.monotonic),

@@ -63,6 +63,7 @@ class Stage:
         }
         section = ProcessorSettings(group=group, topics=(topic,), handler=handler, instance=instance, **values)
         settings = self.limited(self.platform.settings_of(section))
+        self.platform.create_topics_of(settings)
         return self.platform.backgrounds.service("processor", settings, instance)
 
     @staticmethod
@@ -115,7 +116,7 @@ def stage() -> Iterator[Stage]:
     with temporary as name, running_platform(Path(name), PLAN) as platform:
         shutil.copy(Path(__file__).with_name("incident_shop.py"), Path(name, "shop.py"))
         platform.settings = Stage.limited(platform.settings)
-        platform.create_inputs(TOPICS)
+        platform.create_topics_of(platform.settings_of(ProcessorSettings(topics=TOPICS)))
         sink, sweeper = platform.start("sink"), platform.start("sweeper")
         sink.wait_ready(DEADLINE_S)
         sweeper.wait_ready(DEADLINE_S)

@@ -56,7 +56,7 @@ class Theatre:
     def run(self, name: str) -> Run:
         """Describe a run with its topic filled and its downstream listening."""
         run = crash_run(self.platform, name, RECORDS, N)
-        self.platform.create_inputs([run.topic])
+        self.platform.create_topics_of(run.settings)
         run.publish()
         run.downstream.wait_ready()
         return run

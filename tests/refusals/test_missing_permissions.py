@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from processor.intake import absent_topics
 from processor.settlement import emptied_topics
 from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
@@ -30,6 +31,7 @@ from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.topics import require_topics
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -176,6 +178,36 @@ def test_a_processor_that_may_not_delete_says_that_retry_topics_fill(
     wait_until(lambda: "retry and redelivery topics aren't emptied" in caplog.text, 60, "the warning")
     assert "DELETE on it" in caplog.text
     running.stop()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_processor_that_may_not_read_redeliveries_consumes_the_rest(
+    protocol: str,
+    secured_settings: SecuredSettings,
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(absent_topics, "LOOK_EVERY_S", 0.3)
+    quick = {**QUICK, "processor.handler": processors.handler(accepts), "processor.group_protocol": protocol}
+    settings = secured_settings.of("processor", "SASL_PLAINTEXT", quick, granted=False)
+    user, secured = secured_settings.user("processor"), secured_settings.secured
+    for right in [right for right in rights_of("processor", settings) if not right.prefixed]:
+        secured.grant(user, right.resource, right.name, right.operations)
+    topic = settings.processor.topics[0]
+    again = redelivery_topic(topic, settings.processor.group)
+    secured_settings.topics.produce(topic, [b"value"])
+    secured_settings.topics.produce(again, [b"redriven"])
+    running = processors.start(settings)
+    wait_until(lambda: running.done == 1, 60, "the input's record")
+    assert f"without READ for this user: {again}" in caplog.text
+    secured.grant(user, "topic", again, ["DESCRIBE"])
+    restarted = processors.start(settings).wait_joined()
+    assert f"topic {again}: configuration is hidden from this user" in caplog.text
+    secured.grant(user, "topic", again, ["READ"])
+    wait_until(lambda: running.done + restarted.done == 2, 60, "the redriven record")
+    for one in (running, restarted):
+        one.stop()
 
 
 @pytest.mark.fault("F13")

@@ -18,6 +18,7 @@ from tests.support.secured_broker import SecuredBroker
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topics import create_topics, require_topics
+from wait_registry.records.topics import redelivery_topic
 
 AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
 OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
@@ -127,12 +128,13 @@ def test_topics_sh_grants_what_creating_the_topics_takes_and_no_more(
     settings = settings_for(secured.security("SASL_SSL", user, secured.add_user(user)))
     own = Topics(secured.operator)
     own.create(settings.processor.topics[0], 1)
-    made = sorted([settings.wait.topic, settings.dead_letter.topic, settings.operations.topic])
+    again = redelivery_topic(settings.processor.topics[0], settings.processor.group)
+    made = sorted([settings.wait.topic, settings.dead_letter.topic, settings.operations.topic, again])
     own.delete_at_end(*made)
     with pytest.raises(ConfigurationError, match="CREATE"):
         create_topics(settings)
     named = {"WAIT_TOPIC": settings.wait.topic, "DEAD_LETTER_TOPICS": settings.dead_letter.topic}
-    named["OPERATIONS_TOPIC"] = settings.operations.topic
+    named |= {"OPERATIONS_TOPIC": settings.operations.topic, "REDELIVERY_TOPICS": again}
     grant(secured, user, rights_in("topics.sh", {**named, "INPUT_TOPICS": settings.processor.topics[0]}))
     assert sorted(create_topics(settings)) == made
     require_topics(settings, "processor")

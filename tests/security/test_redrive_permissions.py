@@ -21,7 +21,7 @@ PASSWORD = "SASL_PLAINTEXT"
 @pytest.fixture
 def of_operator(secured_settings: SecuredSettings) -> Settings:
     """The settings of an operator without any permission."""
-    return secured_settings.of("processor", PASSWORD, {"processor.expiry_policy": "redeliver"}, granted=False)
+    return secured_settings.of("processor", PASSWORD, granted=False)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ COMMANDS: Final = (
     Entry("Services", "processor", "Consume the input topics and call your handler for each record."),
     Entry("Services", "sink", "Copy the wait topic and the dead letter topics into Postgres."),
     Entry("Services", "sweeper", "Export expired registrations to the dead letter topic."),
-    Entry("Setup", "topics", "Create or check the wait topic, the dead letter topics and the retry topics."),
+    Entry("Setup", "topics", "Create or check the wait topic, the dead letter topics, and the group's own topics."),
     Entry("Setup", "db", "Create, migrate or check the Postgres schema."),
     Entry("Setup", "jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
     Entry(

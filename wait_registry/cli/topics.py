@@ -21,7 +21,7 @@ _EXAMPLES = (
 
 @click.group("topics", cls=Group, examples=_EXAMPLES)
 def command() -> None:
-    """Create or check the wait topic, the dead letter topics and the retry topics."""
+    """Create or check the wait topic, the dead letter topics, and the group's own topics."""
 
 
 @command.command("create", cls=Command, examples=_EXAMPLES)
@@ -35,9 +35,9 @@ def command() -> None:
 def create(invocation: Invocation, input_partitions: int | None) -> int:
     """Create the missing topics, then check all of them.
 
-    Creates the wait topic (compacted, broker time), the dead letter topics that the settings name, the topics of
-    processor.retry.delays, and the redelivery topics under the policy `redeliver`. Topics that exist stay as they are.
-    Then it does what `waitreg topics check` does.
+    Creates the wait topic (compacted, broker time), the operations topic, the dead letter topics that the settings
+    name, and the redelivery topics and retry topics (processor.retry.delays) of the group. Topics that exist stay as
+    they are. Then it does what `waitreg topics check` does.
     """
     from wait_registry.kafka.topics import create_topics
 

@@ -71,7 +71,8 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
 
 def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> Background:
     """Start what all runs share, and return the console."""
-    platform.create_inputs([run.topic for run in runs])
+    for run in runs:
+        platform.create_topics_of(run.settings)
     screen.step("Starting the sink and the sweeper (two Spark sessions), and the console")
     console = platform.backgrounds.console(platform.settings)
     services = [platform.start(command) for command in ("sink", "sweeper")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,10 @@ class Platform:
         with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
             install_schema(connection, SCHEMA)
 
-    def create_inputs(self, topics: Sequence[str]) -> None:
-        """Create input topics."""
-        create_topics(self.settings_of(ProcessorSettings(topics=tuple(topics))), INPUT_PARTITIONS)
+    @staticmethod
+    def create_topics_of(settings: Settings) -> None:
+        """Create the input topics and the redelivery topics of a processor."""
+        create_topics(settings, INPUT_PARTITIONS)
 
     def query(self, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

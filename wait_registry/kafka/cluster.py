@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicDescription
+from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, TopicDescription
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.errors import is_unknown_topic
 from wait_registry.kafka.requests import answer, answered, answers_of_existing, timeout_of
+
+_READING = frozenset({AclOperation.READ, AclOperation.ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,35 @@ def describe_topic(admin: AdminClient, topic: str) -> TopicIdentity:
     return TopicIdentity(topic, str(described.topic_id), len(described.partitions))
 
 
-def describe_existing(admin: AdminClient, topics: Iterable[str]) -> dict[str, TopicDescription]:
-    """Describe those topics that exist."""
+def describe_existing(
+    admin: AdminClient, topics: Iterable[str], optional: Collection[str] = ()
+) -> dict[str, TopicDescription]:
+    """Describe those topics that exist, of the optional ones only those that this user may see."""
     asked = list(topics)
     futures = admin.describe_topics(TopicCollection(asked), request_timeout=timeout_of(admin)) if asked else {}
-    return answers_of_existing(admin, futures, "describing topic")
+    return answers_of_existing(admin, futures, "describing topic", optional)
 
 
 def topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
     """Return the IDs of those topics that exist."""
     return {topic: str(described.topic_id) for topic, described in describe_existing(admin, topics).items()}
+
+
+def readable_topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
+    """Return the IDs of those topics that exist and that this user may read (KIP-430)."""
+    asked = list(topics)
+    if not asked:
+        return {}
+    futures = admin.describe_topics(
+        TopicCollection(asked), include_authorized_operations=True, request_timeout=timeout_of(admin)
+    )
+    found = answers_of_existing(admin, futures, "describing topic", optional=asked)
+    # Brokers before 2.3 name no operations at all.
+    return {
+        topic: str(described.topic_id)
+        for topic, described in found.items()
+        if not described.authorized_operations or not _READING.isdisjoint(described.authorized_operations)
+    }
 
 
 def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:

@@ -109,6 +109,12 @@ def is_unknown_topic(error: WaitRegistryError) -> bool:
     return cause is not None and cause.code() in _UNKNOWN_TOPIC
 
 
+def is_refused_topic(error: WaitRegistryError) -> bool:
+    """Return whether one of our errors means that this user has no permission on a topic."""
+    cause = cause_of(error)
+    return cause is not None and cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
 def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistryError:
     """Translate a client's error into the one to raise.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.errors import is_unknown_topic, kafka_failure
+from wait_registry.kafka.errors import is_refused_topic, is_unknown_topic, kafka_failure
 
 T = TypeVar("T")
 
@@ -67,15 +67,30 @@ def answered(admin: AdminClient, request: Callable[[], T], doing: str) -> T:
     return result
 
 
-def answers_of_existing(admin: AdminClient, futures: Mapping[Any, Future[T]], doing: str) -> dict[str, T]:
-    """Wait for one request per topic (or resource), as `answer` does; omit topics that don't exist."""
+def answers_of_existing(
+    admin: AdminClient, futures: Mapping[Any, Future[T]], doing: str, optional: Collection[str] = ()
+) -> dict[str, T]:
+    """Wait for one request per topic (or resource), as `answer` does.
+
+    Args:
+        admin: the client that sent them.
+        futures: what the client returned.
+        doing: the operation, as it reads before the name of a topic.
+        optional: topics that the broker may refuse to this user.
+
+    Returns:
+        The answers by topic, without topics that don't exist and optional ones that were refused.
+
+    Raises:
+        WaitRegistryError: as `answer`.
+    """
     found: dict[str, T] = {}
     for asked, future in futures.items():
         name = str(getattr(asked, "name", asked))
         try:
             found[name] = answer(admin, future, f"{doing} {name}")
         except ConfigurationError as error:
-            if not is_unknown_topic(error):
+            if not (is_unknown_topic(error) or (name in optional and is_refused_topic(error))):
                 raise
     return found
 

@@ -116,7 +116,17 @@ def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = (
     names = [name for name in existing if name != spec.topic and not name.startswith("__")]
     close = difflib.get_close_matches(spec.topic, names, 1, 0.75)
     seen = f"missing, did you mean {close[0]}?" if close else "missing"
-    return _diagnosis(spec, f"the {spec.role} topic", Severity.ERROR, seen, "to exist", fix)
+    rule = f"the {spec.role} topic"
+    if spec.required:
+        return _diagnosis(spec, rule, Severity.ERROR, seen, "to exist", fix)
+    why = "without it the group's dead letters can't be redriven"
+    return _diagnosis(spec, rule, Severity.WARNING, "missing, or hidden from this user", "to exist", fix, why)
+
+
+def unseen(spec: TopicSpec) -> Diagnosis:
+    """Report a topic whose configuration this user may not read, and that isn't required."""
+    fix = f"grant this user DESCRIBE_CONFIGS on topic {spec.topic} (kafka-acls --add)"
+    return _diagnosis(spec, "configuration", Severity.WARNING, "hidden from this user", "to be readable", fix)
 
 
 def _diagnosis(

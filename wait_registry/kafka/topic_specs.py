@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
-from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
-from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
+from wait_registry.settings.processor import ExpiryPolicy, SourceKind
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
@@ -29,7 +29,8 @@ class TopicRole(StrEnum):
 class TopicSpec:
     """A topic as the settings require it; `waitreg topics create` sets ``creation_config``.
 
-    ``delay_s`` is how long an input's records wait until they are handled, s.
+    ``delay_s`` is how long an input's records wait until they are handled, s. Without a topic that isn't ``required``
+    each service works, and only redrives don't.
     """
 
     topic: str
@@ -39,6 +40,7 @@ class TopicSpec:
     replication_factor: int = 1
     creation_config: Mapping[str, str] = field(default_factory=dict)
     delay_s: float = 0
+    required: bool = True
 
     @property
     def owned(self) -> bool:
@@ -60,7 +62,7 @@ def topic_specs(settings: Settings, service: Service | None = None, existing: It
         specs += [
             TopicSpec(topic, TopicRole.INPUT, settings.wait, delay_s=processor.delay_s) for topic in processor.topics
         ]
-        specs += [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
+        specs += [_redelivery_spec(settings, topic) for topic in redelivery_topics(settings)]
         specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings, existing)]
     specs += [_dead_letter_spec(settings, topic) for topic in dead_letter_topics(settings, service)]
     if service in (None, "sink"):
@@ -112,11 +114,15 @@ def dead_letter_topics(settings: Settings, service: Service | None = None) -> li
 
 
 def redelivery_topics(settings: Settings) -> list[str]:
-    """List the group's own redelivery topics, which exist under the expiry policy ``redeliver`` only."""
+    """List the group's own redelivery topics: for redrives, and for expired records if that is the policy.
+
+    A share group consumes none, and some names of groups make no name of a topic.
+    """
     processor = settings.processor
-    if processor.expiry_policy is not ExpiryPolicy.REDELIVER or not processor.group:
+    if not processor.group or processor.source is SourceKind.SHARE:
         return []
-    return [redelivery_topic(topic, processor.group) for topic in processor.topics]
+    names = (redelivery_topic(topic, processor.group) for topic in processor.topics)
+    return [name for name in names if is_topic_name(name)]
 
 
 def retry_topics(settings: Settings, existing: Iterable[str] = ()) -> list[str]:
@@ -133,6 +139,14 @@ def retry_topics(settings: Settings, existing: Iterable[str] = ()) -> list[str]:
 def _dead_letter_spec(settings: Settings, topic: str) -> TopicSpec:
     retention = {"retention.ms": str(settings.dead_letter.retention_ms)}
     return _uncompacted_spec(settings, topic, TopicRole.DEAD_LETTER, retention)
+
+
+def _redelivery_spec(settings: Settings, topic: str) -> TopicSpec:
+    spec = _kept_spec(settings, topic, TopicRole.REDELIVERY)
+    if settings.processor.expiry_policy is ExpiryPolicy.REDELIVER:
+        return spec
+    # A group's assignor counts partitions and no records: docs/decisions/0034.
+    return replace(spec, partitions=1, required=False)
 
 
 def _kept_spec(settings: Settings, topic: str, role: TopicRole) -> TopicSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError
@@ -15,7 +15,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import describe_existing, no_such_topic, topic_names
 from wait_registry.kafka.errors import cause_of
 from wait_registry.kafka.requests import answer, answers_of_existing, persistently, timeout_of
-from wait_registry.kafka.topic_rules import TopicState, check_topic, missing
+from wait_registry.kafka.topic_rules import TopicState, check_topic, missing, unseen
 from wait_registry.kafka.topic_specs import topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -58,13 +58,22 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Dia
         A diagnosis per topic and rule, satisfied rules included, each with the command that fixes it.
     """
     client = open_admin(settings.kafka)
-    specs = topic_specs(settings, service, persistently(client, lambda: topic_names(client)))
-    states, existing = persistently(client, lambda: _look_up(client, [spec.topic for spec in specs]))
+    names = persistently(client, lambda: topic_names(client))
+    specs = topic_specs(settings, service, names)
+    optional = {spec.topic for spec in specs if not spec.required}
+    # A topic that this user may not describe isn't among the names.
+    asked = [spec.topic for spec in specs if spec.required or spec.topic in names]
+    states, existing = persistently(client, lambda: _look_up(client, asked, optional))
     found: list[Diagnosis] = []
     for spec in specs:
         state = states.get(spec.topic)
         bootstrap = settings.kafka.bootstrap_servers
-        found += check_topic(spec, state, bootstrap) if state else [missing(spec, bootstrap, existing)]
+        if state:
+            found += check_topic(spec, state, bootstrap)
+        elif spec.topic in optional and spec.topic in names:
+            found.append(unseen(spec))
+        else:
+            found.append(missing(spec, bootstrap, existing))
     return found
 
 
@@ -144,24 +153,26 @@ def await_leaders(client: AdminClient, topics: list[str]) -> None:
     persistently(client, require)
 
 
-def _look_up(client: AdminClient, topics: list[str]) -> tuple[dict[str, TopicState], frozenset[str]]:
+def _look_up(
+    client: AdminClient, topics: list[str], optional: Collection[str]
+) -> tuple[dict[str, TopicState], frozenset[str]]:
     """Return the state of each topic, and if one is missing the names of all existing ones.
 
     Raises:
         TransientError: a topic is listed and can't be described, since it is new and not all brokers know it.
     """
-    states = read_states(client, topics)
+    states = read_states(client, topics, optional)
     existing = topic_names(client) if len(states) < len(topics) else frozenset()
     for topic in topics:
-        if topic not in states and topic in existing:
+        if topic not in states and topic in existing and topic not in optional:
             raise TransientError(f"topic {topic} is new, and the broker that answered doesn't know it yet")
     return states, existing
 
 
-def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]:
-    """Return the state of each topic that exists."""
-    described = describe_existing(client, topics)
-    configs = _read_configs(client, described)
+def read_states(client: AdminClient, topics: list[str], optional: Collection[str] = ()) -> dict[str, TopicState]:
+    """Return the state of each topic that exists, of the optional ones only where this user may see it."""
+    described = describe_existing(client, topics, optional)
+    configs = _read_configs(client, described, optional)
     # A topic that was deleted between the two requests is missing.
     return {
         topic: TopicState(len(found.partitions), min(len(p.replicas) for p in found.partitions), configs[topic])
@@ -170,8 +181,10 @@ def read_states(client: AdminClient, topics: list[str]) -> dict[str, TopicState]
     }
 
 
-def _read_configs(client: AdminClient, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+def _read_configs(
+    client: AdminClient, topics: Iterable[str], optional: Collection[str] = ()
+) -> dict[str, dict[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     futures = client.describe_configs(resources, request_timeout=timeout_of(client)) if resources else {}
-    found = answers_of_existing(client, futures, "reading the configuration of topic")
+    found = answers_of_existing(client, futures, "reading the configuration of topic", optional)
     return {topic: {name: str(entry.value) for name, entry in entries.items()} for topic, entries in found.items()}

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
-from wait_registry.records.topics import is_topic_name
+from wait_registry.records.topics import is_topic_name, redelivery_topic
 from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
     AUTO,
@@ -302,6 +302,12 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic, "
             "processor.retry.delays or processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - "
             "only"
+        )
+    elif group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
+        yield warning(
+            f"processor.group is {group!r}, which makes names of redelivery topics that Kafka refuses, so the group "
+            "has none. Its dead letters can be redriven with `--to origin` only. Use letters, digits, dots, _ and -, "
+            "and 249 in all"
         )
 
 

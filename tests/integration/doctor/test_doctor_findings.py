@@ -80,14 +80,26 @@ def test_a_wrong_cleanup_policy_hides_no_other_check(
     assert settings.wait.topic == forgetful.wait.topic
 
 
-def test_missing_redelivery_topics_are_named(prepared: SettingsFactory, topics: Topics, sound: dict[str, str]) -> None:
-    settings = prepared({**sound, "processor.expiry_policy": "redeliver"})
+@pytest.mark.parametrize(
+    ("policy", "severity", "offsets"),
+    [("redeliver", Severity.ERROR, Severity.SKIPPED), ("dlq", Severity.WARNING, Severity.OK)],
+)
+def test_missing_redelivery_topics_are_named(
+    policy: str,
+    severity: Severity,
+    offsets: Severity,
+    prepared: SettingsFactory,
+    topics: Topics,
+    sound: dict[str, str],
+) -> None:
+    settings = prepared({**sound, "processor.expiry_policy": policy})
     topic = redelivery_topic(settings.processor.topics[0], settings.processor.group)
     topics.delete(topic)
     found = look(settings, "processor")
-    assert found.broken == ["topic.redelivery.missing"]
-    assert found.one("topic.redelivery.missing").subject == f"topic {topic}"
-    assert found.standing("group.offsets") is Severity.SKIPPED
+    missing = found.one("topic.redelivery.missing")
+    assert (missing.subject, missing.severity) == (f"topic {topic}", severity)
+    assert found.broken == [missing.id] * (severity is Severity.ERROR)
+    assert found.standing("group.offsets") is offsets
 
 
 def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactory, sound: dict[str, str]) -> None:

@@ -76,7 +76,6 @@ class LiveSystem:
         from sweeper.service import SweeperService
 
         again = redelivery_topic(self.settings.processor.topics[0], self.settings.processor.group)
-        self._topics.create(again, 1)
         of_another = Lineage.of(
             self._original(), wait_id=str(uuid.uuid4()), wait_partition=None, wait_offset=None, **ANOTHER
         )

@@ -18,6 +18,7 @@ from tests.support.settings import settings_against, with_broker
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from wait_registry.handler import Record
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.tracing import Tracer
 
@@ -84,6 +85,16 @@ class ProcessorScenario:
     def group(self) -> str:
         """The group's name."""
         return self.settings.processor.group
+
+    @property
+    def again(self) -> str:
+        """The group's redelivery topic."""
+        return redelivery_topic(self.topic, self.group)
+
+    def of_the_input_alone(self) -> ProcessorScenario:
+        """Delete the redelivery topic, so that the input's partitions are all that the group assigns."""
+        self.topics.delete(self.again)
+        return self
 
     def changed(self, section: str, **values: Any) -> ProcessorScenario:
         """Return the scenario with other values in one section of the settings."""

@@ -113,7 +113,6 @@ def test_redelivered_records_are_polled_under_another_policy(processor_scenario:
     seen = Seen()
     at = processor_scenario(seen, 1)
     assert at.settings.processor.expiry_policy == "dlq"
-    again = at.topics.create(redelivery_topic(at.topic, at.group), 1)
-    at.topics.produce(again, [b"remaining"])
+    at.topics.produce(at.again, [b"remaining"])
     at.run_once()
     assert [record.value for record in seen.records] == [b"remaining"]

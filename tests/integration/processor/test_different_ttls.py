@@ -17,6 +17,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.records.times import parse_utc_ms
+from wait_registry.records.topics import redelivery_topic
 
 SOON_S, LATER_S, ALLOWANCE_S = 8.0, 3600.0, 1.0
 A_PARTITION = 5
@@ -46,6 +47,7 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
 ) -> None:  # fmt: skip
     soon, later = prepared(rules(SOON_S), 2), prepared(rules(LATER_S), 2)
     topic, group = soon.processor.topics[0], soon.processor.group
+    topics.delete(redelivery_topic(topic, group))
     both = [services.start("processor", each, environment=calls.environment) for each in (soon, later)]
     for one in both:
         one.wait_ready()

@@ -98,7 +98,7 @@ def test_a_full_producer_queue_slows_down_and_drops_nothing(processor_scenario: 
 
 
 def test_a_transaction_marker_at_the_end_of_the_log_is_no_lag(processor_scenario: ScenarioFactory) -> None:
-    at = processor_scenario(partitions=1)
+    at = processor_scenario(partitions=1).of_the_input_alone()
     producer = Producer({"bootstrap.servers": at.topics.bootstrap, "transactional.id": at.topic})
     producer.init_transactions(60)
     for value in (b"one", b"two"):

@@ -30,7 +30,7 @@ def test_unstarted_records_are_handled_by_one_of_two_owners(protocol: str, proce
     gate = Gate(free=16)
     # What is registered after the warm-up stays uncommitted.
     own = {"max_in_flight": 4, "commit_interval_s": 60, **PROTOCOLS[protocol]}
-    at = processor_scenario(gate, 4, HEARTBEATS[protocol], **own)
+    at = processor_scenario(gate, 4, HEARTBEATS[protocol], **own).of_the_input_alone()
     at.produce_to_each(4)
     first = at.start()
     wait_until(lambda: first.done == 16, what="the free records: the warm-up of all partitions")

@@ -74,7 +74,7 @@ def test_partitions_with_a_late_start_offset_are_processed_from_it(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_meanwhile_the_other_partitions_are_processed(protocol: str, processor_scenario: ScenarioFactory) -> None:
     handled, silence = Handled(), Silence(OFFSET_FETCH, lasts=False)
-    at = processor_scenario(handled, 2, **PROTOCOLS[protocol])
+    at = processor_scenario(handled, 2, **PROTOCOLS[protocol]).of_the_input_alone()
 
     def produce(value: bytes, partition: int) -> None:
         at.produce([Outgoing(value, partition=partition)])
@@ -119,7 +119,7 @@ def test_meanwhile_the_other_partitions_are_processed(protocol: str, processor_s
 @pytest.mark.guarantee("P8.5")
 def test_partitions_revoked_before_their_start_are_dropped(processor_scenario: ScenarioFactory) -> None:
     handled, silence = Handled(), Silence(OFFSET_FETCH)
-    at = processor_scenario(handled, 2)
+    at = processor_scenario(handled, 2).of_the_input_alone()
     at.produce_to_each(10)
     with silence.running(at) as ours:
         wait_silent(ours)

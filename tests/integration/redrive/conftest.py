@@ -20,8 +20,7 @@ __all__ = ["at", "start_sink"]
 @pytest.fixture
 def at(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
     """A group without members, whose topics and tables exist."""
-    # So that the redelivery topic exists.
-    return Scenario(prepared({"processor.expiry_policy": "redeliver"}), topics, database)
+    return Scenario(prepared(), topics, database)
 
 
 @pytest.fixture

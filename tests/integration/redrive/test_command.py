@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from processor.intake import absent_topics
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.scenario import Scenario
 from tests.support.waiting import wait_until
 from wait_registry.cli.main import main
+from wait_registry.kafka.topics import create_topics
 from wait_registry.local.environment import as_environment
 from wait_registry.records.operation import Changed, Mark, State
+from wait_registry.settings.processor import GroupProtocol
 
 Type = Callable[..., tuple[int, str]]
 
@@ -142,14 +145,43 @@ def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
     assert len(at.sent()) == 4
 
 
-def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type) -> None:
+def processor_of(at: Scenario, protocol: str) -> RunningProcessor:
+    """Start a processor of the group."""
+    own = {"handler": "tests.integration.redrive.handler:handle", "group_protocol": GroupProtocol(protocol)}
+    settings = at.settings.model_copy(update={"processor": at.settings.processor.model_copy(update=own)})
+    return RunningProcessor(settings).wait_joined()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type, protocol: str) -> None:
     """With a member that reads the redelivery topic, no word is needed."""
     at.dead_letters(3)
     at.read()
-    handler = {"handler": "tests.integration.redrive.handler:handle"}
-    settings = at.settings.model_copy(update={"processor": at.settings.processor.model_copy(update=handler)})
-    processor = RunningProcessor(settings).wait_joined()
+    processor = processor_of(at, protocol)
     try:
+        wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
+        status, printed = typed("redrive", f"group={at.group}", "--send")
+        assert status == 0, printed
+        wait_until(lambda: processor.done == 3, 60, "the redriven records")
+    finally:
+        processor.stop()
+
+
+@pytest.mark.guarantee("R1.10")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_topic_that_was_missing_is_created_and_read_without_a_restart(
+    at: Scenario, typed: Type, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absent_topics, "LOOK_EVERY_S", 0.5)
+    at.topics.delete(at.target)
+    at.dead_letters(3)
+    at.read()
+    processor = processor_of(at, protocol)
+    try:
+        status, printed = typed("redrive", f"group={at.group}", "--send")
+        assert status == 1
+        assert "3  target_missing" in printed and "`waitreg topics create`" in printed
+        assert create_topics(at.settings) == [at.target]
         wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
         status, printed = typed("redrive", f"group={at.group}", "--send")
         assert status == 0, printed

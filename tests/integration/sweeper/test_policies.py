@@ -29,7 +29,7 @@ def unsendable(result: PartitionResult) -> list[tuple[str, Obstacle]]:
 
 
 def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(at: Scenario) -> None:
-    topic = at.topics.create(redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group))
+    topic = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
     headers = (("a", b"1"), ("a", None))
     (registered,) = at.due([at.wait_record(7, expiry_policy="redeliver", delivery=2, headers=headers)])
 

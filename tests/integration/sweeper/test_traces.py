@@ -23,7 +23,6 @@ PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 
 def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario, traced: Traced) -> None:
     again = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
-    at.topics.create(again)
     dead, redelivered = at.due(
         [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
     )

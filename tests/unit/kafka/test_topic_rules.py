@@ -13,6 +13,7 @@ from wait_registry.kafka.topic_specs import (
     TopicRole,
     TopicSpec,
     dead_letter_topics,
+    redelivery_topics,
     topic_specs,
     wait_spec,
 )
@@ -246,3 +247,23 @@ def test_a_retry_topic_that_no_setting_names_any_more_is_used_as_long_as_it_exis
 def test_a_delayed_input_keeps_its_records_until_they_are_due(keeps_ms: str, severity: Severity) -> None:
     delayed = spec(INPUT, processor__delay_s="60")
     assert found(delayed, {"retention.ms": keeps_ms})["retention.ms"].severity is severity
+
+
+@pytest.mark.parametrize(
+    ("policy", "partitions", "severity"),
+    [("dlq", 1, WARNING), ("redeliver", 6, ERROR)],
+)
+def test_the_policy_decides_whether_redelivery_topics_are_required(
+    policy: str, partitions: int, severity: Severity
+) -> None:
+    redelivery = spec(REDELIVERY, processor__expiry_policy=policy, dead_letter__partitions="6")
+    assert (redelivery.topic, redelivery.partitions) == ("orders.shop.redeliver", partitions)
+    assert missing(redelivery, BROKER).severity is severity
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"processor__group": ""}, {"processor__group": "my group"}, {"processor__source": "share"}],
+)
+def test_a_group_that_can_consume_no_redelivery_topic_has_none(changes: dict[str, str]) -> None:
+    assert redelivery_topics(settings(**changes)) == []

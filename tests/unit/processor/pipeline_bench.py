@@ -82,12 +82,14 @@ class PipelineBench:
         processor, limits = settings.processor, time_limits(settings.processor)
         opened = handler if isinstance(handler, PlainFunctionHandler) else AsynchronousHandler(handler)
         decision = RetryDecision(processor, limits, lambda: 0.0)
+        topics = subscription(settings, "instance", ())
         return Context(
             settings=settings,
             instance="instance",
             cluster_id="cluster",
-            commit_metadata={"input": CommitMetadata(WAIT_TOPIC)},
-            topics=subscription(settings, "instance", ()),
+            commit_metadata=lambda topic: CommitMetadata(WAIT_TOPIC),
+            topics=topics,
+            consumed=ConsumedTopics("group", {}, topics.values()),
             limits=limits,
             producer=self.producer,
             outbox=self.outbox,

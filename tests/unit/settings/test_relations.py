@@ -204,6 +204,13 @@ def test_a_group_that_no_topic_is_named_after_may_have_any_name() -> None:
     assert not fatal(processor__group="my group")
 
 
+@pytest.mark.parametrize("group", ["my group", 240 * "g"])
+def test_a_group_without_redelivery_topics_is_warned_about(group: str) -> None:
+    (problem,) = relation_problems(settings(processor__group=group), "processor")
+    assert problem.severity is Severity.WARNING
+    assert "the group has none" in problem.message
+
+
 def test_the_sink_refuses_unresolvable_placeholders() -> None:
     unresolvable = {"dead_letter.topic": "{topic}.dlq"}
     (problem,) = relation_problems(load_settings(unresolvable, env={}), "sink")

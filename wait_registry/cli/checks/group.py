@@ -47,10 +47,10 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
         topics = subscription(settings, "", topic_names(client))
-        consumed = ConsumedTopics.look_up(client, group, topics)
+        consumed = ConsumedTopics.look_up(client, group, topics.values())
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
         offsets = StartOffsets(wait_topic, consumed, lambda _: True, another=list, ends=_unasked, beginnings=_unasked)
-        for topic in topics:
+        for topic in consumed.names:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))

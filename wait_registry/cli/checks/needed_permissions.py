@@ -36,7 +36,8 @@ ALL_OF_THE_CLUSTER: Final = frozenset({"ALTER", "CLUSTER_ACTION", "DESCRIBE", "I
 class Need:
     """Operations (as Kafka names them) that a service needs on one resource.
 
-    Without one that isn't ``essential`` the service works, but lag tools don't see it, or committed records stay.
+    Without one that isn't ``essential`` the service works, but lag tools don't see it, committed records stay, or
+    redriven records aren't consumed.
     """
 
     resource: Resource
@@ -49,7 +50,7 @@ def needs(settings: Settings, service: Service) -> list[Need]:
     """List what a service needs: on its topics, and on the consumer groups that it names to the broker."""
     permissions = _PERMISSIONS[service]
     specs = [spec for spec in topic_specs(settings, service) if spec.role in permissions]
-    found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK)) for spec in specs]
+    found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK), spec.required) for spec in specs]
     if service == "processor":
         found += [Need("topic", spec.topic, ("DELETE",), False) for spec in specs if spec.role in _EMPTIED]
     return [*found, *_groups(settings, service)]
