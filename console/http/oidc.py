@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import secrets
 import time
@@ -21,7 +22,7 @@ from console.http.session import Session, Sessions
 from console.page import address
 from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
-from wait_registry.settings.console import ConsoleSettings
+from wait_registry.settings.console import ConsoleSettings, OidcSettings
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +57,7 @@ class OidcLogin:
         self._issuer = Issuer(settings.oidc)
         self._grants = list(grants)
         self._clock = clock
-        given = settings.oidc.session_key
-        key = secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
+        key = cookie_key(settings.oidc)
         self._sessions, self._logins = Sessions(key, clock), Logins(key, clock)
         # Browsers take a cookie with this prefix from this host alone, by TLS alone (RFC 6265bis, 4.1.3.2).
         self._tls = settings.behind_tls
@@ -165,6 +165,13 @@ class OidcLogin:
 
     def _delete(self, answer: web.StreamResponse, name: str) -> None:
         answer.del_cookie(name, path="/", secure=self._tls, httponly=True, samesite="Lax")
+
+
+def cookie_key(settings: OidcSettings) -> bytes:
+    """Return what signs the cookies; with the same setting, consoles at another issuer don't know its sessions."""
+    given = settings.session_key
+    secret = secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
+    return hmac.digest(secret, f"{settings.issuer} {settings.client_id}".encode(), "sha256")
 
 
 def _failed(error: WaitRegistryError) -> web.Response:

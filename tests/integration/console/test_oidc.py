@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from pydantic import SecretStr
 
+from console.http.oidc import cookie_key
 from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
 from console.service import ConsoleService
 from redrive.listing import Rows
@@ -36,13 +37,19 @@ CALLBACK = "/login/callback"
 def oidc(issuer: str, **update: Any) -> OidcSettings:
     """Return the settings of a console that logs in at an issuer."""
     secrets = {"client_secret": SecretStr(CLIENT_SECRET), "session_key": SecretStr(KEY)}
-    return OidcSettings(issuer=issuer, client_id=CLIENT_ID, name_claim="preferred_username", **{**secrets, **update})
+    given = {"client_id": CLIENT_ID, "name_claim": "preferred_username", **secrets, **update}
+    return OidcSettings(issuer=issuer, **given)
 
 
 def console_for(issuer: str, **update: Any) -> AbstractContextManager[int]:
     """Serve a console that logs in at an issuer."""
     console = {"authentication": Authentication.OIDC, "grants": GRANTS, "oidc": oidc(issuer)}
     return console_server(Settings(), **{**console, **update})
+
+
+def sessions(issuer: str, ago_s: float = 0, **update: Any) -> Sessions:
+    """Return what makes the cookies of that console, some time ago."""
+    return Sessions(cookie_key(oidc(issuer, **update)), lambda: time.time() - ago_s)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +118,7 @@ def test_cookies_are_for_this_host_and_for_no_script(provider: OidcProvider, tls
     with console_for(provider.issuer, behind_tls=tls) as port:
         browser = LoginBrowser(f"http://{LOOPBACK}:{port}")
         begun = browser.open("/login?to=/help")
-        cookie = Sessions(KEY.encode(), lambda: time.time() - 100).cookie(Session("i", time.time(), "carl", ()))
+        cookie = sessions(provider.issuer, 100).cookie(Session("i", time.time(), "carl", ()))
         name = "__Host-waitreg" if tls else "waitreg"
         renewed = browser.open("/help", Cookie=f"{name}={cookie}")
     assert (begun.status, renewed.status) == (302, 200)
@@ -136,46 +143,54 @@ def test_cookies_are_for_this_host_and_for_no_script(provider: OidcProvider, tls
     ],
 )
 def test_a_session_ends_after_8_hours_or_one_without_a_page(
-    browser: LoginBrowser, begun_ago_s: float, seen_ago_s: float, status: int
+    browser: LoginBrowser, provider: OidcProvider, begun_ago_s: float, seen_ago_s: float, status: int
 ) -> None:
     now_s = time.time()
-    seen = Sessions(KEY.encode(), lambda: now_s - seen_ago_s)
+    seen = sessions(provider.issuer, seen_ago_s)
     assert planted(browser, seen.cookie(Session("i", now_s - begun_ago_s, "carl", ()))).status == status
 
 
-def test_a_session_in_use_gets_a_younger_cookie_of_the_same_session(browser: LoginBrowser) -> None:
+def test_a_session_in_use_gets_a_younger_cookie_of_the_same_session(
+    browser: LoginBrowser, provider: OidcProvider
+) -> None:
     now_s = time.time()
     session = Session("i", now_s - 1000, "carl", ())
-    old = Sessions(KEY.encode(), lambda: now_s - 1000).cookie(session)
+    old = sessions(provider.issuer, 1000).cookie(session)
     renewed = planted(browser, old).headers["Set-Cookie"].partition(";")[0].removeprefix("waitreg=")
-    late = Sessions(KEY.encode(), lambda: now_s + IDLE_S - 100)
+    late = sessions(provider.issuer, 100 - IDLE_S)
     assert late.find(old) is None
     assert late.find(renewed) == session
     assert planted(browser, renewed).headers["Set-Cookie"] is None
 
 
-def test_a_changed_cookie_is_no_session(browser: LoginBrowser) -> None:
+def test_a_changed_cookie_is_no_session(browser: LoginBrowser, provider: OidcProvider) -> None:
     browser.log_in("alice")
     cookie = browser.cookie().value or ""
     middle = len(cookie) // 2
     changed = f"{cookie[:middle]}{'A' if cookie[middle] != 'A' else 'B'}{cookie[middle + 1 :]}"
     forged = urlsafe_b64encode(bytes(32) + json.dumps([time.time(), ["i", time.time(), "carl", []]]).encode()).decode()
-    other_key = Sessions(bytes(32)).cookie(Session("i", time.time(), "carl", ()))
-    for text in (changed, cookie[:-4], forged, other_key, "", "x", "\xe9", "A" * 3000):
+    begun = Session("i", time.time(), "carl", ())
+    assert planted(browser, sessions(provider.issuer).cookie(begun)).status == 200
+    others = [
+        sessions(provider.issuer, session_key=SecretStr(f"another {KEY}")),
+        sessions(provider.issuer, client_id="another client"),
+        sessions("https://another.example"),
+    ]
+    for text in (*(one.cookie(begun) for one in others), changed, cookie[:-4], forged, "", "x", "\xe9", "A" * 3000):
         assert planted(browser, text).status == 401, text
     login = LoginBrowser(browser.console)
     login.open("/login")
     assert planted(browser, login.cookie("waitreg-login").value or "").status == 401
 
 
-def test_a_session_that_was_planted_before_a_login_is_not_kept(browser: LoginBrowser) -> None:
-    sessions = Sessions(KEY.encode())
+def test_a_session_that_was_planted_before_a_login_is_not_kept(browser: LoginBrowser, provider: OidcProvider) -> None:
+    known = sessions(provider.issuer)
     earlier = LoginBrowser(browser.console)
     earlier.log_in("carl")
     browser.jar.set_cookie(earlier.cookie())
-    browser.jar.clear_session_cookies()
-    browser.log_in("alice")
-    before, after = (sessions.find(one.cookie().value or "") for one in (earlier, browser))
+    assert "carl" in browser.open("/help").text
+    browser.log_in("alice", "/login?to=/help")
+    before, after = (known.find(one.cookie().value or "") for one in (earlier, browser))
     assert before is not None and after is not None
     assert (after.name, after.id == before.id) == ("alice", False)
 
