@@ -39,7 +39,7 @@ class OperationWriter:
                 jobs += 1
         insert_quarantined(connection, unreadable)
         marked = self._mark(connection, marks) if marks else 0
-        return Written("dead_letter_mark", len(marks) + jobs, 0, len(unreadable), marked)
+        return Written("operations", len(marks) + jobs, 0, len(unreadable), marked)
 
     def _mark(self, connection: Connection, marks: list[tuple[Any, ...]]) -> int:
         with connection.cursor() as cursor:
