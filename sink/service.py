@@ -21,6 +21,7 @@ from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
+from sink.read.record_columns import columns_up_to
 from sink.topics import (
     DEAD_LETTER,
     OPERATIONS,
@@ -171,7 +172,7 @@ class SinkService:
             require_no_second_sink(topics[0].admin, settings.kafka, settings.sink.connect_group, settings.wait.topic)
             readers = {
                 WAIT: SparkReader(spark, settings.kafka),
-                DEAD_LETTER: SparkReader(spark, settings.kafka, max_record_bytes=max_shown_bytes(settings)),
+                DEAD_LETTER: SparkReader(spark, settings.kafka, columns_up_to(max_shown_bytes(settings))),
                 OPERATIONS: SparkReader(spark, settings.kafka),
             }
             group = settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}"

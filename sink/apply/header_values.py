@@ -22,9 +22,14 @@ def header_values(headers: pa.ChunkedArray, name: str) -> pa.Array:
 
     ``headers`` is a column of lists of (key, value); of several headers with one name the last counts.
     """
+    return as_text(header_bytes(headers, name))
+
+
+def header_bytes(headers: pa.ChunkedArray, name: str) -> pa.Array:
+    """Return each record's last header of that name; null where there is none; arguments as `header_values`."""
     # Chunk by chunk: to join them would copy all headers.
     found = [_last_values(chunk, name) for chunk in headers.chunks]
-    return as_text(pa.concat_arrays([pa.nulls(0, pa.binary()), *found]))
+    return pa.concat_arrays([pa.nulls(0, pa.binary()), *found])
 
 
 def times_ms(texts: pa.Array) -> pa.Array:

@@ -32,7 +32,7 @@ class OperationWriter:
         """Write within the caller's transaction; errors are psycopg's, and bad records raise nothing."""
         stored = self.store(connection, batch)
         marked = self._mark(connection, stored.wait_ids) if stored.wait_ids else 0
-        return Written("dead_letter_mark", stored.events, 0, stored.unreadable, marked)
+        return Written("operations", stored.events, 0, stored.unreadable, marked)
 
     def store(self, connection: Connection, batch: pa.Table) -> Stored:
         """Write jobs and marks, not yet the states of dead letters; otherwise as `write`."""

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
 from sink.read.ranges import Ranges, as_json, assignment, poll_records
-from sink.read.record_columns import EXPRESSIONS, SCHEMA, SIZED_SCHEMA, expressions_up_to
+from sink.read.record_columns import ALL, Columns
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import java_client_config
 from wait_registry.settings.kafka import KafkaSettings
@@ -75,18 +75,17 @@ class RangeReader(Protocol):
 class SparkReader:
     """A `RangeReader`: one batch query per read, whose consumers stay open from one read to the next."""
 
-    def __init__(self, spark: SparkSession, kafka: KafkaSettings, *, max_record_bytes: int | None = None) -> None:
+    def __init__(self, spark: SparkSession, kafka: KafkaSettings, columns: Columns = ALL) -> None:
         """Prepare; reads nothing.
 
         Args:
             spark: the session.
             kafka: the cluster.
-            max_record_bytes: what is in larger records isn't read (`sink.read.record_columns.expressions_up_to`).
+            columns: what is read of each record.
         """
         self._spark = spark
         self._kafka = kafka
-        self._expressions = EXPRESSIONS if max_record_bytes is None else expressions_up_to(max_record_bytes)
-        self._schema = SCHEMA if max_record_bytes is None else SIZED_SCHEMA
+        self._columns = columns
         self._name = f"waitreg-sink-reader-{uuid.uuid4()}"
 
     def read(self, ranges: Ranges) -> Batch:
@@ -102,8 +101,8 @@ class SparkReader:
         }
         try:
             self._spark.sparkContext.setJobGroup(self._name, "waitreg sink")
-            frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*self._expressions)
-            records = frame.toArrow().cast(self._schema)
+            frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*self._columns.expressions)
+            records = frame.toArrow().cast(self._columns.schema)
         except SPARK_ERRORS as error:
             require_spark(self._spark)
             raise read_failure(error) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,16 +53,24 @@ _BYTES: Final = (
 )
 
 
-def expressions_up_to(max_bytes: int) -> tuple[str, ...]:
-    """Return EXPRESSIONS without what is in records of more bytes, whose sizes are in a further column."""
+class Columns(NamedTuple):
+    """What is selected of the source's columns, and the Arrow schema of the batch."""
+
+    expressions: tuple[str, ...] = EXPRESSIONS
+    schema: pa.Schema = SCHEMA
+
+
+ALL: Final = Columns()
+
+
+def columns_up_to(max_bytes: int) -> Columns:
+    """Return all columns without what is in records of more bytes, whose sizes are in a further column."""
     too_large = f"{_BYTES} > {max_bytes}"
     kept = (
         f"if({too_large}, null, {name}) as {name}" if name in (KEY, VALUE, HEADERS) else name for name in EXPRESSIONS
     )
-    return (*kept, f"if({too_large}, {_BYTES}, null) as {OMITTED_BYTES}")
-
-
-SIZED_SCHEMA: Final = SCHEMA.append(pa.field(OMITTED_BYTES, pa.int64()))
+    sizes = f"if({too_large}, {_BYTES}, null) as {OMITTED_BYTES}"
+    return Columns((*kept, sizes), SCHEMA.append(pa.field(OMITTED_BYTES, pa.int64())))
 
 
 def omitted_bytes(batch: pa.Table) -> int:

@@ -48,6 +48,7 @@ COMMANDS: Final = (
     Entry("Inspect and repair", "query", "Run a ready-made incident query."),
     Entry("Inspect and repair", "dlq", "Find dead letters, look at them, and have them handled again.", "dlq.command"),
     Entry("Inspect and repair", "console", "Serve web pages of what waits and what failed."),
+    Entry("Inspect and repair", "history", "Write how each record was settled to Parquet files."),
     Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic and the operations topic."),
     Entry("Inspect and repair", "rewind", "Move the committed offsets of a group.", "rewind.command"),
     Entry("Inspect and repair", "replay", "Handle a range of the input topics again."),

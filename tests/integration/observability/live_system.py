@@ -24,6 +24,7 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record, TransientError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.lineage import Lineage, append_lineage
+from wait_registry.records.operation import Advanced, Changed, Kind, Mark, Requested, State, encode_event
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
@@ -81,7 +82,6 @@ class LiveSystem:
         )
         self._topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
         self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
-        self._database.rows(self.settings, PAUSED_REDRIVE)
         self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
         sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._of("sweeper"), spark)
         for service in (sink, sweeper):
@@ -143,8 +143,40 @@ class LiveSystem:
         done = Outgoing(None, late.encode(), tombstone_headers(Outcome.DONE), 0)
         self._topics.produce(self.settings.wait.topic, [done])
         self._register(dead_letter_topic="no.such.topic")
-        for read in ("waitreg_dead_letters_of_new_error_classes > 0", "waitreg_operations_tables_staleness_seconds"):
+        self._redrive()
+        for read in ("waitreg_dead_letters_of_new_error_classes > 0", "waitreg_redrive_outcomes > 0"):
             wait_until(lambda read=read: prometheus.query(read), STEP_S, read)
+
+    def _redrive(self) -> None:
+        """Write what a redrive writes into the operations topic, without the record that it sends."""
+        job, group = "job-1", self.settings.processor.group
+        requested = Requested(
+            job=job,
+            kind=Kind.REDRIVE,
+            group=group,
+            by="anna",
+            authenticated=False,
+            via="command",
+            reason="",
+            conditions=(),
+            ends={},
+            rate=1.0,
+        )
+        mark = Mark(
+            job=job,
+            kind=Kind.REDRIVE,
+            group=group,
+            by="anna",
+            wait_id=str(uuid.uuid4()),
+            dead_letters=(),
+            next_wait_id=str(uuid.uuid4()),
+        )
+        advanced = Advanced(job=job, cursor=(), counts={"redriven": 1})
+        paused = Changed(job=job, state=State.PAUSED, by="anna")
+        events: list[Outgoing | bytes] = [
+            Outgoing(encode_event(event), job.encode()) for event in (requested, mark, advanced, paused)
+        ]
+        self._topics.produce(self.settings.operations.topic, events)
 
     def _register(self, **changes: Any) -> str:
         """Write a registration that has expired, as a processor left it that died; returns its id."""
@@ -169,18 +201,4 @@ class LiveSystem:
 OLD_SWEEP = """
 insert into sweep (wait_topic, started_at, duration_s, due, skipped, result, instance)
 values (%s, now() - interval '90 days', 1, 0, '[]', 'done', 'host-0') returning 1
-"""
-PAUSED_REDRIVE = """
-with job as (
-    insert into operation (
-        job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
-        target, rate, ends, expected, counts, changed_at, changed_by
-    )
-    values ('job-1', 'redrive', 'another', 'paused', now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1,
-            '{}', '{}', '{"redriven": 1}', now(), 'anna')
-)
-insert into dead_letter_mark (
-    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, next_wait_id, marked_at, marked_by
-)
-values (1000000, 'job-1', 'redrive', 'redriven', 'one', 1, 'another', 'two', now(), 'anna') returning 1
 """

@@ -60,6 +60,7 @@ FIRING = {
     "WaitregDeadLettersUnregistrable",
     "WaitregDeadLettersMalformed",
     "WaitregFinishedLate",
+    "WaitregNewErrorClass",
     "WaitregQuarantine",
 }
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "waitreg.json").read_text("utf-8"))

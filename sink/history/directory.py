@@ -1,0 +1,210 @@
+"""The folder of the history: Parquet files by day and group, and how far the wait topic is in them.
+
+    day=2026-11-24/group=payments/part-00000042.parquet
+    _state/position.json      the number of the last part, the topic, the next offset of each partition
+    _state/open-00000042.arrow    registrations that were open there
+
+Renaming `position.json` is the commit. Parts with a higher number than it says are of a run that broke off: the next
+run removes them before it reads the same entries again. Readers skip `_state`, whose name begins with an underscore.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sink.history.settled import ENTRIES
+from wait_registry.errors import ConfigurationError, FencedError
+from wait_registry.kafka.cluster import TopicIdentity
+
+log = logging.getLogger(__name__)
+
+# What Spark, pyarrow and others read as null in the name of a folder.
+NO_GROUP: Final = "__HIVE_DEFAULT_PARTITION__"
+# Names of files have up to 255 bytes; the column has the whole name of the group.
+MAX_NAME: Final = 200
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the wait topic is in the history: the last part, and the next offset of each partition."""
+
+    part: int
+    topic: str
+    topic_id: str
+    positions: Mapping[int, int]
+
+
+class HistoryDirectory:
+    """Reads and writes the folder; use it within `locked`."""
+
+    def __init__(self, path: Path) -> None:
+        """Name the folder; nothing is read or created yet."""
+        self.path = path
+        self._state = path / "_state"
+        self._position = self._state / "position.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Create the folder if it is missing, and keep other runs out of it; the lock ends with the process.
+
+        Raises:
+            FencedError: another run is at work.
+            ConfigurationError: the folder can't be created or written to.
+        """
+        try:
+            self._state.mkdir(parents=True, exist_ok=True)
+            with (self._state / "lock").open("w") as file:
+                _lock(file, self.path)
+                yield
+        except PermissionError as error:
+            raise ConfigurationError(
+                f"can't write to {error.filename}: make {self.path} writable for this user"
+            ) from None
+
+    def progress(self) -> Progress | None:
+        """Return how far the history is, None before the first commit; leftovers of a run that broke off are removed.
+
+        Raises:
+            ConfigurationError: the folder is of a later version, or damaged.
+        """
+        found = self._read() if self._position.exists() else None
+        self._remove_leftovers(0 if found is None else found.part)
+        return found
+
+    def opened(self, progress: Progress | None) -> pa.Table:
+        """Return the entries of the registrations that were open at the last commit."""
+        if progress is None:
+            return ENTRIES.empty_table()
+        with pa.ipc.open_file(self._open_file(progress.part)) as reader:
+            return reader.read_all().cast(ENTRIES)
+
+    def commit(self, progress: Progress, rows: pa.Table, opened: pa.Table) -> int:
+        """Write a part, and return the number of its files.
+
+        Args:
+            progress: how far the history is with these rows; its part is the next one.
+            rows: what was settled since the last commit.
+            opened: entries of all registrations that are open now.
+        """
+        files = 0
+        for folder, table in self._by_folder(rows):
+            _write(folder / _part_name(progress.part), partial(_write_parquet, table))
+            files += 1
+        _write(self._open_file(progress.part), partial(_write_arrow, opened))
+        fields = {
+            "format": FORMAT,
+            "part": progress.part,
+            "topic": progress.topic,
+            "topic_id": progress.topic_id,
+            "positions": {str(partition): offset for partition, offset in sorted(progress.positions.items())},
+        }
+        _write(self._position, lambda file: file.write(json.dumps(fields, indent=1).encode()))
+        self._open_file(progress.part - 1).unlink(missing_ok=True)
+        return files
+
+    def _read(self) -> Progress:
+        try:
+            fields = json.loads(self._position.read_bytes())
+            if fields["format"] != FORMAT:
+                raise ConfigurationError(
+                    f"{self._position} is of format {fields['format']}: use the version that wrote it"
+                )
+            positions = {int(partition): int(offset) for partition, offset in fields["positions"].items()}
+            return Progress(int(fields["part"]), str(fields["topic"]), str(fields["topic_id"]), positions)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(
+                f"{self._position} can't be read ({error}): restore it, or start a history in another folder"
+            ) from None
+
+    def _remove_leftovers(self, part: int) -> None:
+        """Remove what a run left that broke off before its commit, or right after it."""
+        for file in self.path.glob("day=*/group=*/*part-*.parquet"):
+            if file.name.startswith(".") or int(file.stem.removeprefix("part-")) > part:
+                log.info("removing %s, of a run that broke off", file)
+                file.unlink()
+        for file in self._state.glob("open-*.arrow"):
+            if file != self._open_file(part):
+                file.unlink()
+
+    def _open_file(self, part: int) -> Path:
+        return self._state / f"open-{part:08d}.arrow"
+
+    def _by_folder(self, rows: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
+        days = pc.strftime(rows["settled_at"], "%Y-%m-%d").combine_chunks()
+        groups = rows["consumer_group"].combine_chunks()
+        for place in pa.table({"day": days, "group": groups}).group_by(["day", "group"]).aggregate([]).to_pylist():
+            chosen = rows.filter(pc.and_(_equal(days, place["day"]), _equal(groups, place["group"])))
+            folder = self.path / f"day={place['day'] or NO_GROUP}" / f"group={_folder_name(place['group'])}"
+            yield folder, chosen.sort_by([("settled_at", "ascending")])
+
+
+def require_same_topic(progress: Progress, seen: TopicIdentity) -> None:
+    """Raise ConfigurationError unless the history is of this topic."""
+    if (progress.topic, progress.topic_id) != (seen.topic, seen.topic_id):
+        raise ConfigurationError(
+            f"the history is of topic {progress.topic} with the ID {progress.topic_id}, not of {seen.topic} with the "
+            f"ID {seen.topic_id}: set wait.topic, or start a history in another folder if the topic was recreated"
+        )
+
+
+def _equal(values: pa.Array, value: str | None) -> pa.Array:
+    return pc.is_null(values) if value is None else pc.fill_null(pc.equal(values, value), False)
+
+
+def _folder_name(group: str | None) -> str:
+    if group is None:
+        return NO_GROUP
+    name = quote(group, safe="")[:MAX_NAME]
+    # Not in the middle of an escape.
+    return name[: name.rfind("%")] if "%" in name[-2:] else name
+
+
+def _part_name(part: int) -> str:
+    return f"part-{part:08d}.parquet"
+
+
+def _lock(file: IO[Any], path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FencedError(f"another run writes the history in {path}: wait until it has ended") from None
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file under another name, and rename it when it is on the disk, so that readers see all of it or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}")
+    with hidden.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    hidden.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_parquet(rows: pa.Table, file: IO[bytes]) -> None:
+    pq.write_table(rows, file, compression="zstd")
+
+
+def _write_arrow(entries: pa.Table, file: IO[bytes]) -> None:
+    with pa.ipc.new_file(file, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(entries)
