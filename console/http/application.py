@@ -30,6 +30,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Server": "waitreg",
 }
+# The files that pages take, with their types.
+_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -50,7 +52,7 @@ def application(open_tables: OpenTables, identify: Identify, hosts: Iterable[str
 
     app = web.Application(middlewares=[_guard({*LOOPBACK, *hosts}, identify)], client_max_size=_MOST_BODY_BYTES)
     app.router.add_routes([web.get(route.path, answers.handler(route.view)) for route in ROUTES])
-    app.router.add_get("/static/console.css", _style)
+    app.router.add_routes([web.get(f"/static/{name}", _file(name, kind)) for name, kind in _FILES.items()])
     app.cleanup_ctx.append(end)
     return app
 
@@ -96,6 +98,10 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-async def _style(_: web.Request) -> web.Response:
-    text = (files("console") / "static" / "console.css").read_text("utf-8")
-    return web.Response(text=text, content_type="text/css")
+def _file(name: str, content_type: str) -> Handler:
+    text = (files("console") / "static" / name).read_text("utf-8")
+
+    async def give(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=text, content_type=content_type)
+
+    return give
