@@ -12,7 +12,6 @@ from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,9 +23,8 @@ from console.pages import questions
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
+from tests.support.console import running_console
 from tests.support.database import Database
-from tests.support.waiting import wait_until
-from wait_registry.cli.read_tables import age
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
@@ -59,25 +57,17 @@ Ask = Callable[..., Answer]
 @contextmanager
 def served(incident: Settings, **console: Any) -> Iterator[Ask]:
     """Serve the incident with these settings of the console; what is yielded gets a page."""
-    own = incident.console.model_copy(update={"port": 0, **console})
-    settings = incident.model_copy(update={"console": own})
-    service = ConsoleService(settings, lambda connection: age(connection, settings))
-    thread = Thread(target=service.run, daemon=True)
-    thread.start()
-    wait_until(lambda: service.port != 0, what="the console listens")
+    with running_console(incident, **console) as port:
 
-    def get(path: str, method: str = "GET", **headers: str) -> Answer:
-        connection = HTTPConnection("127.0.0.1", service.port, timeout=30)
-        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        response: HTTPResponse = connection.getresponse()
-        answer = Answer(response.status, dict(response.getheaders()), response.read())
-        connection.close()
-        return answer
+        def get(path: str, method: str = "GET", **headers: str) -> Answer:
+            connection = HTTPConnection("127.0.0.1", port, timeout=30)
+            connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            response: HTTPResponse = connection.getresponse()
+            answer = Answer(response.status, dict(response.getheaders()), response.read())
+            connection.close()
+            return answer
 
-    yield get
-    service.request_stop()
-    thread.join(30)
-    assert not thread.is_alive()
+        yield get
 
 
 @pytest.fixture(scope="module")
