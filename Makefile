@@ -14,7 +14,7 @@ WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus grpc-node oidc-provider schema-registry demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ oidc-provider: ## an OpenID provider on Node, for the tests of logins to the con
 
 schema-registry: ## a schema registry for the tests of typed handlers (they are skipped without)
 	@sh setup/schema_registry.sh
+
+browser: ## Chromium for the tests of the console in a browser (they are skipped without)
+	@sh setup/browser.sh
+
+screenshots: jars browser ## the pictures of the console in docs/img, taken again
+	@$(BIN)/pytest -q --screenshots tests/integration/console/test_screenshots.py
 
 demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
 	@$(BIN)/waitreg demo $(ARGS)

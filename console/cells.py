@@ -12,14 +12,36 @@ from wait_registry.display import safe, value_text
 
 # Longer texts are cut in a table; the page of the dead letter has them whole.
 _LONGEST: Final = 160
+# Texts of more than this may take several lines.
+_ONE_LINE: Final = 48
+# Words with a meaning of their own, by column, and how each is marked; the word is always shown, too.
+_STATES: Final = {
+    "open": "warn", "redriven": "good", "archived": "quiet",
+    "running": "warn", "paused": "warn", "finished": "good", "cancelled": "quiet", "stopped": "bad",
+}  # fmt: skip
+_REASONS: Final = {
+    "failed": "bad", "expired": "bad", "blocked": "warn", "malformed": "warn", "unregistrable": "warn",
+    "foreign": "quiet",
+}  # fmt: skip
+_TONES: Final[Mapping[str, Mapping[str, str]]] = {
+    "state": _STATES,
+    "reason": _REASONS,
+    "result": {"done": "good", "partial": "warn", "skipped": "quiet", "failed": "bad"},
+    "outcome": {"waiting": "warn", "dead letter again": "bad"},
+}
 
 
 class Cell(NamedTuple):
-    """A text, the address that it links to (or ""), and whether it is a number, which is aligned at the right."""
+    """A text, the address that it links to (or ""), and how both are shown.
+
+    ``kind`` is "number" (aligned at the right), "long" (may take several lines) or "". ``tone`` marks a state: "good",
+    "warn", "bad", "quiet" or "".
+    """
 
     text: str
     link: str = ""
-    number: bool = False
+    kind: str = ""
+    tone: str = ""
 
 
 def cells(columns: Sequence[str], row: Sequence[Any]) -> Iterator[Cell]:
@@ -27,8 +49,8 @@ def cells(columns: Sequence[str], row: Sequence[Any]) -> Iterator[Cell]:
     values = dict(zip(columns, row, strict=True))
     for column, value in values.items():
         link = "" if value in (None, "") else _link(column, str(value), values)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        yield Cell(_cut(shown(value)), link, number)
+        text = _cut(shown(value))
+        yield Cell(text, link, _kind(value, text), _TONES.get(column, {}).get(text, ""))
 
 
 def shown(value: object) -> str:
@@ -66,6 +88,12 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
         topic, partition, offset = text.rsplit(":", 2)
         return address("/records", ("topic", topic), ("partition", partition), ("offset", offset))
     return ""
+
+
+def _kind(value: object, text: str) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "long" if len(text) > _ONE_LINE and " " in text else ""
 
 
 def _cut(text: str) -> str:

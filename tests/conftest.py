@@ -56,12 +56,17 @@ SHARED: pytest.StashKey[AbstractContextManager[OwnStack]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--stack``."""
+    """Add ``--stack`` and ``--screenshots``."""
     parser.addoption(
         "--stack",
         choices=(EMBEDDED, CONTAINERS),
         default=EMBEDDED,
         help="where Kafka and Postgres of the tests run: as child processes, or in containers of the official images",
+    )
+    parser.addoption(
+        "--screenshots",
+        action="store_true",
+        help="replace the pictures of the console in docs/img (`make screenshots`)",
     )
 
 

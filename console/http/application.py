@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from importlib.resources import files
 from typing import Final
 
@@ -37,6 +37,8 @@ _HEADERS: Final = {
 }
 # For probes, which ask by address and give no password.
 _HEALTH: Final = "/health/ready"
+# The files that pages take, with their types.
+_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -58,20 +60,19 @@ def application(
         yield
         answers.close()
 
-    app = web.Application(middlewares=[_guard(console, identity)], client_max_size=_MOST_BODY_BYTES)
+    taken = {f"/static/{name}": _file(name, kind) for name, kind in _FILES.items()}
+    # What those who aren't known yet may ask for.
+    open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
+    app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
     for route in (*ROUTES, *(ACTING if actor is not None else ())):
         add = app.router.add_post if route.changes else app.router.add_get
         add(route.path, answers.handler(route.view))
-    app.router.add_get("/static/console.css", _style)
-    app.router.add_routes(identity.routes)
+    app.router.add_routes([*identity.routes, *(web.get(path, handler) for path, handler in taken.items())])
     app.cleanup_ctx.append(end)
     return app
 
 
-def _guard(console: ConsoleSettings, identity: Identity) -> Middleware:
-    # What those who aren't known yet may ask for.
-    open_to_all = {_style, *(route.handler for route in identity.routes)}
-
+def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         identify = None if request.match_info.handler in open_to_all else identity.identify
@@ -126,6 +127,10 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-async def _style(_: web.Request) -> web.Response:
-    text = (files("console") / "static" / "console.css").read_text("utf-8")
-    return web.Response(text=text, content_type="text/css")
+def _file(name: str, content_type: str) -> Handler:
+    text = (files("console") / "static" / name).read_text("utf-8")
+
+    async def give(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=text, content_type=content_type)
+
+    return give

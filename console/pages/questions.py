@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
+from console.charts import Chart, chart_of
 from console.page import Asked, NotThere, Page, View
-from console.tables import Tables
+from console.tables import Answer, Tables
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
 
-NOW: Final = ("stuck_now", "overdue", "waiting_by_group", "dead_letters_by_reason")
+NOW: Final = ("burst_timeline", "stuck_now", "overdue", "waiting_by_group", "dead_letters_by_reason")
 INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
 TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
 SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
@@ -20,7 +22,8 @@ def page_of(title: str, names: Sequence[str]) -> View:
 
     def view(asked: Asked, tables: Tables) -> Page:
         queries = filter(tables.may_ask, map(load_query, names))
-        return Page("questions.html", {"title": title, "answers": [tables.ask_within(query) for query in queries]})
+        answers = [tables.ask_within(query) for query in queries]
+        return Page("questions.html", {"title": title, "answers": _with_charts(answers, asked.now)})
 
     return view
 
@@ -33,7 +36,8 @@ def question(asked: Asked, tables: Tables) -> Page:
     query, given = load_query(name), asked.values()
     missing = [parameter for parameter in query.parameters if parameter not in {**query.defaults, **given}]
     answers = [] if missing else [tables.ask(query, given)]
-    return Page("question.html", {"title": name, "question": query, "given": given, "answers": answers})
+    values = {"title": name, "question": query, "given": given, "answers": _with_charts(answers, asked.now)}
+    return Page("question.html", values)
 
 
 def record(asked: Asked, tables: Tables) -> Page:
@@ -49,3 +53,7 @@ def help_page() -> Page:
     queries = [load_query(name) for name in query_names()]
     kinds = {kind: [query for query in queries if query.kind == kind] for kind in KINDS}
     return Page("help.html", {"title": "Help", "kinds": kinds})
+
+
+def _with_charts(answers: Sequence[Answer], now: datetime) -> list[tuple[Answer, Chart | None]]:
+    return [(answer, chart_of(answer, now)) for answer in answers]

@@ -16,7 +16,7 @@ import pytest
 
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.topics import Topics
-from wait_registry.demo.environment import as_environment
+from wait_registry.local.environment import as_environment
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
 

@@ -1,0 +1,69 @@
+"""A console with an incident in its tables, and a browser to look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.browser import Visit, chromium, running_browser
+from tests.support.console_server import console_server
+from tests.support.database import Database
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from tests.support.stack import Stack
+from wait_registry.settings.root import Settings
+
+ROWS = Path(__file__).with_name("rows.sql")
+
+Visitor = Callable[..., Visit]
+
+
+@pytest.fixture(scope="session")
+def has_browser() -> None:
+    """Skip before anything is started."""
+    chromium()
+
+
+@pytest.fixture(scope="module")
+def shop(has_browser: None, stack: Stack) -> Iterator[Settings]:
+    """Settings of the schema that rows.sql has filled."""
+    database = Database(stack.postgres_url)
+    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.topic": "wait"})
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute(ROWS.read_bytes())
+    yield settings
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def browser(has_browser: None) -> Iterator[Browser]:
+    """The browser of one file: Playwright's loop must have ended before another file's coroutines run."""
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def origin(shop: Settings) -> Iterator[str]:
+    """Where the console shows the incident to everybody."""
+    with console_server(shop) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def visit(browser: Browser, origin: str) -> Iterator[Visitor]:
+    """Open windows of the browser, each with options of its own; they are closed when the test ends."""
+    contexts = []
+
+    def visit(**options: Any) -> Visit:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        return Visit(context, origin)
+
+    yield visit
+    for context in contexts:
+        context.close()
