@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -93,9 +93,9 @@ def test_a_new_topic_that_the_broker_does_not_know_yet_is_asked_again(
 ) -> None:
     settings, read, asked = prepared(), topics_module.read_states, []
 
-    def lags_at_first(client: AdminClient, names: list[str]) -> dict[str, TopicState]:
+    def lags_at_first(client: AdminClient, names: list[str], optional: Collection[str]) -> dict[str, TopicState]:
         asked.append(names)
-        states = read(client, names)
+        states = read(client, names, optional)
         return {name: states[name] for name in names if name != settings.wait.topic or len(asked) > 2}
 
     monkeypatch.setattr(topics_module, "read_states", lags_at_first)
