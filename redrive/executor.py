@@ -25,6 +25,7 @@ from confluent_kafka import Message
 
 from redrive.brake import LOOK_S, Brake, Sent
 from redrive.category import DONE, Candidate
+from redrive.connect_tables import require_current
 from redrive.filter import parse_filter
 from redrive.judge import Judge
 from redrive.operations_tail import OperationsTail
@@ -172,6 +173,7 @@ class Executor:
             producer.fence()
             while True:
                 with ExitStack() as held:
+                    require_current(self._settings, self._job, self._client, self._clock)
                     view = held.enter_context(closing(View(self._settings)))
                     require_same_operations_topic(view, self._client, self._settings)
                     tail = OperationsTail(view.start, self._job.job, redrive.max_tail_records)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from redrive.category import Category
+from redrive.connect_tables import require_current, require_said
 from redrive.executor import operations_log, require_same_operations_topic
 from redrive.filter import Filter
 from redrive.judge import Judge
@@ -48,7 +49,12 @@ def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, cl
         chosen: its conditions.
         client: of the cluster.
         clock: for deadlines.
+
+    Raises:
+        TransientError, ConfigurationError: what a Kafka Connect sink keeps isn't enough to judge by.
     """
+    require_said(settings, job)
+    require_current(settings, job, client, clock)
     with closing(View(settings)) as view:
         require_same_operations_topic(view, client, settings)
         job = job.model_copy(update={"ends": view.ends(chosen)})

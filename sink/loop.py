@@ -16,7 +16,7 @@ from sink.position import Positions
 from sink.progress import Connection
 from sink.read.kafka_reader import RangeReader
 from sink.topic_sync import Read, TopicSync
-from sink.topics import WAIT, SinkTopic
+from sink.topics import SinkTopic
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.settings.sink import SinkSettings
@@ -38,8 +38,8 @@ class Step:
 class SinkLoop:
     """Brings topics into Postgres over one connection that holds the sink's lock.
 
-    A topic other than the first, the wait topic, that can't be read is reported and skipped for a while: it never
-    stops the wait topic. What Postgres refuses, or Kafka for the wait topic, ends the loop with its error.
+    A topic other than the first that can't be read is reported and skipped for a while: it never stops the first one,
+    the wait topic. What Postgres refuses, or Kafka for the first topic, ends the loop with its error.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SinkLoop:
         Args:
             settings: of the sink.
             connection: in autocommit; it holds the sink's lock.
-            topics: the wait topic, then the others.
+            topics: the wait topic, then the others; or the operations topic alone.
             readers: for each `TopicState.stream`.
             telemetry: counts and shows what happens.
             confirm: called with the committed positions.
@@ -122,7 +122,7 @@ class SinkLoop:
                 return step
             step.idle.append(sync)
         if not step.failed:
-            self._readers[WAIT].require_alive()
+            self._readers[self._topics[0].state.stream].require_alive()
             due_at = min((sync.due_at for sync in [*self._syncs.values()]), default=now + POLL_S)
             self._stopping.wait(max(0.0, due_at - time.monotonic()))
         return step

@@ -30,6 +30,7 @@ from sink.topics import (
     dead_letter_topic,
     max_shown_bytes,
     operations_topic,
+    operations_topic_alone,
     wait_topic,
 )
 from wait_registry.backoff import Backoff
@@ -44,6 +45,7 @@ from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.spark import SparkGone
 from wait_registry.spark.session import require_spark, spark_session, stop_session
 from wait_registry.start_checks import check_before_spark
@@ -80,7 +82,9 @@ class SinkService:
         }
         self._operations_state = TopicState(OPERATIONS, silence_s)
         states = [self._wait_state, *self._dead_letter_states.values(), self._operations_state]
-        self.telemetry = SinkTelemetry(MetricsRegistry(), states)
+        # A Kafka Connect sink reads the others.
+        self._operations_only = settings.sink.kind is SinkKind.CONNECT
+        self.telemetry = SinkTelemetry(MetricsRegistry(), [states[-1]] if self._operations_only else states)
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:
@@ -120,14 +124,17 @@ class SinkService:
                     stop_session(spark)
 
     def _topics(self, admin: Admin) -> list[SinkTopic]:
-        """Return the wait topic, then the others."""
+        """Return the wait topic, then the others; alongside a Kafka Connect sink the operations topic alone."""
+        name, state = self._settings.operations.topic, self._operations_state
+        if self._operations_only:
+            return [operations_topic_alone(name, admin, state, self._new_backoff())]
         return [
             wait_topic(self._settings, admin, self._wait_state, self._new_backoff()),
             *(
                 dead_letter_topic(topic, admin, state, self._new_backoff())
                 for topic, state in self._dead_letter_states.items()
             ),
-            operations_topic(self._settings.operations.topic, admin, self._operations_state, self._new_backoff()),
+            operations_topic(name, admin, state, self._new_backoff()),
         ]
 
     def _retry(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
@@ -169,7 +176,9 @@ class SinkService:
             if connection is None:
                 return
             require_topics(settings, "sink")
-            require_no_second_sink(topics[0].admin, settings.kafka, settings.sink.connect_group, settings.wait.topic)
+            if not self._operations_only:
+                group = settings.sink.connect_group
+                require_no_second_sink(topics[0].admin, settings.kafka, group, settings.wait.topic)
             readers = {
                 WAIT: SparkReader(spark, settings.kafka),
                 DEAD_LETTER: SparkReader(spark, settings.kafka, columns_up_to(max_shown_bytes(settings))),

@@ -94,7 +94,11 @@ class TopicSync:
             pa.default_memory_pool().release_unused()
 
     def refresh(self) -> Applied:
-        """Write that idle positions are still the log's ends; errors as `Applier.apply`."""
+        """Write that idle positions are still the log's ends, and what the topic has to write by time.
+
+        Errors as `Applier.apply`.
+        """
+        self.topic.write_by_time(self._connection)
         return self._applier.refresh()
 
     @property

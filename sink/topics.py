@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
-from sink.apply.operation_writer import OperationWriter
+from sink.apply.operation_writer import OperationWriter, show_marks_of_others
 from sink.apply.wait_writer import WaitWriter
 from sink.metrics import TopicState
 from sink.position import TopicPartition
@@ -53,6 +53,7 @@ class SinkTopic:
         start: returns where to start; see `sink.read.start_positions`.
         require_same: raises if the topic isn't what it was at the start.
         delete_retention_ms: returns what bounds the age of a position, None for no bound.
+        write_by_time: writes what no batch brings, once per sink.idle_progress_s.
         whole_from: see `sink.position.whole_from`.
         targets: where a sink that is run once stops, listed at its first start.
     """
@@ -66,6 +67,7 @@ class SinkTopic:
     start: Callable[[Connection], Start]
     require_same: Callable[[TopicIdentity], None]
     delete_retention_ms: Callable[[], int | None] = lambda: None
+    write_by_time: Callable[[Connection], None] = lambda _: None
     whole_from: dict[TopicPartition, int] = field(default_factory=dict)
     targets: dict[TopicPartition, int] = field(default_factory=dict)
 
@@ -111,6 +113,11 @@ def operations_topic(name: str, admin: Admin, state: TopicState, backoff: Backof
         start=lambda connection: operations_start(connection, admin, name),
         require_same=partial(require_same_topic, admin),
     )
+
+
+def operations_topic_alone(name: str, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
+    """Return the operations topic where a Kafka Connect sink writes the dead letters, and doesn't look at marks."""
+    return replace(operations_topic(name, admin, state, backoff), write_by_time=show_marks_of_others)
 
 
 def max_shown_bytes(settings: Settings) -> int:

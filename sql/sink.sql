@@ -320,6 +320,17 @@ from (
 ) as last
 where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset";
 
+-- name: show_marks_of_others
+-- As `show_marks`, for the dead letters that a Kafka Connect sink inserted after their marks were read.
+update dead_letter as letter
+set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
+from (
+    select distinct on (wait_expiration_uuid) wait_expiration_uuid, state, marked_at, marked_by, job
+    from dead_letter_mark
+    order by wait_expiration_uuid, "offset" desc
+) as last
+where letter.wait_expiration_uuid = last.wait_expiration_uuid and letter.state = 'open' and letter.job is null;
+
 -- name: analyze_dead_letters
 analyze staged_dead_letter;
 

@@ -6,7 +6,7 @@
 #       sh deploy/kafka/redrive.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
 # OPERATIONS_TOPIC, WAIT_TOPIC and DEAD_LETTER_TOPICS are by default those of the settings. For --to origin, add the input
-# topics to REDELIVERY_TOPICS.
+# topics to REDELIVERY_TOPICS. If a Kafka Connect sink keeps the tables, CONNECT_GROUP is its group (sink.connect_group).
 set -eu
 : "${PRINCIPAL:?who that is to the broker, e.g. User:shop-operator}" "${GROUP:?processor.group}"
 : "${REDELIVERY_TOPICS:?the topics to send to, with spaces between them}"
@@ -18,8 +18,8 @@ allow() {
     "${KAFKA_ACLS:-kafka-acls}" "$@" --add --allow-principal "$PRINCIPAL"
 }
 
-# Marks are written, and read to the end of the topic.
-allow "$@" --operation Read --operation Write --topic "$OPERATIONS_TOPIC"
+# Marks are written, and read to the end of the topic; `waitreg doctor redrive` looks at its configuration.
+allow "$@" --operation Read --operation Write --operation DescribeConfigs --topic "$OPERATIONS_TOPIC"
 for topic in $REDELIVERY_TOPICS; do
     allow "$@" --operation Write --operation DescribeConfigs --topic "$topic"
 done
@@ -33,3 +33,8 @@ allow "$@" --operation Describe --group "waitreg.redrive.$OPERATIONS_TOPIC"
 allow "$@" --operation Describe --group "$GROUP"
 # With this ID the executors of one group fence one another. Give it to no other client.
 allow "$@" --operation Write --transactional-id "waitreg.redrive.$GROUP"
+# How old the tables of a Kafka Connect sink are shows in the first record that it hasn't read.
+if [ -n "${CONNECT_GROUP:-}" ]; then
+    allow "$@" --operation Describe --group "$CONNECT_GROUP"
+    allow "$@" --operation Read --topic "$WAIT_TOPIC"
+fi

@@ -62,6 +62,13 @@ class OperationWriter:
         return connection.execute(QUERIES["show_marks"], {"wait_ids": wait_ids}).rowcount
 
 
+def show_marks_of_others(connection: Connection) -> None:
+    """Give dead letters that another sink inserted after their marks the states that the marks say."""
+    with connection.transaction():
+        connection.execute(QUERIES["lock_marking"])
+        connection.execute(QUERIES["show_marks_of_others"])
+
+
 def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
     nowhere = (None, None, None)
     return (

@@ -32,6 +32,7 @@ TRANSACTIONS = "test_a_sweeper_without_transaction_permission_exports_nothing"
 BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
 OF_A_REWIND = "test_a_rewind_without_a_permission_names_it_and_moves_nothing"
 OF_A_REDRIVE = "test_a_redrive_without_a_permission_names_it_and_sends_nothing"
+OF_A_DOCTOR = "test_doctor_names_each_permission_of_a_redrive_that_is_missing"
 UNSENT = "test_a_topic_that_may_not_be_written_to_is_a_category"
 LIMITS = "every start compares the topic's limits with the settings"
 
@@ -91,6 +92,7 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
     "redrive": {
         "READ topic operations": ("the marks that the tables don't show yet", OF_A_REDRIVE),
         "WRITE topic operations": ("marks", OF_A_REDRIVE),
+        "DESCRIBE_CONFIGS topic operations": ("`waitreg doctor redrive` compares its configuration", OF_A_DOCTOR),
         "WRITE topic redelivery": ("the redriven records", UNSENT),
         "DESCRIBE_CONFIGS topic redelivery": ("how large a record it takes", UNSENT),
         "DESCRIBE group waitreg.redrive.operations": ("the client that reads the marks names it", OF_A_REDRIVE),

@@ -9,11 +9,14 @@ from redrive.outcomes import Outcomes
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
-from tests.support.rights import Right, grant, rights_in
+from tests.support.rights import Right, grant, rights_in, rights_of
+from wait_registry.cli.checks.kafka_permissions import permissions
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Requested
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 PASSWORD = "SASL_PLAINTEXT"
 
@@ -108,4 +111,44 @@ def test_a_topic_that_may_not_be_written_to_is_a_category(
             grant(secured_settings.secured, user, [right._replace(operations=operations)])
     own = Scenario(of_operator, secured_settings.topics, at.database)
     assert dict(own.execute(asked(at)).counts) == {"already_redriven": 1, "target_missing": 1}
+    assert len(at.sent()) == 1
+
+
+@pytest.mark.parametrize("kind", list(SinkKind))
+def test_doctor_names_each_permission_of_a_redrive_that_is_missing(
+    kind: SinkKind, of_operator: Settings, secured_settings: SecuredSettings
+) -> None:
+    kept = of_operator.sink.model_copy(update={"kind": kind})
+    settings, user = of_operator.model_copy(update={"sink": kept}), secured_settings.user("processor")
+    rights = rights_of("redrive", settings)
+    grant(secured_settings.secured, user, rights)
+    [line] = permissions("redrive", settings)
+    assert line.severity is Severity.OK
+    for right in rights:
+        if right.resource == "transactional_id":
+            continue
+        for operation in right.operations:
+            secured_settings.secured.revoke(user, right.resource, right.name, [operation])
+            [line] = permissions("redrive", settings)
+            assert line.severity is Severity.ERROR
+            assert operation in line.message and f" on {right.resource} {right.name} not allowed" in line.message
+            assert right.name in line.fix
+            grant(secured_settings.secured, user, [right._replace(operations=(operation,))])
+
+
+@pytest.mark.parametrize("missing", ["topic", "group"])
+def test_alongside_connect_a_redrive_needs_to_see_how_old_the_tables_are(
+    missing: str, at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
+) -> None:
+    kept = of_operator.sink.model_copy(update={"kind": SinkKind.CONNECT})
+    settings, user = of_operator.model_copy(update={"sink": kept}), secured_settings.user("processor")
+    grant(secured_settings.secured, user, rights_of("redrive", settings))
+    own = Scenario(settings, secured_settings.topics, at.database)
+    job = own.request().job
+    name = {"topic": settings.wait.topic, "group": kept.connect_group}[missing]
+    for right in rights_of("redrive", settings):
+        if right.name == name:
+            secured_settings.secured.revoke(user, right.resource, right.name, right.operations)
+    with pytest.raises(ConfigurationError, match="authorization failed"):
+        own.execute(job)
     assert len(at.sent()) == 1

@@ -11,9 +11,10 @@ from typing import NamedTuple, cast
 
 from tests.support.secured_broker import Resource, SecuredBroker
 from wait_registry.cli.connect.connector_file import Connector
-from wait_registry.kafka.topic_specs import dead_letter_topics
+from wait_registry.kafka.topic_specs import TopicUser, dead_letter_topics, redelivery_topics
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy" / "kafka"
@@ -29,17 +30,21 @@ class Right(NamedTuple):
     prefixed: bool = False
 
 
-def rights_of(service: Service, settings: Settings) -> list[Right]:
+def rights_of(service: TopicUser, settings: Settings) -> list[Right]:
     """Return what the file of a service grants with these settings; DESCRIBE comes with READ and WRITE."""
     variables = {
         "GROUP": settings.processor.group,
         "INPUT_TOPICS": " ".join(settings.processor.topics),
         "WAIT_TOPIC": settings.wait.topic,
-        "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, service)),
+        "DEAD_LETTER_TOPICS": " ".join(dead_letter_topics(settings, None if service == "redrive" else service)),
         "OPERATIONS_TOPIC": settings.operations.topic,
         "SINK_GROUP": settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}",
         "CONNECT_GROUP": settings.sink.connect_group,
     }
+    if service == "redrive":
+        by_connect = settings.sink.kind is SinkKind.CONNECT
+        variables["REDELIVERY_TOPICS"] = " ".join(redelivery_topics(settings))
+        variables["CONNECT_GROUP"] = settings.sink.connect_group if by_connect else ""
     return rights_in(f"{service}.sh", variables)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wait_registry.diagnosis import Diagnosis
     from wait_registry.settings.root import Settings
 
-CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "connect")
+CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "connect", "redrive")
 
 
 @click.command(
@@ -27,6 +27,7 @@ CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "conn
         "waitreg doctor",
         "waitreg doctor processor --config orders.toml",
         "waitreg doctor sink sweeper --json",
+        "waitreg doctor redrive --set processor.group=shop",
     ),
 )
 @click.argument("services", metavar="[SERVICE]...", nargs=-1)
@@ -42,7 +43,8 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
 
     Name services to check only what they need: processor, sink or sweeper. The host of a processor needs no Postgres.
     Without names it checks all three; with sink.kind=connect no sink, and with sweeper.kind=connect `connect`, the
-    tables and the due rows, in the sweeper's place.
+    tables and the due rows, in the sweeper's place. The name `redrive` checks what the user of `waitreg dlq redrive`
+    needs for the group of processor.group.
 
     Ends with 0 if there is no error (there may be warnings), with 1 if the only errors are that Kafka or Postgres
     doesn't answer, else with 2.

@@ -24,6 +24,9 @@ def command(invocation: Invocation, once: bool) -> int:
     Rows and position change in one transaction, so a crash neither skips nor repeats a record. While Postgres is
     down, the sink waits for it. A second sink stands by until the first one ends. The sink refuses a position that is
     older than half of the wait topic's delete.retention.ms; then run `waitreg rebuild`.
+
+    With sink.kind=connect it copies the operations topic alone, for `waitreg dlq redrive`. A Kafka Connect sink then
+    copies the others.
     """
     from sink.service import SinkService
     from wait_registry.cli.service_process import ServiceProcess

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -148,10 +149,7 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
     """
     if not spec.owned:
         return [_input_size(spec, state), *_input_delay(spec, state)]
-    alter = (
-        f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
-        f"--entity-name {spec.topic} --add-config"
-    )
+    alter = _alter(spec, bootstrap_servers)
     found = [_judged(spec, state, rule, alter) for rule in _RULES[spec.role]]
     if spec.role is TopicRole.WAIT:
         found += [_tombstones(spec, state, alter), _partitions(spec, state)]
@@ -160,6 +158,47 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
         fix = "create it again under another name with one partition, and set operations.topic to it"
         found.append(_diagnosis(spec, "number of partitions", severity, state.partitions, "1, for one order", fix))
     return [*found, *_replication(spec, state, alter)]
+
+
+def check_mark_retention(
+    spec: TopicSpec, state: TopicState, dead_letters: Mapping[str, TopicState], row_days: float, bootstrap_servers: str
+) -> Diagnosis:
+    """Compare how long marks are kept with how long the dead letters are that they are of.
+
+    Args:
+        spec, state: of the operations topic.
+        dead_letters: the dead letter topics, by name.
+        row_days: how long the tables keep dead letters (sweeper.retention_days).
+        bootstrap_servers: for the command that fixes it.
+    """
+    kept = {topic: _kept_ms(letters.config.get("retention.ms")) for topic, letters in dead_letters.items()}
+    kept["sweeper.retention_days"] = row_days * DAY_MS
+    longest = max(kept, key=lambda name: kept[name])
+    seen, least = _kept_ms(state.config.get("retention.ms")), kept[longest]
+    enough = seen > least or seen == math.inf
+    wanted = -1 if least == math.inf else int(least) + 7 * DAY_MS
+    return _diagnosis(
+        spec,
+        "retention beyond dead letters",
+        Severity.OK if enough else Severity.WARNING,
+        "unlimited" if seen == math.inf else f"{seen:.0f} ms",
+        f"more than that of {longest}, " + ("unlimited" if least == math.inf else f"{least:.0f} ms"),
+        f"{_alter(spec, bootstrap_servers)} retention.ms={wanted}",
+        "a dead letter whose mark is deleted first may be sent again after a rebuild",
+    )
+
+
+def _kept_ms(retention_ms: str | None) -> float:
+    """Return a retention, ms; -1 is unlimited."""
+    kept = int(retention_ms or -1)
+    return math.inf if kept < 0 else kept
+
+
+def _alter(spec: TopicSpec, bootstrap_servers: str) -> str:
+    return (
+        f"kafka-configs --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
+        f"--entity-name {spec.topic} --add-config"
+    )
 
 
 def _judged(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Diagnosis:

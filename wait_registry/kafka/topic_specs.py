@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Literal
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
@@ -12,6 +13,9 @@ from wait_registry.settings.processor import ExpiryPolicy, SourceKind
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
+
+# Who uses topics: the services, and the operator who redrives dead letters.
+TopicUser = Service | Literal["redrive"]
 
 
 class TopicRole(StrEnum):
@@ -48,14 +52,17 @@ class TopicSpec:
         return self.role is not TopicRole.INPUT
 
 
-def topic_specs(settings: Settings, service: Service | None = None, existing: Iterable[str] = ()) -> list[TopicSpec]:
+def topic_specs(settings: Settings, service: TopicUser | None = None, existing: Iterable[str] = ()) -> list[TopicSpec]:
     """List the topics that the settings name, or those of them that one service uses; each once.
 
     Args:
         settings: what the topics must be.
-        service: which service, all if None.
+        service: which service, all if None; ``redrive`` is the operator who redrives dead letters.
         existing: the topics that there are; retry topics are used as long as they exist.
     """
+    if service == "redrive":
+        targets = [_kept_spec(settings, topic, TopicRole.REDELIVERY) for topic in redelivery_topics(settings)]
+        return [operations_spec(settings), *targets]
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
         processor = settings.processor

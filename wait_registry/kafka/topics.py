@@ -15,8 +15,8 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import describe_existing, no_such_topic, topic_names
 from wait_registry.kafka.errors import cause_of
 from wait_registry.kafka.requests import answer, answers_of_existing, persistently, timeout_of
-from wait_registry.kafka.topic_rules import TopicState, check_topic, missing, unseen
-from wait_registry.kafka.topic_specs import topic_specs
+from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, check_topic, missing, unseen
+from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -47,7 +47,7 @@ def create_topics(settings: Settings, input_partitions: int | None = None) -> li
     return created
 
 
-def check_topics(settings: Settings, service: Service | None = None) -> list[Diagnosis]:
+def check_topics(settings: Settings, service: TopicUser | None = None) -> list[Diagnosis]:
     """Compare the topics with what they must be.
 
     Args:
@@ -74,6 +74,13 @@ def check_topics(settings: Settings, service: Service | None = None) -> list[Dia
             found.append(unseen(spec))
         else:
             found.append(missing(spec, bootstrap, existing))
+        if state and spec.role is TopicRole.OPERATIONS:
+            letters = {
+                one.topic: states[one.topic]
+                for one in specs
+                if one.role is TopicRole.DEAD_LETTER and one.topic in states
+            }
+            found.append(check_mark_retention(spec, state, letters, settings.sweeper.retention_days, bootstrap))
     return found
 
 

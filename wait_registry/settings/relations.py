@@ -313,13 +313,8 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
 
 def _sink_problems(settings: Settings) -> Iterator[Diagnosis]:
     template, sink = settings.dead_letter.topic, settings.sink
-    if sink.kind is SinkKind.CONNECT:
-        yield error(
-            "sink.kind is connect: a Kafka Connect sink keeps the tables, and a second writer would undo what it "
-            "writes. Don't start `waitreg sink`; or remove the Connect sink (`waitreg connect remove`), set "
-            "sink.kind to spark and run `waitreg rebuild` once"
-        )
-    if not sink.dead_letter_topics and unresolved_placeholders(settings):
+    # Alongside a Connect sink, ours reads the operations topic alone.
+    if sink.kind is SinkKind.SPARK and not sink.dead_letter_topics and unresolved_placeholders(settings):
         yield error(
             f"dead_letter.topic is {template!r}, whose placeholders the sink can't resolve: list the topics "
             "in sink.dead_letter_topics"

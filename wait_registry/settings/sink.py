@@ -21,7 +21,8 @@ class SinkSettings(Section):
 
     kind: SinkKind = Field(
         SinkKind.SPARK,
-        description="who keeps the tables: 'spark' (`waitreg sink`) or 'connect' (a Kafka Connect sink)",
+        description="who keeps the tables of registrations and dead letters: 'spark' (`waitreg sink`) or 'connect' (a "
+        "Kafka Connect sink; `waitreg sink` then reads the operations topic alone)",
     )
     connect_group: str = Field(
         "connect-wait.sink",

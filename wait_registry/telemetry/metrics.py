@@ -301,7 +301,7 @@ SWEEPER_STALENESS_LIMIT = _gauge(
 )
 SWEEPER_CONNECT_SINK = _gauge(
     "waitreg_sweeper_connect_sink",
-    "1 when a Kafka Connect sink keeps the tables (sink.kind=connect), so that no `waitreg sink` runs",
+    "1 when a Kafka Connect sink keeps the tables (sink.kind=connect), so that no `waitreg sink` is expected",
 )
 SWEEPER_PURGED = _counter(
     "waitreg_sweeper_purged_rows_total",

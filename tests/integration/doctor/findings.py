@@ -6,8 +6,8 @@ import psycopg
 
 from tests.support.database import Database
 from wait_registry.cli.checks.catalogue import SERVICES, check_all
+from wait_registry.cli.checks.check import Concerned
 from wait_registry.diagnosis import Diagnosis, Severity
-from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 _WORST = [Severity.OK, Severity.SKIPPED, Severity.WARNING, Severity.ERROR]
@@ -40,7 +40,7 @@ class Findings:
         return max((line.severity for line in self.of(id)), key=_WORST.index)
 
 
-def look(settings: Settings, *services: Service) -> Findings:
+def look(settings: Settings, *services: Concerned) -> Findings:
     """Run the checks of these services, of all three when none is named."""
     return Findings(list(check_all(settings, services or SERVICES)))
 

@@ -12,11 +12,17 @@ from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.secured_broker import Resource, SecuredBroker
 from tests.support.topics import Topics
-from wait_registry.cli.checks.kafka_permissions import NO_AUTHORIZER, permissions, transactions
+from wait_registry.cli.checks.kafka_permissions import (
+    NO_AUTHORIZER,
+    permissions,
+    redrive_transactions,
+    sweeper_transactions,
+)
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
 
 TOOL_NAMES = {"DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOTENT_WRITE"}
 
@@ -130,6 +136,35 @@ def test_transactional_ids_are_checked_if_the_rules_are_readable(secured: Secure
     assert _transactions(user).severity is Severity.OK
 
 
+def test_a_redrive_needs_what_is_named(secured: SecuredBroker, user: Settings) -> None:
+    lines = list(permissions("redrive", user))
+    group, topic = user.processor.group, user.operations.topic
+    assert {line.message for line in lines} == {
+        f"READ, WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {topic} not allowed",
+        f"DESCRIBE on group waitreg.redrive.{topic} not allowed",
+        f"DESCRIBE on group {group} not allowed",
+    }
+    for line in lines:
+        assert line.severity is Severity.ERROR
+        _obey(secured, line.fix)
+    [line] = permissions("redrive", user)
+    assert line.severity is Severity.OK
+
+    secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
+    [lacking] = redrive_transactions(user)
+    assert (lacking.severity, f"WRITE on waitreg.redrive.{group} " in lacking.message) == (Severity.WARNING, True)
+    _obey(secured, lacking.fix)
+    [line] = redrive_transactions(user)
+    assert line.severity is Severity.OK
+
+
+def test_a_redrive_alongside_connect_also_needs_to_see_its_sink(user: Settings) -> None:
+    kept = user.model_copy(update={"sink": user.sink.model_copy(update={"kind": SinkKind.CONNECT})})
+    messages = {line.message for line in permissions("redrive", kept)}
+    assert f"READ, DESCRIBE on topic {user.wait.topic} not allowed" in messages
+    assert f"DESCRIBE on group {user.sink.connect_group} not allowed" in messages
+
+
 def _transactions(settings: Settings) -> Diagnosis:
-    [line] = transactions(settings)
+    [line] = sweeper_transactions(settings)
     return line

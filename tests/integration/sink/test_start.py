@@ -16,11 +16,6 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 
 
-def test_with_sink_kind_connect_our_sink_does_not_start(settings_for: SettingsFactory) -> None:
-    with pytest.raises(ConfigurationError, match=r"sink\.kind is connect"):
-        SinkService(settings_for({"sink.kind": "connect"})).run()
-
-
 def test_missing_topics_and_schema_are_reported_before_spark_starts(
     settings_for: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
 ) -> None:

@@ -54,6 +54,14 @@ ABSENT = """
     analyze staged_tombstone; analyze staged_dead_letter; analyze staged_wait;
 """
 
+MARKS = """
+    insert into dead_letter_mark (
+        "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, marked_at, marked_by)
+    select i, 'job', 'redrive', 'redriven', md5(i::text)::uuid::text, 1, 'shop', now(), 'anna'
+    from generate_series(1, 1000) as i;
+    analyze dead_letter_mark;
+"""
+
 LARGE = {"wait", "dead_letter", "late_outcome"}
 WRITES = ("upsert_waits", "upsert_dead_letters")
 LOOKS = ("settle", "mark_by_tombstones", "mark_by_dead_letters")
@@ -107,3 +115,13 @@ def test_nor_is_a_small_table_read_whole_for_each_row(
         writer.write(connection, batch_of([row]), {})
         connection.execute((FILL.replace(str(ROWS), "150") + ABSENT).encode())
         assert not read_whole(connection, LOOKS)
+
+
+def test_the_states_of_others_dead_letters_are_found_by_their_marks(
+    prepared: SettingsFactory, database: Database
+) -> None:
+    with database.connect(prepared()) as connection, connection.transaction():
+        connection.execute(QUERIES["stage"])
+        connection.execute(FILL.encode())
+        connection.execute(MARKS.encode())
+        assert not read_whole(connection, ["show_marks_of_others"])

@@ -21,8 +21,8 @@ from wait_registry.cli.checks.settings import handler
 from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -151,9 +151,16 @@ def test_a_schema_registry_that_can_not_be_connected_to_is_a_warning(answers: bo
     assert all(f"the schema registry http://127.0.0.1:{port} can't be connected to" in str(line) for line in warnings)
 
 
-@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
-def test_doctor_asks_for_exactly_the_granted_permissions(service: Service) -> None:
-    overrides = {"processor.expiry_policy": "redeliver", "processor.retry.delays": ("10s", "1m")}
+@pytest.mark.parametrize(
+    ("service", "kind"),
+    [("processor", "spark"), ("sink", "spark"), ("sweeper", "spark"), ("redrive", "spark"), ("redrive", "connect")],
+)
+def test_doctor_asks_for_exactly_the_granted_permissions(service: TopicUser, kind: str) -> None:
+    overrides = {
+        "processor.expiry_policy": "redeliver",
+        "processor.retry.delays": ("10s", "1m"),
+        "sink.kind": kind,
+    }
     settings = settings_against("broker:9092", "postgresql://nowhere", Names(), overrides)
     rights = rights_of(service, settings)
     granted: dict[tuple[str, str], frozenset[str]] = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from wait_registry.diagnosis import Diagnosis, Severity
-from wait_registry.kafka.topic_rules import TopicState, check_topic, missing
+from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, check_topic, missing
 from wait_registry.kafka.topic_specs import (
     TopicRole,
     TopicSpec,
@@ -210,6 +210,27 @@ def test_a_template_is_resolved_if_its_own_placeholders_are_set(
     assert {one.topic for one in topic_specs(made) if one.role is DEAD_LETTER} == set(resolved)
 
 
+@pytest.mark.parametrize(
+    ("kept_ms", "letters_ms", "severity", "says"),
+    [
+        ("34560000000", ["604800000"], OK, "more than that of sweeper.retention_days, 2592000000 ms"),
+        ("2592000000", ["604800000"], WARNING, "more than that of sweeper.retention_days, 2592000000 ms"),
+        ("5184000000", ["604800000", "5184000000"], WARNING, "more than that of dlq-1, 5184000000 ms"),
+        ("5184000000", ["-1"], WARNING, "more than that of dlq-0, unlimited"),
+        ("-1", ["-1", "604800000"], OK, "more than that of dlq-0, unlimited"),
+        ("-1", [], OK, "more than that of sweeper.retention_days"),
+    ],
+)
+def test_marks_are_kept_for_longer_than_their_dead_letters(
+    kept_ms: str, letters_ms: list[str], severity: Severity, says: str
+) -> None:
+    letters = {f"dlq-{number}": TopicState(1, 3, {"retention.ms": ms}) for number, ms in enumerate(letters_ms)}
+    state = TopicState(1, 3, {"retention.ms": kept_ms})
+    line = check_mark_retention(spec(TopicRole.OPERATIONS), state, letters, 30, BROKER)
+    assert (line.severity, says in line.message) == (severity, True), line
+    assert ("--entity-name waitreg.operations --add-config retention.ms=" in line.fix) is (severity is WARNING)
+
+
 def test_each_service_needs_its_own_topics() -> None:
     both = settings(
         processor__expiry_policy="redeliver", sink__dead_letter_topics="a,b", sweeper__default_dead_letter_topic="c"
@@ -219,6 +240,11 @@ def test_each_service_needs_its_own_topics() -> None:
     }
     assert topics["sink"] == {"waitreg.wait", "a", "b", "waitreg.operations"}
     assert topics["sweeper"] == {"waitreg.wait", "waitreg.dlq", "c"}
+    assert {one.topic for one in topic_specs(both, "redrive")} == {
+        "waitreg.operations",
+        "orders.shop.redeliver",
+        "refunds.shop.redeliver",
+    }
     assert topics["processor"] == {
         "waitreg.wait",
         "waitreg.dlq",

@@ -329,9 +329,9 @@ def test_unwise_settings_are_logged_and_accepted(caplog: pytest.LogCaptureFixtur
     assert "more than a quarter of wait.delete_retention_ms = 15 s" in caplog.text
 
 
-def test_a_sink_with_sink_kind_connect_is_refused() -> None:
-    (message,) = fatal("sink", sink__kind="connect")
-    assert "waitreg rebuild" in message
+def test_alongside_a_connect_sink_ours_needs_no_dead_letter_topics() -> None:
+    unresolvable = {"dead_letter.topic": "{topic}.dlq", "sink.kind": "connect"}
+    assert relation_problems(load_settings(unresolvable, env={}), "sink") == []
     assert fatal("sweeper", sink__kind="connect") == []
 
 

@@ -12,6 +12,7 @@ from wait_registry.cli.checks import (
     group,
     kafka_cluster,
     kafka_permissions,
+    operations,
     postgres_permissions,
     postgres_server,
     sweeps,
@@ -21,8 +22,10 @@ from wait_registry.cli.checks import (
 )
 from wait_registry.cli.checks import settings as settings_checks
 from wait_registry.cli.checks.check import (
+    EVERY,
     EXPORTING,
     PROCESSOR,
+    REDRIVE,
     SPARK,
     SWEEPER,
     USES_POSTGRES,
@@ -32,10 +35,13 @@ from wait_registry.cli.checks.check import (
     run_checks,
 )
 from wait_registry.diagnosis import Diagnosis
+from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
+_USE_KAFKA: Final[tuple[TopicUser, ...]] = (*SERVICES, "redrive")
+_USE_TABLES: Final[tuple[TopicUser, ...]] = ("sink", "sweeper", "redrive")
 _KAFKA: Final = "kafka.reachable"
 _POSTGRES: Final = "postgres.reachable"
 _SCHEMA: Final = "postgres.schema"
@@ -67,7 +73,7 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
         look = partial(settings_checks.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
-    yield Check("version.packages", "Python and Kafka client", versions.packages)
+    yield Check("version.packages", "Python and Kafka client", versions.packages, EVERY | REDRIVE)
     yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
     yield Check("version.spark", "Spark", versions.spark, SPARK)
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
@@ -77,18 +83,26 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
 
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
-    yield Check(_KAFKA, "Kafka", kafka_cluster.reach, fix=kafka_cluster.REACH_FIX)
+    yield Check(_KAFKA, "Kafka", kafka_cluster.reach, EVERY | REDRIVE, fix=kafka_cluster.REACH_FIX)
     topics = partial(kafka_cluster.topics, services)
-    yield Check("topic", "topics", topics, needs=(_KAFKA,), fix=kafka_permissions.FIX)
-    for name in SERVICES:
+    yield Check("topic", "topics", topics, EVERY | REDRIVE, (_KAFKA,), kafka_permissions.FIX)
+    for name in _USE_KAFKA:
         look, subject = partial(kafka_permissions.permissions, name), f"permissions in Kafka ({name})"
         fix = kafka_permissions.FIX
         yield Check(f"kafka.permissions.{name}", subject, look, frozenset({name}), (_KAFKA,), fix)
     yield Check(
         "kafka.permissions.transactions",
         "transactional ids of the sweeper",
-        kafka_permissions.transactions,
+        kafka_permissions.sweeper_transactions,
         SWEEPER,
+        (_KAFKA,),
+        kafka_permissions.FIX,
+    )
+    yield Check(
+        "kafka.permissions.redrive.transactions",
+        "transactional id of redrives",
+        kafka_permissions.redrive_transactions,
+        REDRIVE,
         (_KAFKA,),
         kafka_permissions.FIX,
     )
@@ -96,9 +110,10 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
 
 
 def _postgres() -> Iterator[Check]:
-    yield Check(_POSTGRES, "Postgres", postgres_server.reach, USES_POSTGRES, fix=postgres_server.REACH_FIX)
-    yield Check(_SCHEMA, "schema", postgres_server.schema, USES_POSTGRES, (_POSTGRES,), postgres_server.SCHEMA_FIX)
-    for name in ("sink", "sweeper"):
+    readers = USES_POSTGRES | REDRIVE
+    yield Check(_POSTGRES, "Postgres", postgres_server.reach, readers, fix=postgres_server.REACH_FIX)
+    yield Check(_SCHEMA, "schema", postgres_server.schema, readers, (_POSTGRES,), postgres_server.SCHEMA_FIX)
+    for name in _USE_TABLES:
         look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"
         fix = postgres_permissions.FIX
         yield Check(f"postgres.permissions.{name}", subject, look, frozenset({name}), (_POSTGRES,), fix)
@@ -108,6 +123,9 @@ def _postgres() -> Iterator[Check]:
 def _running() -> Iterator[Check]:
     both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
     yield Check("tables.position", "position of the tables", tables.position, USES_POSTGRES, both, tables.POSITION_FIX)
+    operated = (_KAFKA, "topic.operations", _POSTGRES, _SCHEMA)
+    where = "position in the operations topic"
+    yield Check("tables.operations", where, operations.position, REDRIVE, operated, operations.FIX)
     yield Check("tables.freshness", "freshness of the tables", tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
     yield Check("sweep.due", "expired registrations", sweeps.due, EXPORTING, both)
     yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))

@@ -13,13 +13,15 @@ from wait_registry.settings.root import Settings
 
 Look = Callable[[Settings], Iterator[Diagnosis]]
 Notify = Callable[[str], None]
-# The services, and what is checked where a Kafka Connect source exports in the sweeper's place.
-Concerned = Literal["processor", "sink", "sweeper", "connect"]
+# The services, what is checked where a Kafka Connect source exports in the sweeper's place, and the operator who
+# redrives dead letters.
+Concerned = Literal["processor", "sink", "sweeper", "connect", "redrive"]
 
 EVERY: Final[frozenset[Concerned]] = frozenset({"processor", "sink", "sweeper", "connect"})
 PROCESSOR: Final[frozenset[Concerned]] = frozenset({"processor"})
 SINK: Final[frozenset[Concerned]] = frozenset({"sink"})
 SWEEPER: Final[frozenset[Concerned]] = frozenset({"sweeper"})
+REDRIVE: Final[frozenset[Concerned]] = frozenset({"redrive"})
 EXPORTING: Final[frozenset[Concerned]] = SWEEPER | {"connect"}
 # The services that run on Spark, and those that use Postgres.
 SPARK: Final[frozenset[Concerned]] = SINK | SWEEPER

@@ -15,7 +15,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
-from wait_registry.settings.relations import Service
+from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.root import Settings
 
 FIX: Final = "grant what is missing with kafka-acls --add"
@@ -23,7 +23,7 @@ NO_AUTHORIZER: Final = "no authorizer, or everything allowed"
 _ALLOWED: Final = (AclOperation.ANY, AclPermissionType.ALLOW)
 
 
-def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
+def permissions(service: TopicUser, settings: Settings) -> Iterator[Diagnosis]:
     """Compare what the broker allows with what the service needs; missing topics are skipped."""
     client, wanted = admin(settings.kafka), needs(settings, service)
     allowed = _allowed(client, wanted)
@@ -36,36 +36,49 @@ def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
         yield ok(f"all {sum(len(need.operations) for need in lacking)} permissions on {len(lacking)} resources")
 
 
-def transactions(settings: Settings) -> Iterator[Diagnosis]:
-    """Check whether the sweeper may use its transactional ids, as far as the broker reports it.
+def sweeper_transactions(settings: Settings) -> Iterator[Diagnosis]:
+    """Check whether the sweeper may use its transactional ids, as far as the broker reports it."""
+    # The broker matches literal, prefixed and wildcard rules. The id of one partition stands for the others.
+    prefix = f"waitreg.sweep.{settings.wait.topic}."
+    command = " --resource-pattern-type prefixed"
+    yield _transactions(settings, f"{prefix}0", f"{prefix}*", _grant_write(settings, prefix) + command)
+
+
+def redrive_transactions(settings: Settings) -> Iterator[Diagnosis]:
+    """Check whether the operator may use the transactional id of redrives; otherwise as `sweeper_transactions`."""
+    group = settings.processor.group
+    if not group:
+        yield warning("processor.group isn't set, so nothing of the group is checked", "set processor.group")
+        return
+    name = f"waitreg.redrive.{group}"
+    yield _transactions(settings, name, name, _grant_write(settings, name))
+
+
+def _grant_write(settings: Settings, name: str) -> str:
+    return grant(settings, Need("transactional-id", name, ()), ("WRITE", "DESCRIBE"))
+
+
+def _transactions(settings: Settings, name: str, shown: str, command: str) -> Diagnosis:
+    """Judge one transactional id.
 
     The protocol can't ask for one's own permissions on an id that isn't in use. A user with all permissions on the
     cluster may use it, an administrator may read the access control lists, and other users can't know.
     """
-    client, prefix = admin(settings.kafka), f"waitreg.sweep.{settings.wait.topic}."
+    client = admin(settings.kafka)
     on_the_cluster = _on_the_cluster(client)
     if on_the_cluster >= ALL_OF_THE_CLUSTER:
-        yield ok(NO_AUTHORIZER)
-        return
-    command = grant(settings, Need("transactional-id", prefix, ()), ("WRITE", "DESCRIBE"))
-    command += " --resource-pattern-type prefixed"
+        return ok(NO_AUTHORIZER)
     # Checked before, because a user who may not read the rules gets an empty list instead of an error.
     if "DESCRIBE" not in on_the_cluster:
-        seen = f"WRITE on {prefix}* can't be checked with this user's permissions; if the sweeper is refused: {command}"
-        yield ok(seen)
-        return
-    # The broker matches literal, prefixed and wildcard rules. The id of one partition stands for the others.
-    matching = AclBindingFilter(
-        ResourceType.TRANSACTIONAL_ID, f"{prefix}0", ResourcePatternType.MATCH, None, None, *_ALLOWED
-    )
+        return ok(f"WRITE on {shown} can't be checked with this user's permissions; if it is refused: {command}")
+    matching = AclBindingFilter(ResourceType.TRANSACTIONAL_ID, name, ResourcePatternType.MATCH, None, None, *_ALLOWED)
     rules = answer(client, client.describe_acls(matching, request_timeout=timeout_of(client)), "reading access rules")
     user = f"User:{settings.kafka.security.username or '?'}"
     writes = [rule for rule in rules if rule.operation in (AclOperation.WRITE, AclOperation.ALL)]
     if any(rule.principal in (user, "User:*") for rule in writes):
-        yield ok(f"WRITE on {prefix}* is allowed to {user}")
-    else:
-        # A user with another name in the certificate has another rule.
-        yield warning(f"no rule allows {user} to WRITE on {prefix}* (a super user needs none)", command)
+        return ok(f"WRITE on {shown} is allowed to {user}")
+    # A user with another name in the certificate has another rule.
+    return warning(f"no rule allows {user} to WRITE on {shown} (a super user needs none)", command)
 
 
 def _on_the_cluster(client: Admin) -> frozenset[str]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from wait_registry.kafka.topic_specs import TopicRole, topic_specs
-from wait_registry.settings.relations import Service
+from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
@@ -15,7 +14,7 @@ Resource = Literal["topic", "group", "transactional-id"]
 
 # Every start describes the topics it uses. IDEMPOTENT_WRITE comes with the permission to write to any topic (KIP-679).
 _LOOK: Final = ("DESCRIBE", "DESCRIBE_CONFIGS")
-_PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
+_PERMISSIONS: Final[Mapping[TopicUser, Mapping[TopicRole, tuple[str, ...]]]] = {
     "processor": {
         TopicRole.INPUT: ("READ",),
         TopicRole.REDELIVERY: ("READ",),
@@ -25,6 +24,7 @@ _PERMISSIONS: Final[Mapping[Service, Mapping[TopicRole, tuple[str, ...]]]] = {
     },
     "sink": {TopicRole.WAIT: ("READ",), TopicRole.DEAD_LETTER: ("READ",), TopicRole.OPERATIONS: ("READ",)},
     "sweeper": {TopicRole.WAIT: ("READ", "WRITE"), TopicRole.DEAD_LETTER: ("WRITE",)},
+    "redrive": {TopicRole.OPERATIONS: ("READ", "WRITE"), TopicRole.REDELIVERY: ("WRITE",)},
 }
 # The processor deletes there what it has committed.
 _EMPTIED: Final = frozenset({TopicRole.REDELIVERY, TopicRole.RETRY})
@@ -46,17 +46,20 @@ class Need:
     essential: bool = True
 
 
-def needs(settings: Settings, service: Service) -> list[Need]:
+def needs(settings: Settings, service: TopicUser) -> list[Need]:
     """List what a service needs: on its topics, and on the consumer groups that it names to the broker."""
     permissions = _PERMISSIONS[service]
     specs = [spec for spec in topic_specs(settings, service) if spec.role in permissions]
     found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK), spec.required) for spec in specs]
     if service == "processor":
         found += [Need("topic", spec.topic, ("DELETE",), False) for spec in specs if spec.role in _EMPTIED]
+    if service == "redrive" and settings.sink.kind is SinkKind.CONNECT:
+        # How old the tables are shows in what their sink hasn't read.
+        found.append(Need("topic", settings.wait.topic, ("READ", "DESCRIBE")))
     return [*found, *_groups(settings, service)]
 
 
-def _groups(settings: Settings, service: Service) -> Iterator[Need]:
+def _groups(settings: Settings, service: TopicUser) -> Iterator[Need]:
     if service == "processor" and settings.processor.group:
         yield Need("group", settings.processor.group, ("READ",))
     elif service == "sink":
@@ -65,6 +68,12 @@ def _groups(settings: Settings, service: Service) -> Iterator[Need]:
         yield Need("group", f"waitreg.sweep.{settings.wait.topic}", ("DESCRIBE",))
         if settings.sink.kind is SinkKind.CONNECT:
             yield Need("group", settings.sink.connect_group, ("DESCRIBE",), False)
+    elif service == "redrive":
+        yield Need("group", f"waitreg.redrive.{settings.operations.topic}", ("DESCRIBE",))
+        if settings.processor.group:
+            yield Need("group", settings.processor.group, ("DESCRIBE",))
+        if settings.sink.kind is SinkKind.CONNECT:
+            yield Need("group", settings.sink.connect_group, ("DESCRIBE",))
 
 
 def missing(need: Need, allowed: frozenset[str]) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from wait_registry.cli.checks.postgres_server import read_only_connection
 from wait_registry.diagnosis import Diagnosis, error, ok
+from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SQL: Final = Queries("doctor")
 FIX: Final = "grant what is missing to the role of postgres.url"
 _ALL: Final = ("select", "insert", "update", "delete")
-TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
+TABLES: Final[Mapping[TopicUser, Mapping[str, tuple[str, ...]]]] = {
     "sink": {
         "wait_registry_migration": ("select",),
         "wait": _ALL,
@@ -43,10 +43,18 @@ TABLES: Final[Mapping[Service, Mapping[str, tuple[str, ...]]]] = {
         "operation": ("select", "delete"),
         "dead_letter_mark": ("select", "delete"),
     },
+    "redrive": {
+        "wait_registry_migration": ("select",),
+        "wait": ("select",),
+        "sink_progress": ("select",),
+        "dead_letter": ("select",),
+        "operation": ("select",),
+        "dead_letter_mark": ("select",),
+    },
 }
 
 
-def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
+def permissions(service: TopicUser, settings: Settings) -> Iterator[Diagnosis]:
     """Compare the role's permissions with what the service does; nothing is tried."""
     with read_only_connection(settings) as connection:
         role, database = connection.info.user, connection.info.dbname
@@ -59,7 +67,7 @@ def permissions(service: Service, settings: Settings) -> Iterator[Diagnosis]:
 
 
 def _lacking(
-    connection: psycopg.Connection[TupleRow], service: Service, schema: str, role: str, database: str
+    connection: psycopg.Connection[TupleRow], service: TopicUser, schema: str, role: str, database: str
 ) -> Iterator[tuple[str, str]]:
     row = connection.execute(_SQL["other_permissions"], {"schema": schema}).fetchone()
     assert row is not None  # a select without from always has one row

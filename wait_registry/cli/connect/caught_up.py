@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from functools import partial
 from typing import Final, NamedTuple
-
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from wait_registry.cli.connect.checks import OurServices
 from wait_registry.cli.connect.cluster import Report
@@ -16,9 +13,10 @@ from wait_registry.cli.connect.lag import read_group_lag
 from wait_registry.cli.connect.roles import keeps_tables, sink_group, sink_topics
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.kafka.clients import Admin, admin, consumer_config
+from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.errors import is_unknown_topic, kafka_failure
+from wait_registry.kafka.errors import is_unknown_topic
+from wait_registry.kafka.first_records import first_records
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.requests import persistently
 from wait_registry.settings.root import Settings
@@ -155,28 +153,7 @@ def _count_left(client: Admin, settings: Settings, group: str, topics: Mapping[s
 
 def _with_records(settings: Settings, topic: str, behind: Offsets, ends: Offsets) -> set[int]:
     """Return the partitions with a record left: a sink doesn't commit the marker of a transaction after its last."""
-    own = {
-        # It never joins and commits nothing, but the client requires a group.
-        "group.id": f"waitreg.connect.{settings.wait.topic}",
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "queued.max.messages.kbytes": 1024,
-    }
-    unknown, holding = set(behind), set()
-    deadline = time.monotonic() + settings.kafka.request_timeout_s
-    with closing(Consumer(consumer_config(settings.kafka, **own))) as consumer:
-        consumer.assign([TopicPartition(topic, number, offset) for number, offset in behind.items()])
-        while unknown and time.monotonic() < deadline:
-            message = consumer.poll(0.2)
-            if message is None:
-                continue
-            error, number = message.error(), int(message.partition() or 0)
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise kafka_failure(error, f"reading {topic}-{number}")
-            if number in unknown:
-                unknown.discard(number)
-                if error is None and int(message.offset() or 0) < ends[number]:
-                    holding.add(number)
-                consumer.incremental_unassign([TopicPartition(topic, number)])
+    found = first_records(settings.kafka, f"waitreg.connect.{settings.wait.topic}", topic, behind)
+    holding = {number for number, record in found.items() if record is not None and record.offset() < ends[number]}
     # A partition that doesn't answer in time counts as behind: it is asked again.
-    return holding | unknown
+    return holding | (behind.keys() - found.keys())

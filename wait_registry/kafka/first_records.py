@@ -1,0 +1,56 @@
+"""The first record that each partition has from an offset on; a transaction's marker is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from wait_registry.kafka.clients import consumer_config
+from wait_registry.kafka.errors import kafka_failure
+from wait_registry.settings.kafka import KafkaSettings
+
+POLL_S = 0.2
+
+
+def first_records(
+    kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int]
+) -> dict[int, Message | None]:
+    """Read one record from each offset on.
+
+    Args:
+        kafka: the cluster.
+        group: named to the broker, since the client requires one; it is never joined, and nothing is committed.
+        topic: what to read.
+        offsets: where to read, by partition.
+
+    Returns:
+        By partition its record, None if it has none up to its end. A partition that doesn't answer within
+        ``kafka.request_timeout_s`` is missing.
+
+    Raises:
+        ConfigurationError: no permission (READ on the topic, DESCRIBE on the group).
+    """
+    own = {
+        "group.id": group,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "queued.max.messages.kbytes": 1024,
+    }
+    found: dict[int, Message | None] = {}
+    deadline = time.monotonic() + kafka.request_timeout_s
+    with closing(Consumer(consumer_config(kafka, **own))) as consumer:
+        consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+        while found.keys() != offsets.keys() and time.monotonic() < deadline:
+            message = consumer.poll(POLL_S)
+            if message is None:
+                continue
+            error, number = message.error(), int(message.partition() or 0)
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise kafka_failure(error, f"reading {topic}-{number}")
+            if number not in found:
+                found[number] = message if error is None else None
+                consumer.incremental_unassign([TopicPartition(topic, number)])
+    return found
