@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from redrive.outcome import Outcome
 from redrive.outcomes import Outcomes
+from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
@@ -67,6 +70,22 @@ def test_a_redrive_needs_the_permissions_of_its_file(
     at.read()
     with at.database.connect(of_operator) as connection:
         assert dict(Outcomes(of_operator, connection).of("job-1")) == {Outcome.NOT_CONSUMED: 1}
+
+
+def test_the_console_acts_with_the_permissions_of_the_file(
+    at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
+) -> None:
+    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_redrive(of_operator, at))
+    stop = threading.Event()
+    stop.set()
+    at.execute(at.request(job="paused").job, stop)
+    with acting(of_operator) as browser:
+        assert browser.post("/jobs/paused/pause").status == 303
+        job = browser.start(browser.dry_run(f"group={at.group}"))
+        assert "already_redriven: 1" in browser.wait_state(job, "finished").text
+        assert browser.post("/jobs/paused/resume").status == 303
+        assert "already_redriven: 2" in browser.wait_state("/jobs/paused", "finished").text
+    assert len(at.sent()) == 2
 
 
 @pytest.mark.parametrize(

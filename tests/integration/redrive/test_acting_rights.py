@@ -176,6 +176,14 @@ def test_no_page_of_another_site_can_act(at: Scenario, headers: dict[str, str]) 
                 assert browser.ask("POST", path, "token=x", **form, Origin=own).status == 400
 
 
+def test_behind_tls_the_origin_has_tls(at: Scenario) -> None:
+    form = {"Content_Type": "application/x-www-form-urlencoded"}
+    with acting(at.settings, behind_tls=True) as browser:
+        for scheme, status in (("http", 403), ("https", 400)):
+            origin = f"{scheme}://127.0.0.1:{browser.port}"
+            assert browser.ask("POST", "/redrive/new", "token=x", **form, Origin=origin).status == status
+
+
 def test_a_form_of_another_person_or_time_starts_nothing(dead: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     with acting(dead.settings, **BY_PROXY, grants=("* operator",)) as served:
         olga, eve = (Browser(served.port, X_Forwarded_User=who) for who in ("olga", "eve"))
