@@ -16,7 +16,7 @@ from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
 from wait_registry.settings.root import Settings
 
-# The pause after a look, s; after one that took long, so many times as long as it took.
+# The pause after a look, s; after a slow one, this multiple of what it took.
 LOOK_S: Final = 1.0
 _PAUSE_PER_LOOK: Final = 10
 
