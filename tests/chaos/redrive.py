@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tests.chaos.faults.processes import Victim
 from tests.chaos.service import Service
 from tests.chaos.stage import Place, Stage
 from tests.support.kafka_io import Outgoing, read_all
@@ -95,11 +94,14 @@ class _Redrive:
         if victim == "executor":
             self._executors[-1].kill()
             self._start("--resume", _job(self._place))
+        elif victim == "sink":
+            self._sink.kill()
+            self._sink.start()
         else:
-            stack = self._stage.stack
-            victims: dict[str, Victim] = {"broker": stack.broker, "postgres": stack.postgres, "sink": self._sink}
-            victims[victim].kill()
-            victims[victim].start()
+            server = self._stage.stack.broker if victim == "broker" else self._stage.stack.postgres
+            server.kill()
+            server.launch()
+            server.wait_ready(READY_S)
         self.kills.append(victim)
 
 
