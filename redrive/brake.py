@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from redrive.outcome import PROCEED, CanaryRules, Outcome, Verdict, after_canary, after_comebacks
@@ -16,7 +16,7 @@ from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
 from wait_registry.settings.root import Settings
 
-# The pause after a look, s; after one that took long, so many times as long as it took.
+# The pause after a look, s; after a slow one, this multiple of what it took.
 LOOK_S: Final = 1.0
 _PAUSE_PER_LOOK: Final = 10
 
@@ -95,19 +95,24 @@ class Brake:
             self._settled_at = None
         elif self._settled_at is None:
             self._settled_at = now
-        rules = CanaryRules(
-            sent.records, limits.canary_above, limits.canary_timeout_s, self._retries_s(outcomes.inputs(self._job.job))
-        )
+        waited_s = retries_s(topic_names(self._client), outcomes.inputs(self._job.job), self._job.group)
+        rules = CanaryRules(sent.records, limits.canary_above, limits.canary_timeout_s, waited_s)
         settled_s = None if self._settled_at is None else now - self._settled_at
         verdict = after_canary(counts, now - self._out_at, settled_s, rules)
         self._passed = verdict.proceeds
         return verdict
 
-    def _retries_s(self, inputs: list[str]) -> float:
-        """Return for how long a record may be in retry topics: the sum of the delays of those that there are."""
-        names = topic_names(self._client)
-        delays = [[retry_delay_s(name, topic, self._job.group) or 0 for name in names] for topic in inputs]
-        return max(map(sum, delays), default=0)
+
+def retries_s(names: Iterable[str], inputs: Iterable[str], group: str) -> int:
+    """Return for how long a record may be in retry topics: the sum of the delays of those that there are, s.
+
+    Args:
+        names: of all topics.
+        inputs: the input topics of the records; the longest sum counts.
+        group: the consumer group.
+    """
+    delays = [[retry_delay_s(name, topic, group) or 0 for name in names] for topic in inputs]
+    return max(map(sum, delays), default=0)
 
 
 def _is_settled(counts: Counter[Outcome]) -> bool:

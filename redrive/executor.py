@@ -188,20 +188,9 @@ class Executor:
         self, producer: FencedProducer, view: View, tail: OperationsTail, reader: TailReader, backoff: Backoff
     ) -> Progress | None:
         """Work on the job by one view; None when the view is too old to continue."""
-        reader.read_on()
-        progress = come_to(view, tail, self._job.job)
-        if not progress.known:
-            self._write(producer, [], [self._job])
-        elif progress.state in (State.CANCELLED, State.FINISHED):
+        progress = self._begun(producer, view, tail, reader)
+        if progress.state is not State.RUNNING:
             return progress
-        elif progress.state is State.PAUSED:
-            if not self._may_resume:
-                return progress
-            self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
-            progress.state = State.RUNNING
-            reader.read_on()
-        # An operator who pauses it from now on means this executor, whatever makes it begin again at the fence.
-        self._may_resume = False
         self._report(progress)
         view_ends = self._clock.monotonic() + VIEW_S
         candidates = view.candidates(self._filter, self._job.ends, progress.cursor)
@@ -228,6 +217,21 @@ class Executor:
         progress.state = State.FINISHED
         reason = "limit reached" if self._left(progress) == 0 else ""
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
+        return progress
+
+    def _begun(self, producer: FencedProducer, view: View, tail: OperationsTail, reader: TailReader) -> Progress:
+        """Return how far the job has come, once it is known to run; in another state, it isn't for this executor."""
+        reader.read_on()
+        progress = come_to(view, tail, self._job.job)
+        if not progress.known:
+            self._write(producer, [], [self._job])
+        elif progress.state is State.PAUSED and self._may_resume:
+            self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
+            progress.state = State.RUNNING
+            # Records count from this event on.
+            reader.read_on()
+        # An operator who pauses it from now on means this executor, whatever makes it begin again at the fence.
+        self._may_resume = False
         return progress
 
     def _held(self, producer: FencedProducer, progress: Progress, verdict: Verdict) -> Progress | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-# The automatic pause counts among so many records that were sent one after another.
+# The automatic pause counts among this number of records that were sent one after another.
 WINDOW: Final = 100
 
 
@@ -64,7 +64,7 @@ WAIT: Final = Verdict(False)
 
 
 def after_comebacks(numbers: Sequence[int], above: float) -> Verdict:
-    """Decide whether so many records came back as dead letters that the job pauses.
+    """Decide whether the job pauses, since too many records came back as dead letters.
 
     A record of which nothing is known yet counts as one that didn't come back, so a pause is never due to slow ones.
 

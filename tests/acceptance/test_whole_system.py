@@ -1,4 +1,4 @@
-"""Whole-system runs (`make acceptance`; minutes): a small demo, an incident, and kill -9 of each service under load."""
+"""Whole-system runs (`make acceptance`; minutes): a small demo, an incident, and kill -9 under load."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.console import Console
 
 from tests.acceptance.incident import answered_page, play, stage
 from tests.acceptance.kill9 import SERVICES, kill_services
+from tests.chaos.redrive import play_redrive
+from tests.chaos.stage import Stage
 from wait_registry.demo.main import run_demo
 from wait_registry.demo.plan import STRATEGIES, DemoPlan
 from wait_registry.demo.screen import Screen
@@ -61,3 +63,11 @@ def test_every_query_answers_about_a_real_incident(tmp_path: Path, capsys: pytes
 def test_a_service_killed_five_times_breaks_no_guarantee(service: str, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         assert kill_services(Screen(), [service], kills=5, seed=1)
+
+
+@pytest.mark.guarantee("R1.3")
+@pytest.mark.timeout(900)
+def test_a_redrive_under_kills_sends_each_dead_letter_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled(), Stage() as servers:
+        measured, wrong = play_redrive(servers, records=400, rate_per_s=20.0, directory=tmp_path / "redrive")
+    assert wrong == [], measured

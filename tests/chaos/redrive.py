@@ -19,7 +19,7 @@ from tests.chaos.stage import Place, Stage
 from tests.support.kafka_io import Outgoing, read_all
 from tests.support.waiting import wait_until
 from wait_registry.kafka.clients import admin
-from wait_registry.kafka.cluster import cluster_id
+from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.local.environment import as_environment
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -58,6 +58,7 @@ class _Redrive:
         self._records = records
         self._rate_per_s = rate_per_s
         self._executors: list[Service] = []
+        self._client = admin(place.settings.kafka)
 
     def run(self) -> None:
         """Run the job to its end; AssertionError if an executor ends otherwise."""
@@ -66,7 +67,7 @@ class _Redrive:
         kills = iter(enumerate(KILLED, 1))
         number, victim = next(kills)
         while self._executors[-1].running:
-            if number and _written(self._place) > number * self._records // (len(KILLED) + 1):
+            if number and self._written() > number * self._records // (len(KILLED) + 1):
                 self._kill(victim)
                 number, victim = next(kills, (0, ""))
             time.sleep(POLL_S)
@@ -76,6 +77,11 @@ class _Redrive:
     def end(self) -> None:
         """Kill the executor that runs, if one does."""
         self._executors[-1].kill()
+
+    def _written(self) -> int:
+        """Return how far the redelivery topic has grown; with what was aborted, and the markers."""
+        target = describe_topic(self._client, _target(self._place))
+        return sum(end_offsets(self._client, target.topic, range(target.partitions), "read_uncommitted").values())
 
     def _start(self, *arguments: str) -> None:
         name = f"executor-{len(self._executors) + 1}"
@@ -88,10 +94,14 @@ class _Redrive:
         if victim == "executor":
             self._executors[-1].kill()
             self._start("--resume", _job(self._place))
+        elif victim == "sink":
+            self._sink.kill()
+            self._sink.start()
         else:
-            server = {"broker": self._stage.stack.broker, "postgres": self._stage.stack.postgres, "sink": self._sink}
-            server[victim].kill()
-            server[victim].start()
+            server = self._stage.stack.broker if victim == "broker" else self._stage.stack.postgres
+            server.kill()
+            server.launch()
+            server.wait_ready(READY_S)
         self.kills.append(victim)
 
 
@@ -141,12 +151,15 @@ def _wrong(place: Place, records: int) -> Iterator[str]:
     sent: Sent = {}
     for record in place.topics.read(_target(place)):
         headers, lineage, _ = split_lineage(record.headers)
-        assert lineage is not None and lineage.offset is not None
-        if lineage.offset in sent:
-            yield f"sent twice: offset {lineage.offset} to {sent[lineage.offset]} and {record.place}"
-        if (record.value, record.key) != (_value(lineage.offset), b"key-%d" % lineage.offset) or headers != _HEADERS:
-            yield f"changed: offset {lineage.offset} at {record.place}"
-        sent[lineage.offset] = record.place
+        assert lineage is not None and lineage.original_offset is not None
+        if lineage.original_offset in sent:
+            yield f"sent twice: offset {lineage.original_offset} to {sent[lineage.original_offset]} and {record.place}"
+        if (record.value, record.key) != (
+            _value(lineage.original_offset),
+            b"key-%d" % lineage.original_offset,
+        ) or headers != _HEADERS:
+            yield f"changed: offset {lineage.original_offset} at {record.place}"
+        sent[lineage.original_offset] = record.place
     if sorted(sent) != list(range(records)):
         yield f"{len(sent)} of {records} deliveries are in the redelivery topic"
     events = [decode_event(record.value) for record in place.topics.read(place.settings.operations.topic)]
@@ -173,12 +186,6 @@ def _wrong_tables(place: Place, records: int, marked: Sent) -> Iterator[str]:
 
 def _target(place: Place) -> str:
     return redelivery_topic(place.input, place.settings.processor.group)
-
-
-def _written(place: Place) -> int:
-    """Return how far the redelivery topic has grown; with what was aborted, and the markers."""
-    client = admin(place.settings.kafka)
-    return sum(end_offsets(client, _target(place), range(INPUT_PARTITIONS), "read_uncommitted").values())
 
 
 def _job(place: Place) -> str:

@@ -1,4 +1,4 @@
-"""How many records a job may send before it waits for its canary."""
+"""How many records a job may send before it waits for its canary, and how long retries take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redrive.brake import Brake, Sent
+from redrive.brake import Brake, Sent, retries_s
 from wait_registry.clock import SystemClock
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.settings.root import Settings
@@ -40,3 +40,15 @@ def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sen
     unused: Any = None
     brake = Brake(Settings(), job, unused, SystemClock(), unused)
     assert brake.canary_left(Sent(0, sent)) == left
+
+
+def test_retries_take_the_sum_of_the_delays_of_the_groups_own_topics() -> None:
+    names = [
+        "orders",
+        "orders.shop.retry.10s",
+        "orders.shop.retry.2m",
+        "orders.other.retry.1h",
+        "refunds.shop.retry.5s",
+    ]
+    assert retries_s(names, ["orders", "refunds"], "shop") == 130
+    assert retries_s(names, [], "shop") == 0
