@@ -87,11 +87,18 @@ class HistoryDirectory:
         return found
 
     def opened(self, progress: Progress | None) -> pa.Table:
-        """Return the entries of the registrations that were open at the last commit."""
+        """Return the entries of the registrations that were open at the last commit.
+
+        Raises:
+            ConfigurationError: the file is missing or damaged.
+        """
         if progress is None:
             return ENTRIES.empty_table()
-        with pa.ipc.open_file(self._open_file(progress.part)) as reader:
-            return reader.read_all().cast(ENTRIES)
+        try:
+            with pa.ipc.open_file(self._open_file(progress.part)) as reader:
+                return reader.read_all().cast(ENTRIES)
+        except (FileNotFoundError, pa.ArrowInvalid) as error:
+            raise _unreadable(self._open_file(progress.part), error) from None
 
     def commit(self, progress: Progress, rows: pa.Table, opened: pa.Table) -> int:
         """Write a part, and return the number of its files.
@@ -127,9 +134,7 @@ class HistoryDirectory:
             positions = {int(partition): int(offset) for partition, offset in fields["positions"].items()}
             return Progress(int(fields["part"]), str(fields["topic"]), str(fields["topic_id"]), positions)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigurationError(
-                f"{self._position} can't be read ({error}): restore it, or start a history in another folder"
-            ) from None
+            raise _unreadable(self._position, error) from None
 
     def _remove_leftovers(self, part: int) -> None:
         """Remove what a run left that broke off before its commit, or right after it."""
@@ -160,6 +165,10 @@ def require_same_topic(progress: Progress, seen: TopicIdentity) -> None:
             f"the history is of topic {progress.topic} with the ID {progress.topic_id}, not of {seen.topic} with the "
             f"ID {seen.topic_id}: set wait.topic, or start a history in another folder if the topic was recreated"
         )
+
+
+def _unreadable(path: Path, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"{path} can't be read ({error}): restore it, or start a history in another folder")
 
 
 def _equal(values: pa.Array, value: str | None) -> pa.Array:

@@ -170,3 +170,7 @@ def test_two_runs_at_once_and_another_topic_are_refused(
             run_history(settings, tmp_path, spark)
     position.write_text(kept, "utf-8")
     assert run_history(settings, tmp_path, spark).open == 1
+    (opened,) = tmp_path.glob("_state/open-*.arrow")
+    opened.write_bytes(opened.read_bytes()[:100])
+    with pytest.raises(ConfigurationError, match="can't be read"):
+        run_history(settings, tmp_path, spark)

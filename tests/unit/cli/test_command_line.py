@@ -130,6 +130,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     needed = {
         "waitreg reconcile": ["--manifest", "m", "--calls", "c"],
         "waitreg query": ["stuck_now"],
+        "waitreg history": ["folder"],
         "waitreg dlq show": ["dlq:0:1"],
         "waitreg dlq diff": ["dlq:0:1", "--input"],
         "waitreg dlq merge": ["orders.dlq"],
