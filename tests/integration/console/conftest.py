@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.browser import Visit, chromium, running_browser
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
@@ -50,7 +50,7 @@ def browser(has_browser: None) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def origin(shop: Settings) -> Iterator[str]:
     """Where the console shows the incident to everybody."""
-    with console_server(shop) as port:
+    with running_console(shop) as port:
         yield f"http://127.0.0.1:{port}"
 
 

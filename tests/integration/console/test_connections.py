@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from console import service
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
@@ -19,7 +19,7 @@ def test_help_is_there_without_postgres() -> None:
     (port,) = free_ports(1)
     url = SecretStr(f"postgresql://{LOOPBACK}:{port}/nothing")
     seen = {}
-    with console_server(Settings(postgres=PostgresSettings(url=url))) as console_port:
+    with running_console(Settings(postgres=PostgresSettings(url=url))) as console_port:
         for path in ("/help", "/"):
             connection = HTTPConnection(LOOPBACK, console_port, timeout=30)
             connection.request("GET", path)
@@ -33,7 +33,7 @@ def test_help_is_there_without_postgres() -> None:
 )
 def test_connections_without_requests_are_closed(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "IDLE_S", 0.2)
-    with console_server(Settings()) as port, socket.create_connection((LOOPBACK, port), timeout=30) as connection:
+    with running_console(Settings()) as port, socket.create_connection((LOOPBACK, port), timeout=30) as connection:
         connection.sendall(sent)
         while connection.recv(65_536):
             pass

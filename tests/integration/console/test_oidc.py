@@ -19,7 +19,7 @@ from console.http.oidc import cookie_key
 from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
 from console.service import ConsoleService
 from redrive.listing import Rows
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from tests.support.login_browser import LoginBrowser, Shown
 from tests.support.oidc_provider_process import CLIENT_ID, CLIENT_SECRET, OidcProvider, oidc_provider
 from wait_registry.errors import ConfigurationError
@@ -44,7 +44,7 @@ def oidc(issuer: str, **update: Any) -> OidcSettings:
 def console_for(issuer: str, **update: Any) -> AbstractContextManager[int]:
     """Serve a console that logs in at an issuer."""
     console = {"authentication": Authentication.OIDC, "grants": GRANTS, "oidc": oidc(issuer)}
-    return console_server(Settings(), **{**console, **update})
+    return running_console(Settings(), **{**console, **update})
 
 
 def sessions(issuer: str, ago_s: float = 0, **update: Any) -> Sessions:

@@ -29,7 +29,7 @@ from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
 from redrive.listing import Rows
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from tests.support.database import Database
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query, query_names
@@ -63,7 +63,7 @@ Ask = Callable[..., Answer]
 @contextmanager
 def served(incident: Settings, **console: Any) -> Iterator[Ask]:
     """Serve the incident with these settings of the console; what is yielded gets a page."""
-    with console_server(incident, **console) as port:
+    with running_console(incident, **console) as port:
         yield partial(ask, port)
 
 

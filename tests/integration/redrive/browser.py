@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Kind
 from wait_registry.settings.console import Authentication
@@ -92,5 +92,5 @@ class Browser:
 @contextmanager
 def acting(settings: Settings, **console: Any) -> Iterator[Browser]:
     """Serve a console that may act; what is yielded is a browser that shows it."""
-    with console_server(settings, **{"read_only": False, **console}) as port:
+    with running_console(settings, **{"read_only": False, **console}) as port:
         yield Browser(port)

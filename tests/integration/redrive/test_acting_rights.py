@@ -14,7 +14,7 @@ from console.acting import job_token
 from console.pages.routes import ACTING, ROUTES, Route
 from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Answer, Browser, acting
 from tests.integration.redrive.scenario import Scenario
-from tests.support.console_server import console_server
+from tests.support.console import running_console
 from wait_registry.records.operation import Mark, Requested, State
 
 GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "otto operator other-group")
@@ -134,7 +134,7 @@ def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
 
 
 def test_a_console_that_only_reads_has_no_address_that_acts(dead: Scenario) -> None:
-    with console_server(dead.settings) as port:
+    with running_console(dead.settings) as port:
         browser = Browser(port)
         for route in ACTING:
             path = address_of(route, values_of(dead, "job-1"))

@@ -1,4 +1,4 @@
-"""The console in this process, on a free port."""
+"""The console of one test, served in a thread of the test's own process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,23 @@ from wait_registry.settings.root import Settings
 
 
 @contextmanager
-def console_server(settings: Settings, **console: Any) -> Iterator[int]:
-    """Serve with these settings of the console until the block ends, which gets the port."""
+def running_console(settings: Settings, **console: Any) -> Iterator[int]:
+    """Serve the console on a free port until the end of the block.
+
+    Args:
+        settings: where Postgres is.
+        console: settings of the section `console` that differ.
+
+    Yields:
+        The port on loopback.
+    """
     own = settings.console.model_copy(update={"port": 0, **console})
     settings = settings.model_copy(update={"console": own})
     service = ConsoleService(settings, lambda tables: age(tables, settings), partial(outcome_rows, settings))
     thread = Thread(target=service.run, daemon=True)
     thread.start()
+    wait_until(lambda: service.port != 0, what="the console listens")
     try:
-        wait_until(lambda: service.port != 0, what="the console listens")
         yield service.port
     finally:
         service.request_stop()
