@@ -83,7 +83,9 @@ class Scenario:
         with closing(HandFed(self.settings, topic, writer=writer, identity=identity)) as fed:
             ends = end_offsets(self.admin, topic, range(identity.partitions))
             starts = {name.partition: position.next_offset for name, position in fed.applier.positions.items()}
-            fed.feed([_row(one) for one in self.topics.read(topic) if one.offset >= starts[one.partition]], ends)
+            records = self.topics.read(topic)
+            new = [one for one in records if starts[one.partition] <= one.offset < ends[one.partition]]
+            fed.feed([_row(one) for one in new], ends)
 
     def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
         """Survey what these conditions mean."""

@@ -127,8 +127,9 @@ def test_records_that_come_back_pause_the_job(at: Scenario, handling: Handling, 
         assert by == "system"
         assert reason.endswith("of 100 records came back as dead letters, redrive.pause_above is 0.5")
         assert marked(at) < 400
-        at.read_operations()
-        assert at.rows("select state, changed_by, changed_reason from operation") == [("paused", "system", reason)]
+        shown = [("paused", "system", reason)]
+        changed = "select state, changed_by, changed_reason from operation"
+        wait_until(lambda: at.rows(changed) == shown, 60, "the pause in the tables")
         # Those that came back before don't count for a job that was resumed.
         handling.refused = set()
         assert executor(at, job)().state is State.FINISHED
