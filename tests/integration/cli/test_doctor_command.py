@@ -50,8 +50,8 @@ def test_doctor_finds_no_error(prepared: SettingsFactory, here: Path) -> None:
     ended = run_waitreg(here, "doctor", settings=settings)
     assert ended.code == 0, ended.output + ended.errors
     assert _broken(ended) == []
-    # One broker keeps one replica of each topic.
-    assert ended.output.splitlines()[-1] == ("start-up checks passed for processor, sink, sweeper, 3 warnings")
+    # One broker keeps one replica of the wait, dead letter, operations and redelivery topic.
+    assert ended.output.splitlines()[-1] == ("start-up checks passed for processor, sink, sweeper, 4 warnings")
     assert {
         "settings of the processor",
         "settings of the sink",
