@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 # Nothing is taken from elsewhere, nothing is run that isn't a file of ours, and no other page may frame this one.
 _POLICY: Final = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
@@ -31,7 +32,7 @@ _HEADERS: Final = {
     "Server": "waitreg",
 }
 # The files that pages take, with their types.
-_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
+_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml", "live.js": "text/javascript"}
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
