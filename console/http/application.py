@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 # Nothing is taken from elsewhere, nothing is run that isn't a file of ours, and no other page may frame this one.
 _POLICY: Final = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
@@ -38,7 +39,7 @@ _HEADERS: Final = {
 # For probes, which ask by address and give no password.
 _HEALTH: Final = "/health/ready"
 # The files that pages take, with their types.
-_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
+_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml", "live.js": "text/javascript"}
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 

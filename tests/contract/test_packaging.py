@@ -25,7 +25,7 @@ SOURCES = {
     "connect-configs": "wait_registry_connect",
     "jvm": "wait_registry_jvm",
 }
-KINDS = {".py", ".html", ".css", ".svg", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
+KINDS = {".py", ".html", ".css", ".js", ".svg", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
 
 
 def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ ADDRESSES: Final[dict[str, tuple[str, ...]]] = {
     "/timeline": ("/timeline",),
     "/system": ("/system",),
     "/questions/{name}": (
-        *(f"/questions/{name}" for name in query_names()),
+        "/questions/last_sweeps",
+        "/questions/record_by_offset",
         "/questions/burst_timeline?from=30 min ago&to=10 min ago",
         "/questions/dead_letters_over_time?hours=2&minutes=1",
     ),
@@ -35,4 +36,6 @@ ADDRESSES: Final[dict[str, tuple[str, ...]]] = {
     r"/jobs/{job:[0-9a-zA-Z-]{1,64}}": ("/jobs/7c1f09ab23de",),
     "/help": ("/help",),
 }
+# Pages of one kind, which differ in their tables.
+QUESTIONS: Final = tuple(f"/questions/{name}" for name in query_names())
 PAGES: Final = tuple(address for addresses in ADDRESSES.values() for address in addresses)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, StorageState
 
 from tests.support.browser import Visit, chromium, running_browser
 from tests.support.console import running_console
@@ -56,11 +56,18 @@ def origin(shop: Settings) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser: Browser, origin: str) -> Iterator[Visitor]:
-    """Open windows of the browser, each with options of its own; they are closed when the test ends."""
+    """Open windows of the browser, each with options of its own; they are closed when the test ends.
+
+    Pages don't refresh themselves unless a test asks for it: a part must not change while axe looks at it.
+    """
     contexts = []
 
-    def visit(**options: Any) -> Visit:
-        context = browser.new_context(**options)
+    def visit(refresh: bool = False, **options: Any) -> Visit:
+        switch = "on" if refresh else "off"
+        stored: StorageState = {
+            "origins": [{"origin": origin, "localStorage": [{"name": "waitreg.refresh", "value": switch}]}]
+        }
+        context = browser.new_context(storage_state=stored, **options)
         contexts.append(context)
         return Visit(context, origin)
 

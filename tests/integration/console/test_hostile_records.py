@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.integration.console.addresses import PAGES
+from tests.integration.console.addresses import PAGES, QUESTIONS
 from tests.integration.console.conftest import Visitor
 from tests.support.browser import Visit
 from tests.support.database import Database
@@ -61,7 +61,14 @@ def test_every_field_is_shown_as_text(window: Visit) -> None:
     seen = set()
     asked = [f"/records?id={quote(canary('wait_id'))}", f"/records?key={quote(canary('key'))}", "/jobs/hostile"]
     asked += [f"/questions/instance_in_flight?instance={quote(canary('waiting_instance'))}"]
-    for address in (LETTER, *PAGES, "/dead-letters?by=none", "/dead-letters?by=instance,group,topic", *asked):
+    for address in (
+        LETTER,
+        *PAGES,
+        *QUESTIONS,
+        "/dead-letters?by=none",
+        "/dead-letters?by=instance,group,topic",
+        *asked,
+    ):
         page = window.open(address)
         text = page.locator("body").text_content() or ""
         seen |= {field for field in (*FIELDS, "header_name", "header_value") if f"canary_{field} '\"></pre>" in text}

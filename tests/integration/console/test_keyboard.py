@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.integration.console.conftest import Visitor
+from tests.support.waiting import wait_until
 
 # More steps than any page has places to go to.
 _MOST_STEPS = 200
@@ -67,7 +68,7 @@ def test_a_wide_table_is_scrolled_by_keyboard(visit: Visitor) -> None:
     table = page.get_by_role("region", name="Dead letters")
     table.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.wide').scrollLeft > 0")
+    wait_until(lambda: table.evaluate("box => box.scrollLeft") > 0, what="the table scrolls")
     table.evaluate("box => box.scrollTop = 200")
     top = "document.querySelector('.wide').getBoundingClientRect().top"
     head = "document.querySelector('.wide th').getBoundingClientRect().top"
@@ -76,6 +77,7 @@ def test_a_wide_table_is_scrolled_by_keyboard(visit: Visitor) -> None:
 
 def test_without_scripts_from_the_start_to_a_dead_letter(visit: Visitor) -> None:
     page = visit(java_script_enabled=False).open("/")
+    expect(page.get_by_label("refresh every 10 s")).to_be_hidden()
     page.get_by_role("link", name="Dead letters", exact=True).click()
     page.get_by_label("condition").first.fill("error=Refused*")
     page.get_by_label("count by").fill("none")

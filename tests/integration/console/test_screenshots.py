@@ -21,5 +21,7 @@ def test_a_page_has_a_picture(
 ) -> None:
     folder = ROOT / "docs" / "img" if pytestconfig.getoption("--screenshots") else tmp_path
     picture = folder / f"console-{name}-{theme}.png"
-    visit(viewport={"width": 1100, "height": 720}, color_scheme=theme).open(SHOTS[name]).screenshot(path=picture)
+    visit(refresh=True, viewport={"width": 1100, "height": 720}, color_scheme=theme).open(SHOTS[name]).screenshot(
+        path=picture
+    )
     assert picture.stat().st_size <= MOST_BYTES
