@@ -101,3 +101,14 @@ def sends_again_after_an_unknown_commit(patch: Patch) -> None:
             raise
 
     patch.setattr(Executor, "_write", write)
+
+
+@mutant("R1.9")
+def never_looks_for_a_topic_again(patch: Patch) -> None:
+    """A processor reads the redelivery topics that were there at its start, and no others."""
+    from processor.intake.absent_topics import AbsentTopics
+
+    async def looks_at_nothing(self: AbsentTopics) -> None:
+        return
+
+    patch.setattr(AbsentTopics, "run_once", looks_at_nothing)
