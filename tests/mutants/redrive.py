@@ -149,3 +149,14 @@ def continues_after_any_canary(patch: Patch) -> None:
 def counts_comebacks_of_before_a_resumption(patch: Patch) -> None:
     """A job that was resumed is paused again by what came back before."""
     changes_query(patch, "sink", "change_operation", "then %(offset)s else", "then 0 else")
+
+
+@mutant("R1.10")
+def never_looks_for_a_topic_again(patch: Patch) -> None:
+    """A processor reads the redelivery topics that were there at its start, and no others."""
+    from processor.intake.absent_topics import AbsentTopics
+
+    async def looks_at_nothing(self: AbsentTopics) -> None:
+        return
+
+    patch.setattr(AbsentTopics, "run_once", looks_at_nothing)
