@@ -16,6 +16,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.first_records import first_records
+from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.settings.root import Settings
@@ -53,13 +54,15 @@ def require_current(settings: Settings, job: Requested, client: Admin, clock: Cl
     if settings.sink.kind is not SinkKind.CONNECT or job.kind is not Kind.REDRIVE:
         return
     group, topic = settings.sink.connect_group, settings.wait.topic
+    # Asked first, because a client that may not see the group gets no offsets, and no reason either.
+    members = group_members(client, group)
     unread = _first_unread(settings, client, group, topic)
     age_s = (clock.now_ms() - min(unread.values(), default=clock.now_ms())) / 1000
     if age_s > MAX_AGE_S:
         raise TransientError(
             f"the Kafka Connect sink is behind: its group {group} (sink.connect_group) hasn't committed a record of "
-            f"{topic} that is {age_s / 60:.0f} min old, so the tables don't show what still waits. See `waitreg "
-            "connect status`, and wait until it has caught up"
+            f"{topic} that is {age_s / 60:.0f} min old, and has {members} members. The tables don't show what still "
+            "waits: see `waitreg connect status`, and wait until the sink has caught up"
         )
 
 

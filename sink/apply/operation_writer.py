@@ -66,6 +66,7 @@ def show_marks_of_others(connection: Connection) -> None:
     """Give dead letters that another sink inserted after their marks the states that the marks say."""
     with connection.transaction():
         connection.execute(QUERIES["lock_marking"])
+        connection.execute(QUERIES["prefer_probes"])
         connection.execute(QUERIES["show_marks_of_others"])
 
 

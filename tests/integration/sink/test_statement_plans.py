@@ -124,4 +124,5 @@ def test_the_states_of_others_dead_letters_are_found_by_their_marks(
         connection.execute(QUERIES["stage"])
         connection.execute(FILL.encode())
         connection.execute(MARKS.encode())
+        connection.execute(QUERIES["prefer_probes"])
         assert not read_whole(connection, ["show_marks_of_others"])
