@@ -79,7 +79,7 @@ show(
                settled.outcome, settled.settled_at
         from delivery
         join history as settled on settled.wait_id = delivery.wait_id
-        order by settled.settled_at
+        order by settled.settled_at, settled.wait_offset
         """,
         {"key": given.key},
     ),

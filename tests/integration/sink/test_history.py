@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import SettingsFactory
 
 # Spark takes seconds per read on a busy machine, and each test reads a few times.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(700)
 
 
 @pytest.fixture
