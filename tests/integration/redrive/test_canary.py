@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from redrive import brake
+from redrive import executor as module
 from redrive.executor import Executor
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
@@ -56,7 +57,8 @@ def marked(at: Scenario) -> int:
 
 @pytest.fixture
 def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the outcomes before each chunk."""
+    """Look at the outcomes before each chunk, soon by a view that has the last resumption."""
+    monkeypatch.setattr(module, "VIEW_S", 1.0)
     monkeypatch.setattr(brake, "LOOK_S", 0.0)
     monkeypatch.setattr(brake, "_PAUSE_PER_LOOK", 0)
 
