@@ -46,7 +46,12 @@ class Field(NamedTuple):
 
 
 FIELDS: Final[Mapping[str, Field]] = {
-    "group": Field("consumer_group", Kind.TEXT, "consumer group"),
+    "group": Field(
+        "consumer_group",
+        Kind.TEXT,
+        "consumer group",
+        "left(consumer_group, 250) = left(%s, 250) and consumer_group = %s",
+    ),
     "topic": Field("original_topic", Kind.TEXT, "input topic"),
     "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
     "offset": Field("original_offset", Kind.NUMBER, "offset in the input topic"),

@@ -113,7 +113,8 @@ create index dead_letter_wait on dead_letter (wait_expiration_uuid);
 create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
 create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
-create index dead_letter_open on dead_letter (consumer_group, dead_letter_time) where state = 'open';
+-- A record of another client may name a group that is too long for a B-tree.
+create index dead_letter_open on dead_letter (left(consumer_group, 250), dead_letter_time) where state = 'open';
 -- For the metrics of the backlog (sql/backlog.sql). Longer names, which a B-tree may not take, no processor writes.
 create index dead_letter_backlog on dead_letter (consumer_group, topic, reason, dead_letter_time)
 where state = 'open' and coalesce(length(consumer_group), 0) < 250;

@@ -62,7 +62,8 @@ add column state_at timestamptz,
 add column state_by text,
 add column job text;
 
-create index dead_letter_open on dead_letter (consumer_group, dead_letter_time) where state = 'open';
+-- A record of another client may name a group that is too long for a B-tree.
+create index dead_letter_open on dead_letter (left(consumer_group, 250), dead_letter_time) where state = 'open';
 
 create or replace view dead_letter_readable as
 select

@@ -75,12 +75,12 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
         else:
             found.append(missing(spec, bootstrap, existing))
         if state and spec.role is TopicRole.OPERATIONS:
-            letters = {
+            dead_letters = {
                 one.topic: states[one.topic]
                 for one in specs
                 if one.role is TopicRole.DEAD_LETTER and one.topic in states
             }
-            found.append(check_mark_retention(spec, state, letters, settings.sweeper.retention_days, bootstrap))
+            found.append(check_mark_retention(spec, state, dead_letters, settings.sweeper.retention_days, bootstrap))
     return found
 
 

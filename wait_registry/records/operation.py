@@ -111,13 +111,13 @@ class Mark(_Event):
     kind: Kind
     group: str
     by: str
-    wait_id: str
+    wait_id: str = Field(max_length=64)
     dead_letters: tuple[Place, ...]
     record: Place | None = None
     number: int = 0
     target: Place | None = None
     target_time_ms: int | None = None
-    next_wait_id: str | None = None
+    next_wait_id: str | None = Field(None, max_length=64)
     delivery: int | None = None
 
 

@@ -70,9 +70,10 @@ def test_a_relative_time_becomes_an_absolute_one() -> None:
 def test_several_values_of_one_field_are_alternatives_and_fields_are_not() -> None:
     chosen = parse_filter(["reason=failed", "group=a", "reason=expired", "group!=b", "offset>=3", "offset<9"], NOW)
     assert chosen.sql() == (
-        "(coalesce(reason, 'foreign') = %s or coalesce(reason, 'foreign') = %s) and (consumer_group = %s) and "
+        "(coalesce(reason, 'foreign') = %s or coalesce(reason, 'foreign') = %s) and "
+        "((left(consumer_group, 250) = left(%s, 250) and consumer_group = %s)) and "
         "(consumer_group is distinct from %s) and (original_offset >= %s) and (original_offset < %s)",
-        ["failed", "expired", "a", "b", 3, 9],
+        ["failed", "expired", "a", "a", "b", 3, 9],
     )
 
 
