@@ -10,8 +10,12 @@ from psycopg.types.json import Jsonb
 
 from sweeper.due import QUERIES
 from sweeper.result import Sweep
+from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import DAY_MS
 
-TABLES: Final = ("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "sweep")
+# A copy of the operations topic. A dead letter that a Connect sink reads again must find its mark.
+MARKS: Final = ("dead_letter_mark", "operation")
+TABLES: Final = ("dead_letter", "quarantine", "late_outcome", *MARKS, "sweep")
 ROWS_AT_ONCE: Final = 10_000
 
 
@@ -37,12 +41,20 @@ def record_sweep(connection: psycopg.Connection[TupleRow], sweep: Sweep, instanc
     )
 
 
-def purge(connection: psycopg.Connection[TupleRow], retention_days: int) -> dict[str, int]:
+def marks_days(settings: Settings) -> int | None:
+    """Return how long marks and jobs are kept: as long as the operations topic keeps them; None if it deletes none."""
+    if settings.operations.retention_ms < 0:
+        return None
+    return max(settings.sweeper.retention_days, settings.operations.retention_ms // DAY_MS + 1)
+
+
+def purge(connection: psycopg.Connection[TupleRow], retention_days: int, days_of_marks: int | None) -> dict[str, int]:
     """Delete rows older than the retention (by Postgres' clock), at most `ROWS_AT_ONCE` per table.
 
     Args:
         connection: in autocommit, so that each table's locks are short.
         retention_days: age of the rows.
+        days_of_marks: age of the rows of `MARKS`; None deletes none of them.
 
     Returns:
         Rows deleted, by table.
@@ -50,5 +62,8 @@ def purge(connection: psycopg.Connection[TupleRow], retention_days: int) -> dict
     Raises:
         psycopg.Error: Postgres is unavailable; retry.
     """
-    bounds = {"days": retention_days, "limit": ROWS_AT_ONCE}
-    return {table: connection.execute(QUERIES[f"purge_{table}"], bounds).rowcount for table in TABLES}
+    days = dict.fromkeys(TABLES, retention_days) | dict.fromkeys(MARKS, days_of_marks)
+    return {
+        table: connection.execute(QUERIES[f"purge_{table}"], {"days": days[table], "limit": ROWS_AT_ONCE}).rowcount
+        for table in TABLES
+    }

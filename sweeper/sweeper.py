@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES, find_due
-from sweeper.housekeeping import ROWS_AT_ONCE, purge, record_sweep
+from sweeper.housekeeping import ROWS_AT_ONCE, marks_days, purge, record_sweep
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, Skip, Sweep, SweepResult
 from sweeper.snapshot import UNAVAILABLE
@@ -174,7 +174,7 @@ class Sweeper:
         try:
             record_sweep(self._connection, sweep, self._instance)
             if self._clock.monotonic() >= self._purge_at:
-                rows = purge(self._connection, self._settings.sweeper.retention_days)
+                rows = purge(self._connection, self._settings.sweeper.retention_days, marks_days(self._settings))
                 self._instruments.purged(rows)
                 more = max(rows.values()) >= ROWS_AT_ONCE
                 self._purge_at = self._clock.monotonic() + (0.0 if more else PURGE_INTERVAL_S)

@@ -10,9 +10,7 @@ from typing import Final
 
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.topic_specs import TopicRole, TopicSpec
-from wait_registry.settings.topics import HOUR_MS
-
-DAY_MS = 24 * HOUR_MS
+from wait_registry.settings.topics import DAY_MS, HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)

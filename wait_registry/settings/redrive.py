@@ -5,9 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from wait_registry.settings import Section
-from wait_registry.settings.topics import HOUR_MS
-
-_DAY_MS = 24 * HOUR_MS
+from wait_registry.settings.topics import DAY_MS
 
 
 class OperationsSettings(Section):
@@ -15,7 +13,7 @@ class OperationsSettings(Section):
 
     topic: str = Field("waitreg.operations", min_length=1, max_length=249, description="name of the operations topic")
     retention_ms: int = Field(
-        400 * _DAY_MS,
+        400 * DAY_MS,
         ge=-1,
         description="retention at creation, ms; longer than that of any dead letter topic; -1 keeps indefinitely",
     )
@@ -23,8 +21,8 @@ class OperationsSettings(Section):
     @field_validator("retention_ms")
     @classmethod
     def _longer_than_a_day(cls, retention_ms: int) -> int:
-        if 0 <= retention_ms < _DAY_MS:
-            raise ValueError(f"saw less than a day, expected {_DAY_MS} or more, or -1: marks keep a redrive exact")
+        if 0 <= retention_ms < DAY_MS:
+            raise ValueError(f"saw less than a day, expected {DAY_MS} or more, or -1: marks keep a redrive exact")
         return retention_ms
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from wait_registry.settings import Section
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
 class WaitTopicSettings(Section):

@@ -102,7 +102,7 @@ def test_the_role_of_the_sweeper_reads_records_and_purges(
         require_schema(connection)
         assert find_due(connection, settings, 4).rows == 0
         record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0), "here")
-        assert purge(connection, 30)["quarantine"] == 1
+        assert purge(connection, 30, 400)["quarantine"] == 1
     with closing(TableSnapshot(settings, 0)) as view:
         assert view.next_keys(10, 1000) == []
     require_no_source_at_work(settings)
