@@ -37,14 +37,12 @@ class Page(NamedTuple):
         template: file in console/templates.
         values: what it shows.
         status: of HTTP.
-        refresh_s: after how many seconds the browser should ask for it again; 0 if it shouldn't.
         contents_of: place of the dead letter whose contents it shows, if any.
     """
 
     template: str
     values: Mapping[str, Any]
     status: int = 200
-    refresh_s: int = 0
     contents_of: str = ""
 
 

@@ -120,8 +120,6 @@ def response(page: Answered) -> web.Response:
         headers = {"Content-Disposition": f'attachment; filename="{page.name}"'}
         return web.Response(body=page.content, content_type="application/octet-stream", headers=headers)
     headers = {"Retry-After": _AGAIN_S} if page.status == 503 else {}
-    if page.refresh_s:
-        headers["Refresh"] = str(page.refresh_s)
     return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
 
 

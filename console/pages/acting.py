@@ -140,7 +140,7 @@ def _actor(asked: Asked) -> Actor:
 
 
 def _to_job(name: str) -> Redirect:
-    return Redirect(address(f"/jobs/{quote(name, safe='')}", ("live", "yes")))
+    return Redirect(f"/jobs/{quote(name, safe='')}")
 
 
 def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:

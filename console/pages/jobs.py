@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from console.access.permission import may_follow, role_missing
 from console.acting.executors import Shown
-from console.page import Asked, NotThere, Page, address
+from console.page import Asked, NotThere, Page
 from console.pages.acting import Button
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.category import Category
@@ -21,7 +21,6 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Requested, State
 
 ROWS: Final = 100
-REFRESH_S: Final = 3
 _ENDED: Final = (State.FINISHED, State.CANCELLED)
 
 
@@ -38,7 +37,6 @@ def job(asked: Asked, tables: Tables) -> Page:
         here = None
     facts, of = _facts(tables, name, here)
     state = _state(State(facts["state"]), here)
-    live = here is not None and here.running and asked.values().get("live") == "yes"
     values = {
         "title": f"Job {name}",
         "facts": facts,
@@ -46,10 +44,8 @@ def job(asked: Asked, tables: Tables) -> Page:
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
-        "live": live,
-        "other": f"/jobs/{name}" if live else address(f"/jobs/{name}", ("live", "yes")),
     }
-    return Page("job.html", values, refresh_s=REFRESH_S if live else 0)
+    return Page("job.html", values)
 
 
 def _state(in_tables: State, here: Shown | None) -> State:

@@ -77,7 +77,7 @@ def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> N
         at.read_operations()
         page = ben.get(of_ben).text
         assert "Who acted on its dead letters before" in page
-        assert "anna" in page and of_anna.split("?")[0] in page
+        assert "anna" in page and of_anna in page
     assert len(at.sent()) == 4
     assert [(job.by, job.authenticated) for job in requests_of(at)] == [("anna", True), ("ben", True)]
 
@@ -95,14 +95,11 @@ def test_while_a_job_of_the_group_runs_another_waits(at: Scenario, browser: Brow
 def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -> None:
     at.dead_letters(30)
     at.read()
-    job = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
-    path = job.split("?")[0]
+    path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
-    assert browser.get(job).headers["Refresh"] == "3"
     for action, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
         assert browser.post(f"{path}/{action}").status == 303
         wait_until(lambda state=state: f"State: {state}." in browser.get(path).text, what=state)
-        assert "Refresh" not in browser.get(path).headers
         if state == "paused":
             page = browser.wait_state(path, "paused").text
             assert "Resume the job" in page and "Pause the job" not in page
@@ -119,7 +116,7 @@ def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scena
     at.read()
     with acting(at.settings) as browser:
         shown = browser.dry_run(f"group={at.group}", rate="1")
-        path = browser.start(shown).split("?")[0]
+        path = browser.start(shown)
         wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     assert [event.state for event in at.events() if isinstance(event, Changed)] == [State.PAUSED]
     at.read_operations()
@@ -141,7 +138,7 @@ def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: 
     killed = services.start("console", at.settings.model_copy(update={"console": own}))
     browser = Browser(port)
     wait_until(lambda: answers(browser), what="the console answers")
-    path = browser.start(browser.dry_run(f"group={at.group}", rate="1")).split("?")[0]
+    path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     killed.kill()
     at.read_operations()
