@@ -139,8 +139,10 @@ def test_transactional_ids_are_checked_if_the_rules_are_readable(secured: Secure
 def test_a_redrive_needs_what_is_named(secured: SecuredBroker, user: Settings) -> None:
     lines = list(permissions("redrive", user))
     group, topic = user.processor.group, user.operations.topic
+    redelivery = redelivery_topic(user.processor.topics[0], group)
     assert {line.message for line in lines} == {
         f"READ, WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {topic} not allowed",
+        f"WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {redelivery} not allowed",
         f"DESCRIBE on group waitreg.redrive.{topic} not allowed",
         f"DESCRIBE on group {group} not allowed",
     }

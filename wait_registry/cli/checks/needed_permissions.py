@@ -50,7 +50,11 @@ def needs(settings: Settings, service: TopicUser) -> list[Need]:
     """List what a service needs: on its topics, and on the consumer groups that it names to the broker."""
     permissions = _PERMISSIONS[service]
     specs = [spec for spec in topic_specs(settings, service) if spec.role in permissions]
-    found = [Need("topic", spec.topic, (*permissions[spec.role], *_LOOK), spec.required) for spec in specs]
+    # A redelivery topic need not be there for a processor, but a redrive has nothing else to write to.
+    found = [
+        Need("topic", spec.topic, (*permissions[spec.role], *_LOOK), spec.required or service == "redrive")
+        for spec in specs
+    ]
     if service == "processor":
         found += [Need("topic", spec.topic, ("DELETE",), False) for spec in specs if spec.role in _EMPTIED]
     if service == "redrive" and settings.sink.kind is SinkKind.CONNECT:
