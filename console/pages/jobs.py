@@ -84,9 +84,11 @@ def _done_before(
 ) -> Rows | None:
     """Return whose jobs came before this one, if it found what they had done, and if its conditions may be seen."""
     counts = str(facts.get("dead_letters") or "") if here is None else " ".join(here.counts)
+    if Category.ALREADY_REDRIVEN not in counts:
+        return None
     chosen = parse_filter(of.conditions, now)
     hidden = CONTENT_FIELDS & {condition.field for condition in chosen.conditions}
-    if Category.ALREADY_REDRIVEN not in counts or (hidden and not tables.shows_all_contents):
+    if hidden and not tables.shows_all_contents:
         return None
     kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
     return done_before(tables, Filter(kept), of.job)
