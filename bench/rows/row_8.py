@@ -12,7 +12,6 @@ from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.settings.root import Settings
 
 CASE: Final = "1 million dead letters"
-TEN: Final = "10 million dead letters"
 CONSOLE: Final = "console"
 PAGE_MS: Final = 300.0
 MEMORY_MB: Final = 200.0
@@ -37,11 +36,8 @@ def _measure(name: str, bench: Bench) -> Figures:
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    sizes = {CASE: ("one", bench.size(2_000, 1_000_000))} | ({TEN: ("ten", 10_000_000)} if bench.first_of_full else {})
-    return [
-        Case(case, [Contender(CONSOLE, partial(_measure, name))], prepare=partial(_prepare, name, rows))
-        for case, (name, rows) in sizes.items()
-    ]
+    rows = bench.size(2_000, 1_000_000)
+    return [Case(CASE, [Contender(CONSOLE, partial(_measure, "one"))], prepare=partial(_prepare, "one", rows))]
 
 
 def _page(case: str, name: str, most: float | None) -> Line:
@@ -52,7 +48,6 @@ LINES: Final = (
     *(_page(CASE, name, None if name == WIDE else PAGE_MS) for name in PAGES),
     Line("Memory after all pages", (CASE, CONSOLE, "pages_peak_mb"), "MB", most=MEMORY_MB),
     Line("Memory with a value of 10 MB shown and downloaded", (CASE, CONSOLE, "peak_mb"), "MB", most=MEMORY_MB),
-    *(_page(TEN, name, None) for name in PAGES),
 )
 
 ROW: Final = Row(8, "The console's pages", _cases, LINES)
