@@ -24,17 +24,19 @@ for topic in $REDELIVERY_TOPICS; do
     allow "$@" --operation Write --operation DescribeConfigs --topic "$topic"
 done
 # How far the tables are behind, without which it isn't known what became of redriven records.
-for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS; do
+for topic in $DEAD_LETTER_TOPICS; do
     allow "$@" --operation Describe --topic "$topic"
 done
+# How old the tables of a Kafka Connect sink are shows in the first record that it hasn't read.
+if [ -n "${CONNECT_GROUP:-}" ]; then
+    allow "$@" --operation Describe --group "$CONNECT_GROUP"
+    allow "$@" --operation Read --topic "$WAIT_TOPIC"
+else
+    allow "$@" --operation Describe --topic "$WAIT_TOPIC"
+fi
 # The client that reads the operations topic has a group's name and asks for it; it neither joins nor commits.
 allow "$@" --operation Describe --group "waitreg.redrive.$OPERATIONS_TOPIC"
 # Whether a member of the group reads what is sent, and how far it is.
 allow "$@" --operation Describe --group "$GROUP"
 # With this ID the executors of one group fence one another. Give it to no other client.
 allow "$@" --operation Write --transactional-id "waitreg.redrive.$GROUP"
-# How old the tables of a Kafka Connect sink are shows in the first record that it hasn't read.
-if [ -n "${CONNECT_GROUP:-}" ]; then
-    allow "$@" --operation Describe --group "$CONNECT_GROUP"
-    allow "$@" --operation Read --topic "$WAIT_TOPIC"
-fi

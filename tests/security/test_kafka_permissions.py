@@ -95,6 +95,8 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "DESCRIBE_CONFIGS topic operations": ("`waitreg doctor redrive` compares its configuration", OF_A_DOCTOR),
         "WRITE topic redelivery": ("the redriven records", UNSENT),
         "DESCRIBE_CONFIGS topic redelivery": ("how large a record it takes", UNSENT),
+        "DESCRIBE topic wait": ("how far the tables are behind it", OF_A_DOCTOR),
+        "DESCRIBE topic dlq": ("how far the tables are behind it", OF_A_DOCTOR),
         "DESCRIBE group waitreg.redrive.operations": ("the client that reads the marks names it", OF_A_REDRIVE),
         "DESCRIBE group group": ("whether a member reads what is sent", OF_A_REDRIVE),
         "WRITE transactional_id waitreg.redrive.group": ("to fence, and to send in a transaction", OF_A_REDRIVE),

@@ -143,6 +143,8 @@ def test_a_redrive_needs_what_is_named(secured: SecuredBroker, user: Settings) -
     assert {line.message for line in lines} == {
         f"READ, WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {topic} not allowed",
         f"WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {redelivery} not allowed",
+        f"DESCRIBE on topic {user.wait.topic} not allowed",
+        f"DESCRIBE on topic {user.dead_letter.topic} not allowed",
         f"DESCRIBE on group waitreg.redrive.{topic} not allowed",
         f"DESCRIBE on group {group} not allowed",
     }

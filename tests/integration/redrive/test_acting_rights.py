@@ -294,8 +294,9 @@ IMPOSSIBLE: Final = (
     ("/redrive/new?where={group}&rate=501", "redrive.max_rate allows 500"),
     ("/redrive/new?where={group}&rate=nan", "redrive.max_rate allows 500"),
     ("/redrive/new?where={group}&rate=x", "rate is a number"),
-    ("/redrive/new?where={group}&limit=0", "limit a number"),
-    ("/redrive/new?where={group}&limit=9999999999", "limit a number"),
+    ("/redrive/new?where={group}&limit=0", "limit and canary are numbers"),
+    ("/redrive/new?where={group}&canary=0", "limit and canary are numbers"),
+    ("/redrive/new?where={group}&limit=9999999999", "limit and canary are numbers"),
 )
 LARGE: Final = "x" * 70_000
 # Body, content type, status.

@@ -57,10 +57,19 @@ def needs(settings: Settings, service: TopicUser) -> list[Need]:
     ]
     if service == "processor":
         found += [Need("topic", spec.topic, ("DELETE",), False) for spec in specs if spec.role in _EMPTIED]
-    if service == "redrive" and settings.sink.kind is SinkKind.CONNECT:
-        # How old the tables are shows in what their sink hasn't read.
-        found.append(Need("topic", settings.wait.topic, ("READ", "DESCRIBE")))
+    if service == "redrive":
+        found += _compared_with_the_tables(settings)
     return [*found, *_groups(settings, service)]
+
+
+def _compared_with_the_tables(settings: Settings) -> Iterator[Need]:
+    """Yield the topics whose ends say how far the tables are behind."""
+    # How old the tables of a Connect sink are shows in what it hasn't read.
+    read = ("READ",) if settings.sink.kind is SinkKind.CONNECT else ()
+    yield Need("topic", settings.wait.topic, (*read, "DESCRIBE"))
+    for spec in topic_specs(settings, "sink"):
+        if spec.role is TopicRole.DEAD_LETTER:
+            yield Need("topic", spec.topic, ("DESCRIBE",))
 
 
 def _groups(settings: Settings, service: TopicUser) -> Iterator[Need]:
