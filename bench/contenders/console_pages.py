@@ -59,7 +59,7 @@ def measure_pages(bench: Bench, settings: Settings) -> Figures:
     with running(bench, "console", settings) as console:
         console.await_ready()
         for name, path in PAGES.items():
-            took_ms = [_took_ms(console.address + path) for _ in range(bench.size(4, 60))]
+            took_ms = [_took_ms(console.address + path) for _ in range(bench.size(4, 25))]
             figures[f"{name}_p95_ms"] = quantiles(took_ms[1:], n=20)[-1]
         figures["pages_peak_mb"] = console.peak_mb()["python_peak_mb"]
         for path in (LARGE, f"{LARGE}/value"):
