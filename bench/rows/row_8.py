@@ -15,6 +15,7 @@ CASE: Final = "1 million dead letters"
 CONSOLE: Final = "console"
 PAGE_MS: Final = 300.0
 MEMORY_MB: Final = 200.0
+WHY: Final = "../docs/decisions/0038-pages-that-take-longer.md"
 
 
 def _settings(bench: Bench, name: str) -> Settings:
@@ -41,7 +42,7 @@ def _cases(bench: Bench) -> Sequence[Case]:
 
 
 def _page(case: str, name: str, most: float | None) -> Line:
-    return Line(f"{case}: {name.replace('_', ' ')}, p95", (case, CONSOLE, f"{name}_p95_ms"), "ms", most=most)
+    return Line(f"{case}: {name.replace('_', ' ')}, p95", (case, CONSOLE, f"{name}_p95_ms"), "ms", most=most, why=WHY)
 
 
 LINES: Final = (
