@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wait_registry.errors import MalformedError, TransientError
-
-if TYPE_CHECKING:
-    from wait_registry.schema_registry import SchemaRegistry
+from wait_registry.schema_registry import SchemaRegistry, names_schema
 
 # Larger values are shown as they are.
 MOST_BYTES: Final = 1_048_576
-_MAGIC: Final = b"\0"
-_PREFIX_BYTES: Final = 5
 _INDENT: Final = "  "
 
 
@@ -38,7 +34,7 @@ def decoded(value: bytes | None, registry: SchemaRegistry | None) -> Decoded | N
     """
     if not value or len(value) > MOST_BYTES:
         return None
-    if value[:1] == _MAGIC and len(value) > _PREFIX_BYTES:
+    if names_schema(value):
         return None if registry is None else _by_schema(value, registry)
     try:
         parsed = json.loads(value)

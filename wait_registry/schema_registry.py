@@ -14,12 +14,18 @@ from wait_registry.settings.processor import SchemaRegistrySettings
 log = logging.getLogger(__name__)
 
 # A magic byte and four bytes of the schema's ID.
+_MAGIC: Final = b"\0"
 _PREFIX_BYTES: Final = 5
 REQUEST_LIMIT_S: Final = 5.0
 # The registry's own code for an ID that no schema has; a 404 without it is another server's, or a wrong path.
 _SCHEMA_NOT_FOUND: Final = 40403
 # Protobuf schemas as descriptors, which need no compiler.
 _SERIALIZED: Final = "serialized"
+
+
+def names_schema(value: bytes) -> bool:
+    """Return whether a value begins as one that names its schema."""
+    return len(value) > _PREFIX_BYTES and value[:1] == _MAGIC
 
 
 def for_display(settings: SchemaRegistrySettings) -> SchemaRegistry | None:

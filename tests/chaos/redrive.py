@@ -64,19 +64,23 @@ class _Redrive:
         """Run the job to its end; AssertionError if an executor ends otherwise."""
         group = f"group={self._place.settings.processor.group}"
         self._start(group, "--without-members", "--rate", str(self._rate_per_s))
-        kills = iter(enumerate(KILLED, 1))
-        number, victim = next(kills)
-        while self._executors[-1].running:
-            if number and self._written() > number * self._records // (len(KILLED) + 1):
-                self._kill(victim)
-                number, victim = next(kills, (0, ""))
-            time.sleep(POLL_S)
+        for number, victim in enumerate(KILLED, 1):
+            enough = number * self._records // (len(KILLED) + 1)
+            wait_until(partial(self._has_come_to, enough), READY_S, f"{enough} records", POLL_S)
+            if not self._executors[-1].running:
+                break
+            self._kill(victim)
+        wait_until(lambda: not self._executors[-1].running, READY_S, "the end of the executor", POLL_S)
         ended = self._executors[-1].notice_end()
         assert ended is not None and ended.status == 0, f"{ended}: see {self._executors[-1].log}"
 
     def end(self) -> None:
         """Kill the executor that runs, if one does."""
         self._executors[-1].kill()
+
+    def _has_come_to(self, records: int) -> bool:
+        """Return whether so much is written, or the executor has ended."""
+        return not self._executors[-1].running or self._written() > records
 
     def _written(self) -> int:
         """Return how far the redelivery topic has grown; with what was aborted, and the markers."""

@@ -17,13 +17,13 @@ from redrive.outcome import Verdict
 from redrive.view import JobRow
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import WAIT_IDS
+from tests.support.jobs import requested
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.targets import Target
 from wait_registry.records.operation import (
     Advanced,
     Changed,
     Event,
-    Kind,
     Mark,
     Place,
     Requested,
@@ -42,19 +42,7 @@ URGENT: Final = (("end", "poll"), ("poll", "look"), ("write", "commit"))
 
 def job_of(name: str) -> Requested:
     """Return a job for all dead letters, one at a time."""
-    conditions = (f"group={GROUP}",)
-    return Requested(
-        job=name,
-        kind=Kind.REDRIVE,
-        group=GROUP,
-        by="anna",
-        authenticated=False,
-        via="command",
-        reason="",
-        conditions=conditions,
-        ends={},
-        rate=1.0,
-    )
+    return requested(GROUP, (f"group={GROUP}",), job=name)
 
 
 class View:

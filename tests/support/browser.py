@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
-from tests.support.chosen_stack import skips_are_failures
+from tests.support.chosen_stack import not_tested
 from tests.support.waiting import PATIENCE_S
 
 # A machine under load draws late.
@@ -30,10 +29,7 @@ def chromium() -> str:
     """Return the path of Chromium; without it the test is skipped, on a CI machine it fails."""
     found = shutil.which("chromium")
     if found is None:
-        missing = "NOT TESTED: chromium is not here; `make browser` gets it"
-        if skips_are_failures():
-            pytest.fail(missing)
-        pytest.skip(missing)
+        not_tested("chromium is not here; `make browser` gets it")
     return found
 
 

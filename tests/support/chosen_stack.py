@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import NoReturn
 
 import pytest
 
@@ -69,6 +70,11 @@ def is_for_want_of_an_engine(reason: str) -> bool:
 def skips_are_failures() -> bool:
     """Return whether a run must not pass without its stack: on a CI machine no developer reads what was skipped."""
     return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+def not_tested(missing: str) -> NoReturn:
+    """Skip a test for want of something; on a CI machine the test fails."""
+    (pytest.fail if skips_are_failures() else pytest.skip)(f"NOT TESTED: {missing}")
 
 
 @cache

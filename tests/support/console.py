@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from html import unescape
+from http.client import HTTPConnection
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from console.service import ConsoleService
 from redrive.outcomes import outcome_rows
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
+from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.root import Settings
+
+
+class Answer(NamedTuple):
+    """What the console answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """Return the page, with its characters as a browser shows them."""
+        return unescape(self.body.decode())
+
+    @property
+    def token(self) -> str:
+        """Return the token of the form that starts what the page shows."""
+        found = re.search(r'name="token" value="([^"]*)"', self.body.decode())
+        assert found is not None, self.text
+        return unescape(found[1])
+
+    def links(self, pattern: str) -> list[str]:
+        """Return the addresses on the page that match."""
+        found = re.findall(r'href="([^"]*)"', self.body.decode())
+        return [unescape(link) for link in found if re.search(pattern, link)]
+
+
+def ask(port: int, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str) -> Answer:
+    """Send a request to a console on this host, and return its answer; underscores in names of headers are hyphens."""
+    connection = HTTPConnection(LOOPBACK, port, timeout=90)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    answer = Answer(response.status, dict(response.getheaders()), response.read())
+    connection.close()
+    return answer
 
 
 @contextmanager

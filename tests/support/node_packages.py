@@ -7,9 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
-from tests.support.chosen_stack import skips_are_failures
+from tests.support.chosen_stack import not_tested
 
 _TOOLS: Final = Path(__file__).parents[2] / ".waitreg" / "tools"
 
@@ -19,10 +17,7 @@ def require_node(name: str) -> tuple[str, Path]:
     found, modules = shutil.which("node"), _TOOLS / name / "node_modules"
     if found is None or not modules.is_dir():
         target = name.replace("_", "-")
-        missing = f"NOT TESTED: Node or its packages are not here; `make {target}` gets the packages"
-        if skips_are_failures():
-            pytest.fail(missing)
-        pytest.skip(missing)
+        not_tested(f"Node or its packages are not here; `make {target}` gets the packages")
     return found, modules
 
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support.chosen_stack import skips_are_failures
+from tests.support.chosen_stack import not_tested
 from tests.support.server_process import server_process
 from wait_registry.local.ports import LOOPBACK, free_ports
 
@@ -54,10 +52,7 @@ def prometheus_tool(name: str) -> str:
     """Return the path of ``prometheus`` or ``promtool``; without it the test is skipped, on a CI machine it fails."""
     found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
     if found is None:
-        missing = f"NOT TESTED: {name} is not here; `make prometheus` gets it"
-        if skips_are_failures():
-            pytest.fail(missing)
-        pytest.skip(missing)
+        not_tested(f"{name} is not here; `make prometheus` gets it")
     return found
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.chosen_stack import skips_are_failures
+from tests.support.chosen_stack import not_tested
 from tests.support.prometheus import TOOLS
 from tests.support.server_process import server_process
 from wait_registry.jvm import java_command
@@ -83,8 +82,5 @@ def running_schema_registry(folder: Path) -> Iterator[SchemaRegistryServer]:
 def _jar() -> Path:
     found = next((TOOLS / "apicurio-registry").glob("apicurio-registry-app-*-runner.jar"), None)
     if found is None:
-        missing = "NOT TESTED: no schema registry is here; `make schema-registry` gets it"
-        if skips_are_failures():
-            pytest.fail(missing)
-        pytest.skip(missing)
+        not_tested("no schema registry is here; `make schema-registry` gets it")
     return found

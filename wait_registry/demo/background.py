@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from wait_registry.local.background import CONSOLE_READY, Background
+from wait_registry.local.background import Background, console_background
 from wait_registry.local.environment import PREFIX, as_environment
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
@@ -38,9 +38,7 @@ class Backgrounds:
 
     def console(self, settings: Settings) -> Background:
         """Start the console."""
-        (port,) = free_ports(1)
-        variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
-        return self._start("console", ["wait_registry", "console"], variables, port, CONSOLE_READY)
+        return self._launched(console_background(settings, self.directory, free_ports(1)[0]))
 
     def baseline(self, name: str, settings: Settings) -> Background:
         """Start `wait_registry.demo.baseline`, which has no HTTP port."""
@@ -55,7 +53,9 @@ class Backgrounds:
     def _start(
         self, name: str, arguments: Sequence[str], variables: Mapping[str, str], port: int, ready: str
     ) -> Background:
-        background = Background(name, self.directory, arguments, variables, port, ready)
+        return self._launched(Background(name, self.directory, arguments, variables, port, ready))
+
+    def _launched(self, background: Background) -> Background:
         background.launch()
         self._started.append(background)
         return background

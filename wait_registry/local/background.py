@@ -9,12 +9,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wait_registry.local.environment import PREFIX
+from wait_registry.local.environment import PREFIX, as_environment
 from wait_registry.local.ports import LOOPBACK
 from wait_registry.local.server import EmbeddedServer, ServerError, http_get
+from wait_registry.settings.root import Settings
 
 JARS_VARIABLE = "WAITREG_SPARK__JARS_DIR"
-CONSOLE_READY = "/health/ready"
+
+
+def console_background(settings: Settings, directory: Path, port: int, *, temporary: bool = False) -> Background:
+    """Describe a console with these settings that isn't started yet.
+
+    Args:
+        settings: its own, and where Postgres is.
+        directory: its folder.
+        port: where it listens on loopback.
+        temporary: see `EmbeddedServer`.
+    """
+    variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
+    arguments = ["wait_registry", "console"]
+    return Background("console", directory, arguments, variables, port, "/health/ready", temporary=temporary)
 
 
 class Background(EmbeddedServer):

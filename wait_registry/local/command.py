@@ -13,9 +13,8 @@ from pydantic import SecretStr
 
 from wait_registry.cli.service_process import stop_requests
 from wait_registry.kafka.topics import create_topics
-from wait_registry.local.background import CONSOLE_READY, Background
+from wait_registry.local.background import console_background
 from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
-from wait_registry.local.environment import PREFIX, as_environment
 from wait_registry.local.ports import free_ports
 from wait_registry.local.server import EmbeddedServer
 from wait_registry.local.stack import EmbeddedStack
@@ -72,8 +71,9 @@ def run_stack(
             variables["WAITREG_CONNECT__URL"] = worker.url
         if console:
             _report("Starting the console...")
-            pages = running.enter_context(_console(stack, settings))
-            servers.append(pages)
+            port = settings.console.port or free_ports(1)[0]
+            pages = console_background(settings, stack.data_dir / "console", port, temporary=stack.temporary)
+            servers.append(running.enter_context(pages))
             _report(f"The console: {pages.address}")
         print(_addresses(stack, variables), flush=True)
         while not stop.wait(LOOK_S):
@@ -95,15 +95,6 @@ def _settings_of(stack: EmbeddedStack, settings: Settings) -> Settings:
             "postgres": settings.postgres.model_copy(update={"url": SecretStr(stack.postgres_url)}),
             "wait": settings.wait.model_copy(update=ONE_BROKER),
         }
-    )
-
-
-def _console(stack: EmbeddedStack, settings: Settings) -> Background:
-    port = settings.console.port or free_ports(1)[0]
-    variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
-    directory = stack.data_dir / "console"
-    return Background(
-        "console", directory, ["wait_registry", "console"], variables, port, CONSOLE_READY, temporary=stack.temporary
     )
 
 

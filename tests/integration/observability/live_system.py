@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.integration.processor.running import Processors
 from tests.support.database import Database
+from tests.support.jobs import requested
 from tests.support.kafka_io import Outgoing
 from tests.support.prometheus import Prometheus
 from tests.support.raw_headers import produce_with_header_name
@@ -24,7 +25,7 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record, TransientError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.lineage import Lineage, append_lineage
-from wait_registry.records.operation import Advanced, Changed, Kind, Mark, Requested, State, encode_event
+from wait_registry.records.operation import Advanced, Changed, Kind, Mark, State, encode_event
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
@@ -149,19 +150,9 @@ class LiveSystem:
 
     def _redrive(self) -> None:
         """Write what a redrive writes into the operations topic, without the record that it sends."""
-        job, group = "job-1", self.settings.processor.group
-        requested = Requested(
-            job=job,
-            kind=Kind.REDRIVE,
-            group=group,
-            by="anna",
-            authenticated=False,
-            via="command",
-            reason="",
-            conditions=(),
-            ends={},
-            rate=1.0,
-        )
+        group = self.settings.processor.group
+        asked = requested(group)
+        job = asked.job
         mark = Mark(
             job=job,
             kind=Kind.REDRIVE,
@@ -174,7 +165,7 @@ class LiveSystem:
         advanced = Advanced(job=job, cursor=(), counts={"redriven": 1})
         paused = Changed(job=job, state=State.PAUSED, by="anna")
         events: list[Outgoing | bytes] = [
-            Outgoing(encode_event(event), job.encode()) for event in (requested, mark, advanced, paused)
+            Outgoing(encode_event(event), job.encode()) for event in (asked, mark, advanced, paused)
         ]
         self._topics.produce(self.settings.operations.topic, events)
 

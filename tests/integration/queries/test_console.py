@@ -11,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from html import unescape
-from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -29,7 +27,7 @@ from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
 from redrive.listing import Rows
-from tests.support.console import running_console
+from tests.support.console import Answer, ask, running_console
 from tests.support.database import Database
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query, query_names
@@ -37,24 +35,6 @@ from wait_registry.settings.console import Authentication
 from wait_registry.settings.root import Settings
 
 LONG = "since=365d"
-
-
-class Answer(NamedTuple):
-    """What the console answered."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return unescape(self.body.decode())
-
-    def links(self, pattern: str) -> list[str]:
-        """Return the addresses on the page that match."""
-        return [
-            unescape(link) for link in re.findall(r'href="([^"]*)"', self.body.decode()) if re.search(pattern, link)
-        ]
 
 
 Ask = Callable[..., Answer]
@@ -65,16 +45,6 @@ def served(incident: Settings, **console: Any) -> Iterator[Ask]:
     """Serve the incident with these settings of the console; what is yielded gets a page."""
     with running_console(incident, **console) as port:
         yield partial(ask, port)
-
-
-def ask(port: int, path: str, method: str = "GET", **headers: str) -> Answer:
-    """Return what a console answers."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-    response: HTTPResponse = connection.getresponse()
-    answer = Answer(response.status, dict(response.getheaders()), response.read())
-    connection.close()
-    return answer
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from html import unescape
-from http.client import HTTPConnection
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
-from tests.support.console import running_console
+from tests.support.console import Answer, ask, running_console
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Kind
 from wait_registry.settings.console import Authentication
@@ -18,25 +15,6 @@ from wait_registry.settings.root import Settings
 
 OWN_PAGE = {"Sec_Fetch_Site": "same-origin"}
 BY_PROXY = {"authentication": Authentication.PROXY, "proxies": ("127.0.0.0/8",), "read_only": False}
-
-
-class Answer(NamedTuple):
-    """What the console answered."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return unescape(self.body.decode())
-
-    @property
-    def token(self) -> str:
-        """Return the token of the form that starts what the page shows."""
-        found = re.search(r'name="token" value="([^"]*)"', self.body.decode())
-        assert found is not None, self.text
-        return unescape(found[1])
 
 
 class Browser:
@@ -48,13 +26,7 @@ class Browser:
 
     def ask(self, method: str, path: str, body: str | bytes | None = None, **headers: str) -> Answer:
         """Send a request with exactly these headers and those of the proxy."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=90)
-        sent = {name.replace("_", "-"): value for name, value in {**self.headers, **headers}.items()}
-        connection.request(method, path, body, sent)
-        response = connection.getresponse()
-        answer = Answer(response.status, dict(response.getheaders()), response.read())
-        connection.close()
-        return answer
+        return ask(self.port, path, method, body, **{**self.headers, **headers})
 
     def get(self, path: str, *pairs: tuple[str, str]) -> Answer:
         """Return a page."""

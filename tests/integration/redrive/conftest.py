@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import SettingsFactory
+from tests.integration.processor.conftest import processors
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
@@ -14,21 +15,13 @@ from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
 from tests.support.topics import Topics
 
-__all__ = ["at", "start_sink"]
+__all__ = ["at", "processors", "start_sink"]
 
 
 @pytest.fixture
 def at(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
     """A group without members, whose topics and tables exist."""
     return Scenario(prepared(), topics, database)
-
-
-@pytest.fixture
-def processors() -> Iterator[Processors]:
-    """Starts processors in threads."""
-    own = Processors()
-    yield own
-    own.close()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from sink.apply.operation_writer import OperationWriter
 from sink.apply.wait_writer import WaitWriter
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.support.database import Database
+from tests.support.jobs import requested
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.running_thread import RunningThread
 from tests.support.topics import Topics
@@ -90,19 +91,8 @@ class Scenario:
     def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
         """Survey what these conditions mean."""
         chosen = parse_filter(conditions or (f"group={self.group}",), datetime.now(UTC))
-        asked = Requested(
-            job=job,
-            kind=kind,
-            group=self.group,
-            by="anna",
-            authenticated=False,
-            via="command",
-            reason="fixed",
-            conditions=tuple(map(str, chosen.conditions)),
-            ends={},
-            rate=500.0,
-            allowed=("no_members",),
-        )
+        usual = {"job": job, "kind": kind, "rate": 500.0, "allowed": ("no_members",)}
+        asked = requested(self.group, map(str, chosen.conditions), **usual)
         return survey(self.settings, asked.model_copy(update=changes), chosen, self.admin, SystemClock())
 
     def execute(self, job: Requested, stop: threading.Event | None = None) -> Progress:

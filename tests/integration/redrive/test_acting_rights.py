@@ -12,9 +12,9 @@ import pytest
 
 from console.acting import job_token
 from console.pages.routes import ACTING, ROUTES, Route
-from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Answer, Browser, acting
+from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
-from tests.support.console import running_console
+from tests.support.console import Answer, running_console
 from wait_registry.records.operation import Mark, Requested, State
 
 GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "otto operator other-group")

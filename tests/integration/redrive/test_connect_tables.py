@@ -41,7 +41,7 @@ class LaterClock(SystemClock):
 
 
 @pytest.fixture
-def beside(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
+def alongside(prepared: SettingsFactory, topics: Topics, database: Database) -> Scenario:
     """A group whose tables a Kafka Connect sink keeps; its consumer group commits what the test says."""
     more: dict[str, Any] = {
         "processor.expiry_policy": "redeliver",
@@ -71,9 +71,9 @@ def check(at: Scenario, clock: Clock, kind: Kind = Kind.REDRIVE) -> None:
 @pytest.mark.guarantee("R1.11")
 @pytest.mark.timeout(900)
 def test_our_sink_keeps_jobs_marks_and_states_and_nothing_else(
-    beside: Scenario, start_sink: StartSink, spark: SparkSession
+    alongside: Scenario, start_sink: StartSink, spark: SparkSession
 ) -> None:
-    at = beside
+    at = alongside
     at.dead_letters(3)
     at.topics.produce(at.settings.wait.topic, [wait_record(new_id(), 0)])
     at.read()
@@ -104,8 +104,8 @@ def test_our_sink_keeps_jobs_marks_and_states_and_nothing_else(
 
 
 @pytest.mark.guarantee("R1.11")
-def test_tables_that_are_too_old_are_refused_until_the_sink_has_caught_up(beside: Scenario) -> None:
-    at = beside
+def test_tables_that_are_too_old_are_refused_until_the_sink_has_caught_up(alongside: Scenario) -> None:
+    at = alongside
     at.dead_letters(1)
     at.read()
     check(at, LaterClock())  # nothing was ever registered
@@ -129,8 +129,8 @@ def test_tables_that_are_too_old_are_refused_until_the_sink_has_caught_up(beside
 
 
 @pytest.mark.guarantee("R1.11")
-def test_expired_ones_are_sent_only_if_those_finished_late_may_be(beside: Scenario) -> None:
-    at = beside
+def test_expired_ones_are_sent_only_if_those_finished_late_may_be(alongside: Scenario) -> None:
+    at = alongside
     at.dead_letters(1, Reason.EXPIRED)
     at.read()
     assert at.request().job.expected == {"may_be_done": 1}

@@ -29,7 +29,7 @@ update dead_letter_mark set job = 'other' where "offset" = (select min("offset")
 delete from dead_letter_mark where "offset" = (select max("offset") from dead_letter_mark);
 update operation set state = 'running', cursor = null where job = 'job-1';
 delete from operation where job = 'job-2';
-update dead_letter set state = 'archived', job = 'nobody''s' where original_offset = 3;
+update dead_letter set state = 'archived', job = 'unknown' where original_offset = 3;
 update dead_letter set state = 'open', state_at = null, state_by = null, job = null where original_offset < 2;
 """
 

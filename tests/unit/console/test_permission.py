@@ -12,6 +12,7 @@ import console
 from console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
 from console.access.permission import may_follow, permit, rights, select
 from redrive.filter import parse_filter
+from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested
 
@@ -25,19 +26,7 @@ def olga(*grants: str, name: str = "olga") -> Person:
 
 def job(*conditions: str, **changes: object) -> Requested:
     """Return a job of the group shop."""
-    asked = Requested(
-        job="job-1",
-        kind=Kind.REDRIVE,
-        group="shop",
-        by="anna",
-        authenticated=True,
-        via="console",
-        reason="fixed",
-        conditions=conditions,
-        ends={},
-        rate=1,
-    )
-    return asked.model_copy(update=changes)
+    return requested("shop", conditions, **{"authenticated": True, "via": "console", **changes})
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from redrive.brake import Brake, Sent, retries_s
+from tests.support.jobs import requested
 from wait_registry.clock import SystemClock
-from wait_registry.records.operation import Kind, Requested
 from wait_registry.settings.root import Settings
 
 
@@ -24,21 +24,8 @@ from wait_registry.settings.root import Settings
     ],
 )
 def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sent: int, left: int | None) -> None:
-    job = Requested(
-        job="job-1",
-        kind=Kind.REDRIVE,
-        group="shop",
-        by="anna",
-        authenticated=False,
-        via="command",
-        reason="",
-        conditions=(),
-        ends={},
-        rate=1.0,
-        canary=canary,
-    )
     unused: Any = None
-    brake = Brake(Settings(), job, unused, SystemClock(), unused)
+    brake = Brake(Settings(), requested("shop", canary=canary), unused, SystemClock(), unused)
     assert brake.canary_left(Sent(0, sent)) == left
 
 
