@@ -1,4 +1,4 @@
-"""Row 8: how long the console's pages take among a million dead letters, and the memory that it needs."""
+"""Row 8: how long the console's pages take among a million dead letters, or ten, and the memory that it needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 from wait_registry.settings.root import Settings
 
 CASE: Final = "1 million dead letters"
+MANY: Final = "10 million dead letters"
 CONSOLE: Final = "console"
 PAGE_MS: Final = 300.0
 MEMORY_MB: Final = 200.0
@@ -37,8 +38,12 @@ def _measure(name: str, bench: Bench) -> Figures:
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    rows = bench.size(2_000, 1_000_000)
-    return [Case(CASE, [Contender(CONSOLE, partial(_measure, "one"))], prepare=partial(_prepare, "one", rows))]
+    cases = [_case(CASE, "one", bench.size(2_000, 1_000_000))]
+    return [*cases, _case(MANY, "ten", 10_000_000)] if bench.first_of_full else cases
+
+
+def _case(title: str, name: str, rows: int) -> Case:
+    return Case(title, [Contender(CONSOLE, partial(_measure, name))], prepare=partial(_prepare, name, rows))
 
 
 def _page(case: str, name: str, most: float | None) -> Line:
@@ -48,6 +53,7 @@ def _page(case: str, name: str, most: float | None) -> Line:
 LINES: Final = (
     *(_page(CASE, name, None if name == WIDE else PAGE_MS) for name in PAGES),
     Line("Memory after all pages", (CASE, CONSOLE, "pages_peak_mb"), "MB", most=MEMORY_MB),
+    *(_page(MANY, name, None) for name in PAGES),
     Line("Memory with a value of 10 MB shown and downloaded", (CASE, CONSOLE, "peak_mb"), "MB", most=MEMORY_MB),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -35,13 +36,18 @@ Say = Callable[[str], None]
 
 
 def build(project: Project, say: Say) -> None:
-    """The file is valid, every image is built, and the processor's holds neither Java nor Spark nor Postgres."""
+    """The file is valid, every image is built, and only those that need Java, Spark or Postgres hold them."""
     project.compose("--profile", "*", "config", "--quiet", limit_s=60)
-    project.compose("--profile", "demo", "--profile", "connect", "build", limit_s=BUILD_S)
+    profiles = ("--profile", "demo", "--profile", "connect", "--profile", "console")
+    project.compose(*profiles, "build", limit_s=BUILD_S)
     look = (HERE / "inside.py").read_text("utf-8")
-    for image, spark in (("waitreg-processor", False), ("waitreg-sink", True)):
+    for image, spark, postgres in (
+        ("waitreg-processor", False, False),
+        ("waitreg-console", False, True),
+        ("waitreg-sink", True, True),
+    ):
         seen = json.loads(project.docker("run", "--rm", "--entrypoint", "python", image, "-c", look))
-        _require(seen == {"user": 10001, "java": spark, "pyspark": spark, "psycopg": spark}, f"{image}: {seen}")
+        _require(seen == {"user": 10001, "java": spark, "pyspark": spark, "psycopg": postgres}, f"{image}: {seen}")
         say(f"  in {image}: {seen}")
     sizes = project.docker("image", "ls", "--format", "{{.Repository}} {{.Size}}", "--filter", "dangling=false")
     say("  " + ", ".join(sorted({line for line in sizes.splitlines() if line.startswith("waitreg-")})))
@@ -58,12 +64,15 @@ def start(project: Project, say: Say) -> None:
     """The README's first command, on the volumes of the run before: everything is ready, Kafka takes every codec."""
     project.compose("up", "--wait", limit_s=START_S)
     project.compose("--profile", "demo", "up", "--detach", "--wait", "--no-deps", "downstream", limit_s=START_S)
-    for service in ("processor", "sink", "sweeper", "downstream"):
+    for service in ("processor", "sink", "sweeper", "console", "downstream"):
         state = project.state(service)
         host = state["HostConfig"]
         _require(state["State"]["Health"]["Status"] == "healthy", f"{service} is not healthy")
         _require(host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"], f"{service} has more rights than it needs")
         say(f"  {service}: healthy, user {state['Config']['User']}, read-only, {host['Memory'] >> 20} MiB at most")
+    page = _console(project, "/dead-letters?by=reason&where=group%3Dorders")
+    _require("failed" in page and "list" in page, f"the console doesn't count the demo's dead letters: {page}")
+    say("  the console shows the dead letters of the demo to its operator")
     codecs = (HERE / "codecs.py").read_text("utf-8")
     answers = project.compose(
         *("--profile", "*", "exec", "--no-TTY", "downstream", "python", "-c", codecs, "kafka:9092", "codecs"),
@@ -205,6 +214,13 @@ def _rows(project: Project, which: str = "true") -> int:
 def _up(project: Project) -> set[str]:
     targets = _prometheus(project, "targets")["activeTargets"]
     return {target["labels"]["job"] for target in targets if target["health"] == "up"}
+
+
+def _console(project: Project, path: str) -> str:
+    request = urllib.request.Request(f"http://127.0.0.1:{project.port('CONSOLE_PORT')}{path}")
+    request.add_header("Authorization", f"Basic {b64encode(b'operator:waitreg').decode()}")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return str(answer.read().decode())
 
 
 def _prometheus(project: Project, what: str) -> Any:

@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.integration.console.conftest import Visitor
+from tests.support.hands import tab_to
 from tests.support.waiting import wait_until
-
-# More steps than any page has places to go to.
-_MOST_STEPS = 200
 
 
 def focused(page: Page) -> Locator:
     """Return the element that has the focus."""
     return page.locator(":focus")
-
-
-def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the element with this text has the focus, which has to be visible each time."""
-    for _ in range(_MOST_STEPS):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement === document.body"):
-            continue
-        style = "getComputedStyle(document.activeElement)"
-        assert page.evaluate(f"{style}.outlineStyle") != "none", page.evaluate("document.activeElement.outerHTML")
-        if page.evaluate("document.activeElement.textContent.trim() || document.activeElement.name") == name:
-            return
-    pytest.fail(f"Tab doesn't reach {name!r} on {page.url}")
 
 
 def test_by_keyboard_from_the_start_to_a_dead_letter_and_back(visit: Visitor) -> None:

@@ -1,0 +1,148 @@
+"""The incident in a real browser: from the alert to dead letters that are redriven and settled, or archived."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from redrive import outcomes
+from tests.integration.redrive.browser import acting
+from tests.integration.redrive.handling import Handling
+from tests.integration.redrive.scenario import Scenario
+from tests.support.accessibility import require_accessible
+from tests.support.browser import Visit, running_browser
+from tests.support.hands import Keyboard, Mouse, NoScripts
+from tests.support.waiting import wait_until
+from wait_registry.records.operation import Mark
+
+Visitor = Callable[..., Visit]
+# Where the alerts on the backlog lead.
+ALERTED = "/dead-letters?where=group%3D{group}&where=state%3Dopen&since=24h"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The browser of this file."""
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(at: Scenario, browser: Browser) -> Iterator[Visitor]:
+    """Open windows at a console in which each user of this machine may act."""
+    contexts = []
+    with acting(at.settings) as console:
+
+        def visit(scripts: bool = True) -> Visit:
+            contexts.append(browser.new_context(java_script_enabled=scripts))
+            return Visit(contexts[-1], f"http://127.0.0.1:{console.port}")
+
+        yield visit
+        for context in contexts:
+            context.close()
+
+
+def await_text(page: Page, *texts: str) -> None:
+    """Open a page again until all of these are on it."""
+
+    def shown() -> bool:
+        page.reload()
+        return all(text in page.inner_text("main") for text in texts)
+
+    wait_until(shown, 60, f"{texts} on {page.url}", poll_s=0.2)
+
+
+@pytest.mark.parametrize("hand", [Mouse, Keyboard, NoScripts])
+def test_from_the_alert_to_settled(
+    at: Scenario, handling: Handling, visit: Visitor, hand: type[Mouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcomes, "PATIENCE_S", 1.0)
+    handling.refused = {b"value 0"}
+    processor = handling.start()
+    at.dead_letters(5)
+    at.read()
+    window = visit(hand.scripts)
+    page = window.open(ALERTED.format(group=at.group))
+    operator = hand(page)
+
+    operator.follow(f"{at.settings.dead_letter.topic}:0:0")
+    expect(page.locator("dl.facts").first).to_contain_text("ValueError")
+    page.go_back()
+    operator.follow("Redrive …")
+    expect(page.locator("h1")).to_have_text("Redrive: dry run")
+    operator.fill("rate", "50")
+    operator.press("Dry run with these options")
+    expect(page.locator("main")).to_contain_text("at 50 per second")
+    operator.fill("reason", "payments are back")
+    operator.press("Redrive 5 dead letters")
+    page.wait_for_url(re.compile("/jobs/"))
+    await_text(page, "State: finished.")
+
+    wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the redriven records")
+    processor.stop()
+    at.read_waits()
+    at.read()
+    await_text(page, "dead letter again\t1", "done, discarded or in a retry topic\t4")
+    page.goto(window.origin + ALERTED.format(group=at.group))
+    operator.follow("Archive …")
+    operator.fill("reason", "refused for good")
+    operator.press("Archive 1 dead letter")
+    page.wait_for_url(re.compile("/jobs/"))
+    await_text(page, "State: finished.")
+    at.read_operations()
+    operator.follow("Jobs")
+    expect(page.locator("table")).to_contain_text("payments are back")
+    expect(page.locator("table")).to_contain_text("refused for good")
+    page.goto(window.origin + ALERTED.format(group=at.group))
+    expect(page.locator("#found")).to_contain_text("No dead letters.")
+    assert window.problems() == []
+    assert len(at.sent()) == 5
+
+
+def test_two_operators_who_start_at_once_redrive_each_delivery_once(at: Scenario, visit: Visitor) -> None:
+    at.dead_letters(6)
+    at.read()
+    pages = [visit().open(f"/redrive/new?where=group%3D{at.group}&allow=no_members") for _ in range(2)]
+    for page in pages:
+        page.locator("[name=reason]").fill("both want it")
+    for page in pages:
+        page.get_by_role("button", name="Redrive 6 dead letters").dblclick(no_wait_after=True)
+    for page in pages:
+        page.wait_for_url(re.compile("/jobs/"))
+        wait_until(partial(_ended, page), 60, "the end of the job", poll_s=0.2)
+    marks = [event for event in at.events() if isinstance(event, Mark)]
+    assert len({mark.wait_id for mark in marks}) == len(marks) == len(at.sent()) == 6
+
+
+def _ended(page: Page) -> bool:
+    page.reload()
+    return "State: finished." in page.inner_text("main")
+
+
+def test_the_pages_that_act_break_no_rule_of_a_browser_and_none_of_axe(at: Scenario, visit: Visitor) -> None:
+    at.dead_letters(101)
+    at.read()
+    group = f"where=group%3D{at.group}"
+    for address in (
+        f"/dead-letters?{group}&by=none",
+        f"/dead-letters/{at.settings.dead_letter.topic}/0/0",
+        f"/redrive/new?{group}",
+        f"/redrive/new?{group}&allow=no_members&canary=10&rate=5",
+        f"/archive/new?{group}",
+        f"/restore/new?{group}&where=state%3Dopen",
+    ):
+        window = visit()
+        require_accessible(window.open(address))
+        assert window.problems() == [], address
+    window = visit()
+    page = window.open(f"/archive/new?{group}")
+    page.locator("[name=reason]").fill("not wanted any more")
+    page.locator("[name=number]").fill("101")
+    page.get_by_role("button", name="Archive 101 dead letters").click()
+    await_text(page, "State: finished.")
+    require_accessible(page)
+    assert window.problems() == []
