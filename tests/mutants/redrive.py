@@ -103,6 +103,20 @@ def sends_again_after_an_unknown_commit(patch: Patch) -> None:
     patch.setattr(Executor, "_write", write)
 
 
+@mutant("R1.14")
+def takes_what_arrives_later(patch: Patch) -> None:
+    """The ends that the dry run found don't count."""
+    from redrive.view import View
+
+    original = View.candidates
+
+    def candidates(view: View, chosen: Any, ends: Any, after: Any) -> Any:
+        endless = {topic: dict.fromkeys(by, 2**62) for topic, by in ends.items()}
+        return original(view, chosen, endless, after)
+
+    patch.setattr(View, "candidates", candidates)
+
+
 @mutant("R1.15")
 def starts_a_job_for_each_click(patch: Patch) -> None:
     """Each sending of a form is a job of its own."""

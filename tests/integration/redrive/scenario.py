@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 from redrive.executor import Executor, Progress
@@ -57,17 +56,12 @@ class Scenario:
         plain = Lineage(self.input, 0, offset, 1_700_000_000_000, "create", first, 1, 5, self.group, "host-1", 1)
         return plain._replace(**changes)
 
-    def dead_letters(self, count: int, reason: Reason = Reason.FAILED, **changes: Any) -> list[Outgoing]:
-        """Write dead letters of input records 0, 1, 2 ... to the topic."""
-        return self._dead_letters([reason] * count, **changes)
-
-    def some(self, random: Random, count: int) -> list[Outgoing]:
-        """Write dead letters that failed or expired, at random."""
-        return self._dead_letters([random.choice([Reason.FAILED, Reason.EXPIRED]) for _ in range(count)])
-
-    def _dead_letters(self, reasons: Sequence[Reason], **changes: Any) -> list[Outgoing]:
+    def dead_letters(
+        self, count: int, reason: Reason = Reason.FAILED, first: int = 0, **changes: Any
+    ) -> list[Outgoing]:
+        """Write dead letters of input records `first`, `first` + 1 ... to the topic."""
         records = []
-        for offset, reason in enumerate(reasons):
+        for offset in range(first, first + count):
             failure = Failure(reason, "builtins.ValueError", f"order {offset}", "trace", now_ms())
             headers = dead_letter_headers(HEADERS, self.lineage(offset, **changes), failure)
             records.append(Outgoing(b"value %d" % offset, b"key-%d" % (offset % 3), headers))

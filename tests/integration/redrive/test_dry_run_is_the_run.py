@@ -11,6 +11,7 @@ import pytest
 from redrive.category import ALLOWABLE, DONE, Category
 from tests.integration.redrive.scenario import Scenario
 from tests.support.kafka_io import Outgoing
+from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Kind, Mark, Requested, State
 
 COUNT, TWICE, CHANGED = 60, 8, 3
@@ -25,16 +26,18 @@ from dead_letter where original_offset % 7 = 0 on conflict do nothing
 
 def write_at_random(at: Scenario, random: Random) -> None:
     """Write dead letters of every kind, some twice, and some of those with another value."""
-    topic, written = at.settings.dead_letter.topic, at.some(random, COUNT)
+    reasons = (Reason.FAILED, Reason.EXPIRED)
+    written = [at.dead_letters(1, random.choice(reasons), offset)[0] for offset in range(COUNT)]
     twice = [random.choice(written) for _ in range(TWICE)]
     changed = [Outgoing(b"another value", one.key, one.headers) for one in twice[:CHANGED]]
-    at.topics.produce(topic, [*twice, *changed])
+    at.topics.produce(at.settings.dead_letter.topic, [*twice, *changed])
     at.read()
     with at.database.connect(at.settings) as connection:
         for statement in _AT_RANDOM.split(";"):
             connection.execute(statement.encode())
 
 
+@pytest.mark.guarantee("R1.14")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_categories_of_a_dry_run_are_those_of_the_run(at: Scenario, seed: int) -> None:
     random = Random(seed)
@@ -64,3 +67,17 @@ def require_marks(at: Scenario, asked: Requested, sent: int) -> None:
     assert max(per_delivery.values(), default=0) <= 1
     assert len(marks) == asked.expected.get(DONE[asked.kind], 0)
     assert sent == (len(marks) if asked.kind is Kind.REDRIVE else 0)
+
+
+@pytest.mark.guarantee("R1.14")
+@pytest.mark.parametrize("kind", [Kind.REDRIVE, Kind.ARCHIVE])
+def test_what_arrives_after_the_dry_run_is_not_part_of_the_job(at: Scenario, kind: Kind) -> None:
+    at.dead_letters(6)
+    at.read()
+    asked = at.request(kind=kind).job
+    first = {one.place for one in at.topics.read(at.settings.dead_letter.topic)}
+    at.dead_letters(6, first=6)
+    at.read()
+    assert at.execute(asked).counts == {DONE[kind]: 6}
+    acted = {place for event in at.events() if isinstance(event, Mark) for place in event.dead_letters}
+    assert acted == first
