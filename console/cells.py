@@ -16,8 +16,8 @@ _LONGEST: Final = 160
 _ONE_LINE: Final = 48
 # Words with a meaning of their own, by column, and how each is marked; the word is always shown, too.
 _STATES: Final = {
-    "open": "warn", "redriven": "good", "archived": "quiet",
-    "running": "warn", "paused": "warn", "finished": "good", "cancelled": "quiet", "stopped": "bad",
+    "open": "warn", "redriven": "quiet", "archived": "quiet",
+    "running": "warn", "paused": "warn", "finished": "quiet", "cancelled": "quiet", "stopped": "bad",
 }  # fmt: skip
 _REASONS: Final = {
     "failed": "bad", "expired": "bad", "blocked": "warn", "malformed": "warn", "unregistrable": "warn",
@@ -27,7 +27,7 @@ _TONES: Final[Mapping[str, Mapping[str, str]]] = {
     "state": _STATES,
     "reason": _REASONS,
     "result": {"done": "good", "partial": "warn", "skipped": "quiet", "failed": "bad"},
-    "outcome": {"waiting": "warn", "dead letter again": "bad"},
+    "outcome": {"waiting": "warn", "dead letter again": "bad", "done, discarded or in a retry topic": "good"},
 }
 
 
@@ -82,6 +82,8 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
         return address("/questions/instance_in_flight", ("instance", text))
     if column in ("group", "consumer_group"):
         return address("/dead-letters", ("where", f"group={text}"))
+    if column == "next_place" and str(row["event"]).startswith("dead letter"):
+        return dead_letter_link(*text.rsplit(":", 2))
     if column == "place" and "bytes" in row:  # a row of the list of dead letters
         return dead_letter_link(*text.rsplit(":", 2))
     if column == "record":

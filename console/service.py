@@ -34,7 +34,7 @@ class ConsoleService:
     Args:
         settings: the console's own, where Postgres is and, if it may act, Kafka.
         age: returns the line with the age of the tables.
-        outcomes: returns what became of the records of a job.
+        outcomes: returns what became of redriven records.
 
     Raises:
         ConfigurationError: a setting can't be used, or would let in more people than it says.

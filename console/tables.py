@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from console.access.grants import ALL, NotAllowed, Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
-from redrive.dead_letter import DeadLetter, Reader
+from redrive.dead_letter import DeadLetter, Reader, Redriven
 from redrive.decoded import Decoded
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
 Decode: TypeAlias = Callable[[bytes | None], Decoded | None]
-Outcomes: TypeAlias = Callable[[Reader, str], Rows]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
@@ -58,6 +57,13 @@ _QUARANTINED: Final = "quarantined"
 _FOR_EVERYBODY: Final = "sink_freshness"
 
 
+class Outcomes(NamedTuple):
+    """What reads outcomes, and asks Kafka for it: of all records of a job, and of the last redrive of a wait ID."""
+
+    of_job: Callable[[Reader, str], Rows]
+    of_delivery: Callable[[Reader, str], Redriven | None]
+
+
 class Answer(NamedTuple):
     """A question with the values that it was asked with, and the answer.
 
@@ -74,7 +80,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What pages of one person read from, the line that says how old it is, and what reads the outcomes of a job."""
+    """What pages of one person read from, the line that says how old it is, and what reads outcomes."""
 
     connection: psycopg.Connection[Any]
     age: str
@@ -224,7 +230,7 @@ def open_tables(
     Args:
         settings: where Postgres is, and how long it may take.
         age: returns the line with the age of the tables.
-        outcomes: returns what became of the records of a job.
+        outcomes: returns what became of redriven records.
         masks: what is hidden from everybody.
         decode: decodes values to be shown.
         person: who looks.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from redrive.difference import Content
+from redrive.outcome import Outcome
+from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.operation import Place
@@ -29,6 +32,28 @@ from dead_letter
 where {where}
 order by dead_letter_time desc, topic, partition, "offset"
 """
+
+
+class Redriven(NamedTuple):
+    """The redrive of a delivery: its job, who asked for it, when it was sent, and what became of the record."""
+
+    job: str
+    by: str
+    at: datetime
+    outcome: Outcome
+
+    def __format__(self, spec: str) -> str:
+        """Return who redrove it and when, in UTC."""
+        return f"it was redriven at {self.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by {safe(self.by)}"
+
+
+_SINCE: Final[Mapping[Outcome, str]] = {
+    Outcome.NOT_CONSUMED: "Not by the redrive yet: {}, and its group hasn't consumed it.",
+    Outcome.WAITING: "Not yet: {}, and its next delivery isn't finished.",
+    Outcome.DEAD_AGAIN: "Not by the redrive: {}, and it is a dead letter again. Its deliveries below lead there.",
+    Outcome.SETTLED: "Yes, or it was discarded or is in a retry topic: {}, and nothing of it failed since then.",
+    Outcome.UNKNOWN: "Not known yet: {}, and the tables don't show what became of it.",
+}
 
 
 class DeadLetter(NamedTuple):
@@ -58,8 +83,14 @@ class DeadLetter(NamedTuple):
         place = (self.row[f"{kind}_topic"], self.row[f"{kind}_partition"], self.row[f"{kind}_offset"])
         return None if None in place else Place(*place)
 
-    def may_be_done(self) -> str:
-        """Return whether the work may have been done, in a sentence."""
+    def may_be_done(self, redriven: Redriven | None = None) -> str:
+        """Return whether the work may have been done, in a sentence.
+
+        Args:
+            redriven: the last redrive of this delivery, if there was one.
+        """
+        if redriven is not None:
+            return _SINCE[redriven.outcome].format(redriven)
         if self.row["finished_late"]:
             at = self.row["finished_time"]
             return f"Yes: after its deadline it ended as {self.row['finished_outcome'] or 'done'}, at {at}."

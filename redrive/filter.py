@@ -25,12 +25,22 @@ _CONDITION: Final = re.compile(r"([a-z_]*)(!=|>=|=|~|<)(.*)", re.DOTALL)
 
 
 class Kind(Enum):
-    """What the values of a field are, and the operators that it takes."""
+    """What the values of a field are."""
 
-    TEXT = ("=", "!=", "~")
-    NUMBER = ("=", "!=", ">=", "<")
-    BYTES = ("=", "!=")
-    TIME = ("=",)
+    TEXT = "text"
+    NUMBER = "number"
+    BYTES = "bytes"
+    TIME = "time"
+    JOB = "job"
+
+
+OPERATORS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.TEXT: ("=", "!=", "~"),
+    Kind.NUMBER: ("=", "!=", ">=", "<"),
+    Kind.BYTES: ("=", "!="),
+    Kind.TIME: ("=",),
+    Kind.JOB: ("=",),
+}
 
 
 class Field(NamedTuple):
@@ -79,6 +89,15 @@ FIELDS: Final[Mapping[str, Field]] = {
     "delivery": Field("delivery", Kind.NUMBER, "which delivery of the record failed, the first is 1"),
     "wait_id": Field("wait_expiration_uuid", Kind.TEXT, "wait ID"),
     "job": Field("job", Kind.TEXT, "job that redrove, archived or restored it last"),
+    "again_of": Field(
+        "",
+        Kind.JOB,
+        "job that redrove the record before it failed again",
+        "(original_topic, original_partition, original_offset, consumer_group) in"
+        " (select original_topic, original_partition, original_offset, consumer_group"
+        " from dead_letter_mark where job = %s)"
+        " and dead_letter_time > (select min(marked_at) from dead_letter_mark where job = %s)",
+    ),
     "idempotency_key": Field(
         "idempotency_key",
         Kind.TEXT,
@@ -171,8 +190,8 @@ def _parse(text: str, now: datetime) -> Condition:
         near = get_close_matches(name, FIELDS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigurationError(f"{text!r}: there is no field {name!r}; {hint}There are {', '.join(FIELDS)}")
-    if operator not in field.kind.value:
-        raise ConfigurationError(f"{text!r}: {name} takes {' '.join(field.kind.value)}, not {operator}")
+    if operator not in (taken := OPERATORS[field.kind]):
+        raise ConfigurationError(f"{text!r}: {name} takes {' '.join(taken)}, not {operator}")
     return Condition(name, operator, _value(field.kind, text, value, now))
 
 
@@ -192,6 +211,7 @@ def _value(kind: Kind, text: str, value: str, now: datetime) -> Value:
     except ValueError:
         expected = {
             Kind.TEXT: "text without NUL, in UTF-8",
+            Kind.JOB: "the name of a job",
             Kind.NUMBER: "a whole number, from 0 on",
             Kind.TIME: "a time ago (10m, 2h, 7d) or an ISO 8601 time (2026-11-27T08:00Z)",
             Kind.BYTES: r"text, or \x and an even number of hexadecimal digits",

@@ -34,6 +34,9 @@ limit %s
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
 GROUPINGS: Final = {
     **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},
+    # Numbers in messages differ from record to record.
+    "message": "regexp_replace(left(error_message, 200), '[0-9]+', '#', 'g')",
+    "delivery": "delivery",
     "hour": "date_trunc('hour', dead_letter_time)",
 }
 _GROUPS: Final = """

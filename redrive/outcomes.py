@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from redrive.dead_letter import Reader
+from redrive.dead_letter import Reader, Redriven
 from redrive.listing import Rows
 from redrive.outcome import Outcome, Seen, outcome
 from wait_registry.clock import Clock, SystemClock
@@ -35,6 +35,8 @@ QUERIES: Final = Queries("redrive")
 # How long Kafka may take to answer, and the sink to come to where its topics end, s.
 PATIENCE_S: Final = 3.0
 _POLL_S: Final = 0.1
+# No offset is larger.
+ALL: Final = 2**63 - 1
 
 
 class Outcomes:
@@ -62,18 +64,19 @@ class Outcomes:
         self._clock = clock or SystemClock()
         self._pause = pause
 
-    def of(self, job: str, after: int = 0, asks_kafka: bool = True) -> Counter[Outcome]:
+    def of(self, job: str, after: int = 0, until: int = ALL, asks_kafka: bool = True) -> Counter[Outcome]:
         """Count the records that a job redrove by what became of them, as far as the tables have their marks.
 
         Args:
             job: its name.
             after: only records whose marks are beyond this offset of the operations topic.
+            until: only records whose marks are not beyond this offset.
             asks_kafka: otherwise what the tables don't show is unknown.
 
         Raises:
             ConfigurationError: Kafka refuses us.
         """
-        values = {"job": job, "after": after}
+        values = {"job": job, "after": after, "until": until}
         marks, known = self._rows("sent", values), self._rows("group_of_job", {"job": job})
         if not marks or not known:
             return Counter()
@@ -162,10 +165,23 @@ def outcome_rows(settings: Settings, reader: Reader, job: str) -> Rows:
 
     If Kafka refuses us, the log says why, and only what the tables show is known.
     """
-    outcomes = Outcomes(settings, reader)
+    counts = _known(Outcomes(settings, reader), job)
+    return Rows(["outcome", "records"], [(name.value, counts[name]) for name in Outcome if counts[name]])
+
+
+def last_redrive(settings: Settings, reader: Reader, wait_id: str) -> Redriven | None:
+    """Return the last redrive of a delivery and what became of its record; None if the tables show none."""
+    found = reader.execute(QUERIES["last_redrive"].encode(), {"wait_id": wait_id}).fetchone()
+    if found is None:
+        return None
+    mark, job, by, at = found
+    (became,) = _known(Outcomes(settings, reader), job, mark - 1, mark) or (Outcome.UNKNOWN,)
+    return Redriven(job, by, at, became)
+
+
+def _known(outcomes: Outcomes, job: str, after: int = 0, until: int = ALL) -> Counter[Outcome]:
     try:
-        counts = outcomes.of(job)
+        return outcomes.of(job, after, until)
     except ConfigurationError as error:
         log.warning("what became of some records is unknown: %s", error)
-        counts = outcomes.of(job, asks_kafka=False)
-    return Rows(["outcome", "records"], [(name.value, counts[name]) for name in Outcome if counts[name]])
+        return outcomes.of(job, after, until, asks_kafka=False)

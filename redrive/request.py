@@ -87,7 +87,10 @@ def only_group(groups: Collection[str | None], chosen: Filter) -> str:
         ConfigurationError: there are none, or those of several groups, or of no group.
     """
     if not groups:
-        raise ConfigurationError(f"there is no dead letter with {chosen}: `waitreg dlq list` shows those there are")
+        ended = "; what was redriven or archived is not open" if "state=open" in map(str, chosen.conditions) else ""
+        raise ConfigurationError(
+            f"there is no dead letter with {chosen}{ended}: `waitreg dlq list` shows those there are"
+        )
     group, *others = groups
     if others:
         names = ", ".join(sorted("none" if name is None else name for name in groups))

@@ -64,6 +64,13 @@ select count(*) from dead_letter_mark where job = %(job)s and kind = 'redrive' a
 -- Its consumer group, and the dead letter topics of its selection.
 select consumer_group, array(select jsonb_object_keys(ends)) from operation where job = %(job)s;
 
+-- name: last_redrive
+select "offset", job, marked_by, marked_at
+from dead_letter_mark
+where wait_expiration_uuid = %(wait_id)s and kind = 'redrive'
+order by "offset" desc
+limit 1;
+
 -- name: positions
 select partition, next_offset from sink_progress where topic = %(topic)s;
 
@@ -73,7 +80,7 @@ select mark."offset"
 from dead_letter_mark as mark
 inner join wait on wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
     and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s
     and (wait.wait_expiration_uuid = mark.next_wait_id or wait.delivery > mark.delivery);
 
 -- name: dead_again
@@ -83,13 +90,13 @@ from dead_letter_mark as mark
 inner join dead_letter as letter
     on letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
     and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s
     and (letter.wait_expiration_uuid = mark.next_wait_id or letter.delivery > mark.delivery);
 
 -- name: sent
 select "offset", target_topic, target_partition, target_offset
 from dead_letter_mark
-where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
+where job = %(job)s and kind = 'redrive' and "offset" > %(after)s and "offset" <= %(until)s;
 
 -- name: targets
 select distinct target_topic, target_partition

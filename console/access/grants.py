@@ -91,7 +91,7 @@ class Person(NamedTuple):
             return ""
         pairs = self.pairs(Right.VIEW)
         seen = "; ".join(f"{_named('group', group)}, {_named('topic', topic)}" for group, topic in pairs)
-        return f"You see the rows of: {seen}. The answers have no other rows, no sweeps and no late outcomes."
+        return f"You see only: {seen}."
 
     def sees_all(self) -> bool:
         """Return whether they may see all rows."""

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from console.cells import cells, shown
 from console.page import Page, address
 from redrive.filter import literal
+from wait_registry.postgres.query_file import query_names
 
 # The navigation: address and title.
 _MENU: Final = (
@@ -29,6 +30,12 @@ def render(page: Page) -> str:
     return _environment().get_template(page.template).render(page.values)
 
 
+def _pieces(text: str) -> list[tuple[str, str]]:
+    """Return a text by its names in backticks: what stands before each, and the name; the last has none."""
+    parts = [*text.split("`"), ""]
+    return list(zip(parts[::2], parts[1::2], strict=False))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -38,5 +45,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(pieces=_pieces, questions=frozenset(query_names()))
     environment.globals.update(cells=cells, shown=shown, address=address, literal=literal, menu=_MENU)
     return environment

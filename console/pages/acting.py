@@ -11,7 +11,7 @@ from console.access.grants import Person
 from console.access.permission import FORCED, lacking, permit, rights, select
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
-from console.page import Asked, Page, Redirect, address
+from console.page import Asked, Page, Redirect
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.category import DONE, MEANINGS, Category
 from redrive.filter import FIELDS, Filter
@@ -21,7 +21,7 @@ from redrive.request import Options, selection
 from redrive.survey import Survey
 from redrive.target import ORIGIN, REDELIVERY
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Kind, Place, State
+from wait_registry.records.operation import Kind, Place, Requested, State
 
 # Above it, the number of dead letters is typed before the start.
 CONFIRM_ABOVE: Final = 100
@@ -39,15 +39,29 @@ TARGETS: Final = {
 }
 
 
+_OF_STATE: Final = {
+    "open": (Kind.REDRIVE, Kind.ARCHIVE),
+    Kind.REDRIVE.state: (Kind.REDRIVE,),
+    Kind.ARCHIVE.state: (Kind.RESTORE,),
+}
+
+
 class Button(NamedTuple):
-    """What can be done, the address for it, and the role that the person lacks for it, or ""."""
+    """What can be done, its path with the values that go there, and the role that the person lacks for it, or ""."""
 
     label: str
-    address: str
+    path: str
     missing: str = ""
+    values: Sequence[tuple[str, str]] = ()
 
 
-def buttons(person: Person, chosen: Sequence[tuple[str, str]], group: str | None, topic: str | None) -> list[Button]:
+def buttons(
+    person: Person,
+    chosen: Sequence[tuple[str, str]],
+    group: str | None = None,
+    topic: str | None = None,
+    state: str = "",
+) -> list[Button]:
     """Return what can be done with the dead letters of some conditions, all of one group and topic if these are given.
 
     Args:
@@ -55,13 +69,15 @@ def buttons(person: Person, chosen: Sequence[tuple[str, str]], group: str | None
         chosen: the conditions, as values of an address.
         group: consumer group; None if there may be several: what the person may act on of them is decided later.
         topic: input topic, likewise.
+        state: of all of them, if known: what is done to this state isn't offered, and to redrive again needs more.
     """
     found = []
-    for kind in Kind:
-        needed = rights(kind)
+    again = [("allow", Category.ALREADY_REDRIVEN.value)] if state == Kind.REDRIVE.state else []
+    for kind in _OF_STATE.get(state, tuple(Kind)):
+        needed = rights(kind, [name for _, name in again])
         several = group is None and all(person.pairs(right) for right in needed)
         missing = "" if several else lacking(person, needed, group, topic)
-        found.append(Button(f"{kind.value.capitalize()} …", address(f"/{kind.value}/new", *chosen), missing))
+        found.append(Button(f"{kind.value.capitalize()} …", f"/{kind.value}/new", missing, [*chosen, *again]))
     return found
 
 
@@ -76,20 +92,23 @@ def new(asked: Asked, tables: Tables) -> Page:
     actor = _actor(asked)
     found = actor.dry_run(selected, options)
     permit(person, found.job)
+    acted = _acted(found)
+    beyond = found.job.expected.get(DONE[kind], 0) - acted
     values = {
         "title": f"{kind.value.capitalize()}: dry run",
         "kind": kind.value,
         "job": found.job,
-        "rows": list(_rows(found)),
+        "rows": list(_rows(found, beyond)),
         "total": sum(found.job.expected.values()),
-        "targets": sorted(found.targets.items()),
+        "targets": sorted(found.targets),
+        "beyond": beyond,
         "as_of": found.as_of,
         "narrowed": selected.narrowed,
-        "acted": _acted(found),
-        "typed": _acted(found) > CONFIRM_ABOVE,
+        "acted": acted,
+        "typed": acted > CONFIRM_ABOVE,
         "most_reason": MOST_REASON,
         "token": actor.tokens.sign(person.name, found.job),
-        "form": _form(asked, options, selected.chosen, person),
+        "form": _form(asked, options, selected.chosen, person, found.job),
     }
     return Page("dry_run.html", values)
 
@@ -103,6 +122,7 @@ def start(asked: Asked, tables: Tables) -> Redirect:
         if not fresh:
             raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
         _require_reason(permission.job.reason)
+        _require_options_of(job, asked.form)
         count = _limited(job.expected.get(DONE[job.kind], 0), job.limit)
         if not count:
             raise ConfigurationError("the dry run has found nothing to do")
@@ -131,7 +151,7 @@ def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     actor, name = _actor(asked), asked.path["job"]
     tables.release()
     actor.change(permit(tables.person, actor.job(name)), state)
-    return _to_job(name)
+    return _to_job(name, f"?asked={state.value}")
 
 
 def _actor(asked: Asked) -> Actor:
@@ -139,8 +159,8 @@ def _actor(asked: Asked) -> Actor:
     return asked.actor
 
 
-def _to_job(name: str) -> Redirect:
-    return Redirect(f"/jobs/{quote(name, safe='')}")
+def _to_job(name: str, asked: str = "") -> Redirect:
+    return Redirect(f"/jobs/{quote(name, safe='')}{asked}")
 
 
 def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
@@ -183,6 +203,16 @@ def _require_reason(reason: str) -> None:
         )
 
 
+def _require_options_of(job: Requested, form: Sequence[tuple[str, str]]) -> None:
+    """Refuse a start whose form has other options than its dry run."""
+    given = {name: value for name, value in form if value}
+    options = _options(given, form)
+    rate = options.rate if "rate" in dict(form) else job.rate
+    asked = (options.target, options.limit, options.canary, options.allowed, rate)
+    if "limit" in dict(form) and asked != (job.target, job.limit, job.canary, job.allowed, job.rate):
+        raise ConfigurationError("the options are others than those of the dry run: make the dry run with them first")
+
+
 def _limited(count: int, limit: int | None) -> int:
     return count if limit is None else min(count, limit)
 
@@ -200,15 +230,20 @@ class _Row(NamedTuple):
     examples: Sequence[tuple[Place, str]]
 
 
-def _rows(found: Survey) -> Sequence[_Row]:
+def _rows(found: Survey, beyond: int) -> Sequence[_Row]:
+    acted = DONE[found.job.kind]
     counts = sorted(found.job.expected.items(), key=lambda pair: -pair[1])
     examples = {
         name: [(place, dead_letter_link(*place)) for place in places] for name, places in found.examples.items()
     }
-    return [_Row(name, count, MEANINGS[Category(name)], examples[name]) for name, count in counts]
+    rows = [
+        _Row(name, count - beyond if name == acted else count, MEANINGS[Category(name)], examples[name])
+        for name, count in counts
+    ]
+    return [*rows, _Row("", beyond, "beyond the limit, so not part of the job", [])] if beyond else rows
 
 
-def _form(asked: Asked, options: Options, chosen: Filter, person: Person) -> dict[str, Any]:
+def _form(asked: Asked, options: Options, chosen: Filter, person: Person, job: Requested) -> dict[str, Any]:
     """Return the options as the form shows them: what is given, and what a role is missing for."""
     (group,), topics = chosen.exact_values("group"), chosen.exact_values("topic") or (None,)
     kind = Kind(asked.path["kind"])
@@ -216,9 +251,10 @@ def _form(asked: Asked, options: Options, chosen: Filter, person: Person) -> dic
     missing = next(filter(None, (lacking(person, forced, group, topic) for topic in topics)), "")
     return {
         "kept": [(name, value) for name, value in asked.query if name in ("where", "since")],
-        "rate": asked.values().get("rate", ""),
+        "rate": asked.values().get("rate", f"{job.rate:g}"),
         "limit": asked.values().get("limit", ""),
         "canary": asked.values().get("canary", ""),
+        "reason": asked.values().get("reason", ""),
         "targets": [
             (name, text, name == options.target, missing if name == ORIGIN else "") for name, text in TARGETS.items()
         ],

@@ -10,7 +10,7 @@ from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
 from console.pages.acting import Button, buttons
 from console.tables import CONTENT_FIELDS, Tables
-from redrive.dead_letter import DeadLetter, find
+from redrive.dead_letter import DeadLetter, Redriven, find
 from redrive.decoded import Decoded
 from redrive.filter import FIELDS, literal, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
@@ -27,18 +27,21 @@ _BY: Final = "error,topic,reason"
 def dead_letters(asked: Asked, tables: Tables) -> Page:
     """List dead letters, or count them by the fields of ``by``; each count links to its list."""
     given = asked.values()
-    conditions = [value.strip() for name, value in asked.query if name == "where" and value.strip()]
+    named = [value.strip() for name, value in asked.query if name == "where"]
+    # Who asks for nothing sees what there is to do. An empty condition, as the form sends it, means all.
+    conditions = list(filter(None, named)) if named else ["state=open"]
     since = given.get("since", WINDOW)
     chosen = parse_filter([*conditions, f"since={since}"], asked.now)
     tables.require_content(CONTENT_FIELDS & {condition.field for condition in chosen.conditions})
     kept = [*(("where", condition) for condition in conditions), ("since", since)]
-    by = given.get("by", _BY if not conditions else "")
+    by = given.get("by", "" if any(named) else _BY)
     values: dict[str, Any] = {
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
-        "buttons": buttons(tables.person, kept, None, None) if asked.actor is not None else [],
+        "buttons": buttons(tables.person, kept) if asked.actor is not None else [],
     }  # fmt: skip
     if by and by != "none":
+        tables.require_content(CONTENT_FIELDS & set(parse_by(by)))
         counted = groups(tables, chosen, parse_by(by), ROWS)
         links = [address("/dead-letters", *kept, *_of_group(counted, row), ("by", "none")) for row in counted.rows]
         return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": ""})
@@ -63,7 +66,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "download": f"{dead_letter_link(*letter.place)}/value" if tables.may_export(letter) else "",
         "bytes": len(content.value or b""),
         "facts": _facts(letter),
-        "done": letter.may_be_done(),
+        "done": letter.may_be_done(_redriven(letter, tables)),
         "key": _lines(content.key),
         "value": _lines(content.value),
         "decoded": _decoded(content.value, tables),
@@ -84,10 +87,15 @@ def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
     return Download("value.bin", letter.content.value, str(letter.place))
 
 
+def _redriven(letter: DeadLetter, tables: Tables) -> Redriven | None:
+    wait_id = letter.row["wait_expiration_uuid"]
+    return None if wait_id is None else tables.outcomes.of_delivery(tables, wait_id)
+
+
 def _buttons_of(letter: DeadLetter, tables: Tables) -> list[Button]:
     group, topic = letter.row["consumer_group"], letter.row["original_topic"]
     chosen = [("where", f"place={literal(str(letter.place))}")]
-    return [] if group is None else buttons(tables.person, chosen, group, topic)
+    return [] if group is None else buttons(tables.person, chosen, group, topic, letter.row["state"])
 
 
 def _seen(row: dict[str, Any], tables: Tables) -> list[Any]:
@@ -102,10 +110,15 @@ def _of_group(counted: Rows, row: Any) -> list[tuple[str, str]]:
     """Return the conditions that all of one group meet; a field without a value, or an hour, has none."""
     pairs = zip(counted.columns, row, strict=True)
     return [
-        ("where", f"{name}={literal(str(value))}")
+        ("where", f"{name}={_pattern(name, str(value))}")
         for name, value in pairs
         if name in FIELDS and value not in (None, "")
     ]
+
+
+def _pattern(name: str, value: str) -> str:
+    """Return what matches the values of a group; messages are counted by their beginning, without numbers."""
+    return f"{literal(value).replace('#', '*')}*" if name == "message" else literal(value)
 
 
 def _find(asked: Asked, tables: Tables) -> DeadLetter:

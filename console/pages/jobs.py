@@ -12,13 +12,13 @@ from console.acting.executors import Shown
 from console.page import Asked, NotThere, Page
 from console.pages.acting import Button
 from console.tables import CONTENT_FIELDS, Tables
-from redrive.category import Category
+from redrive.category import DONE, Category
 from redrive.filter import Filter, parse_filter
 from redrive.jobs import done_before, requested, require_job
 from redrive.jobs import jobs as newest
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Requested, State
+from wait_registry.records.operation import Kind, Requested, State
 
 ROWS: Final = 100
 _ENDED: Final = (State.FINISHED, State.CANCELLED)
@@ -40,7 +40,9 @@ def job(asked: Asked, tables: Tables) -> Page:
     values = {
         "title": f"Job {name}",
         "facts": facts,
-        "outcomes": tables.outcomes(tables, name),
+        "done": DONE[Kind(facts["kind"])].value,
+        "asked": asked.values().get("asked", "") if state is State.RUNNING else "",
+        "outcomes": tables.outcomes.of_job(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),

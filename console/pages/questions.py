@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from console.access.grants import ROLES
 from console.charts import Chart, chart_of
 from console.page import Asked, NotThere, Page, View
 from console.tables import Answer, Tables
+from redrive.category import MEANINGS
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
 
 NOW: Final = ("burst_timeline", "stuck_now", "overdue", "waiting_by_group", "dead_letters_by_reason")
@@ -52,7 +54,8 @@ def help_page() -> Page:
     """List all questions by their kind."""
     queries = [load_query(name) for name in query_names()]
     kinds = {kind: [query for query in queries if query.kind == kind] for kind in KINDS}
-    return Page("help.html", {"title": "Help", "kinds": kinds})
+    roles = {role: ", ".join(right.value for right in rights) for role, rights in ROLES.items()}
+    return Page("help.html", {"title": "Help", "kinds": kinds, "categories": MEANINGS, "roles": roles})
 
 
 def _with_charts(answers: Sequence[Answer], now: datetime) -> list[tuple[Answer, Chart | None]]:

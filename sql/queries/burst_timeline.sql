@@ -1,4 +1,4 @@
--- What happened minute by minute between two times?
+-- What happened minute by minute, in the last hour or between two times?
 -- What to do: Give from=... and to=..., any time that Postgres reads, or for instance '1 hour ago'; the default is the
 -- last hour. `still_waiting` counts registrations that the sink wrote in that minute and that are open now. Finished
 -- records have no row; a renewal, or a sink that caught up, moves a registration to a later minute (`sink_freshness`).

@@ -1,4 +1,4 @@
--- What was in flight on an instance when it died, and where is it now?
+-- What is or was in flight on an instance, and where is it now?
 -- What to do: Give the start of its name; the host's name is enough. `waiting_by_instance` and the dead letters have
 -- the names. `waiting` expires at `at` and is exported then. For `overdue` see the query `overdue`. `exported` has been
 -- in the dead letter topic since `at`, and may have been done: its process may have died after the call and before the

@@ -74,15 +74,15 @@ events as (
         found.event,
         case
             when found.source_topic is not null
-                then format('%s[%s] offset %s', found.source_topic, found.source_partition, found.source_offset)
+                then format('%s:%s:%s', found.source_topic, found.source_partition, found.source_offset)
         end as source,
         case
             when found.original_topic is not null
-                then format('%s[%s] offset %s', found.original_topic, found.original_partition, found.original_offset)
+                then format('%s:%s:%s', found.original_topic, found.original_partition, found.original_offset)
         end as original,
         case
             when found.event like 'dead letter:%'
-                then format('%s[%s] offset %s', found.log_topic, found.log_partition, found.log_offset)
+                then format('%s:%s:%s', found.log_topic, found.log_partition, found.log_offset)
         end as next_place,
         found.consumer_group,
         found.instance,

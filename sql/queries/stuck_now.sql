@@ -1,4 +1,4 @@
--- What is stuck now, and since when? Open registrations older than some minutes, by group, topic and instance.
+-- What is stuck now, and since when? Open registrations older than a minute, by group, topic and instance.
 -- What to do: One instance only: check whether its process runs, and its /health/ready. If it died, wait for the
 -- expiry: the sweeper dead-letters its records. Several instances of one group: the downstream is slow or down; check
 -- the handler's latency. If `overdue` stays above 0 for longer than a sweep, check that the sweeper runs

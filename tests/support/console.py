@@ -9,14 +9,19 @@ from functools import partial
 from html import unescape
 from http.client import HTTPConnection
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from console.service import ConsoleService
-from redrive.outcomes import outcome_rows
+from console.tables import Outcomes
+from redrive.listing import Rows
+from redrive.outcomes import last_redrive, outcome_rows
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
 from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.root import Settings
+
+# For tests that show no outcomes.
+NO_OUTCOMES: Final = Outcomes(lambda *_: Rows((), ()), lambda *_: None)
 
 
 class Answer(NamedTuple):
@@ -67,7 +72,8 @@ def running_console(settings: Settings, **console: Any) -> Iterator[int]:
     """
     own = settings.console.model_copy(update={"port": 0, **console})
     settings = settings.model_copy(update={"console": own})
-    service = ConsoleService(settings, lambda tables: age(tables, settings), partial(outcome_rows, settings))
+    outcomes = Outcomes(partial(outcome_rows, settings), partial(last_redrive, settings))
+    service = ConsoleService(settings, lambda tables: age(tables, settings), outcomes)
     thread = Thread(target=service.run, daemon=True)
     thread.start()
     wait_until(lambda: service.port != 0, what="the console listens")

@@ -36,7 +36,8 @@ def command(invocation: Invocation, password_of: str | None) -> int:
         click.echo(line_of(password_of, _password()))
         return 0
     from console.service import ConsoleService
-    from redrive.outcomes import outcome_rows
+    from console.tables import Outcomes
+    from redrive.outcomes import last_redrive, outcome_rows
     from wait_registry.cli.kept_line import KeptLine
     from wait_registry.cli.read_tables import age
     from wait_registry.cli.service_process import ServiceProcess
@@ -46,7 +47,7 @@ def command(invocation: Invocation, password_of: str | None) -> int:
     settings = invocation.settings()
     configure_logging(settings.log, "console")
     ask_kafka = KeptLine(connect_line)
-    outcomes = partial(outcome_rows, settings)
+    outcomes = Outcomes(partial(outcome_rows, settings), partial(last_redrive, settings))
     ServiceProcess(lambda: ConsoleService(settings, lambda tables: age(tables, settings, ask_kafka), outcomes)).run()
     return 0
 

@@ -18,8 +18,7 @@ from pydantic import SecretStr
 from console.http.oidc import cookie_key
 from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
 from console.service import ConsoleService
-from redrive.listing import Rows
-from tests.support.console import running_console
+from tests.support.console import NO_OUTCOMES, running_console
 from tests.support.login_browser import LoginBrowser, Shown
 from tests.support.oidc_provider_process import CLIENT_ID, CLIENT_SECRET, OidcProvider, oidc_provider
 from wait_registry.errors import ConfigurationError
@@ -311,4 +310,4 @@ def test_settings_that_can_not_be_meant_are_refused(console: dict[str, Any], say
     given = {"authentication": Authentication.OIDC, "grants": GRANTS, **console}
     settings = Settings().model_copy(update={"console": ConsoleSettings().model_copy(update=given)})
     with pytest.raises(ConfigurationError, match=re.escape(says)):
-        ConsoleService(settings, lambda _: "", lambda *_: Rows((), ()))
+        ConsoleService(settings, lambda _: "", NO_OUTCOMES)

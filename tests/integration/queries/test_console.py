@@ -26,8 +26,7 @@ from console.pages import questions
 from console.pages.routes import ROUTES
 from console.service import ConsoleService
 from console.tables import open_tables
-from redrive.listing import Rows
-from tests.support.console import Answer, ask, running_console
+from tests.support.console import NO_OUTCOMES, Answer, ask, running_console
 from tests.support.database import Database
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query, query_names
@@ -283,9 +282,7 @@ def test_what_can_not_be_read_is_not_shown_with_contents(incident: Settings, con
 
 
 def test_no_rollback_lifts_the_time_limit(incident: Settings) -> None:
-    with open_tables(
-        incident, lambda _: "", lambda *_: Rows((), ()), Masks(), lambda _: None, Person("x", ())
-    ) as tables:
+    with open_tables(incident, lambda _: "", NO_OUTCOMES, Masks(), lambda _: None, Person("x", ())) as tables:
         tables.connection.rollback()
         assert tables.connection.execute("show statement_timeout").fetchone() == ("5s",)
         tables.connection.rollback()
@@ -422,7 +419,7 @@ def test_a_name_is_no_group_and_groups_are_named_once(incident: Settings) -> Non
 def test_settings_that_let_in_too_many_are_refused(incident: Settings, console: dict[str, Any], says: str) -> None:
     settings = incident.model_copy(update={"console": incident.console.model_copy(update=console)})
     with pytest.raises(ConfigurationError, match=re.escape(says)):
-        ConsoleService(settings, lambda _: "", lambda *_: Rows((), ()))
+        ConsoleService(settings, lambda _: "", NO_OUTCOMES)
 
 
 def test_one_slow_question_does_not_take_its_page(incident: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

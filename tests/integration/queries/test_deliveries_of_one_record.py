@@ -85,11 +85,11 @@ def test_one_query_tells_every_delivery_of_one_record(
     rows = deliveries(database, settings, id=key)
     second = rows[2]["place"]
     # The key decides the partition.
-    assert re.fullmatch(re.escape(retry_topic(topic, group, 2)) + r"\[\d\] offset 0", second)
+    assert re.fullmatch(re.escape(retry_topic(topic, group, 2)) + r":\d:0", second)
     assert [(row["delivery"], row["event"], row["place"], row["next_place"], row["wait_id"]) for row in rows] == [
-        (1, "handed on", f"{topic}[0] offset 0", None, key),
+        (1, "handed on", f"{topic}:0:0", None, key),
         (2, "handed on", None, second, None),
-        (3, "dead letter: failed", second, f"{letter.topic}[{letter.partition}] offset {letter.offset}", wait_ids[2]),
+        (3, "dead letter: failed", second, f"{letter.topic}:{letter.partition}:{letter.offset}", wait_ids[2]),
     ]
     assert wait_ids[0] == key
     assert {row["idempotency_key"] for row in rows} == {key}

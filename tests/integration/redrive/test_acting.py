@@ -35,7 +35,7 @@ def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Bro
     at.read()
     shown = browser.dry_run(f"group={at.group}", rate="100")
     assert shown.status == 200, shown.text
-    assert "Redrive 5 dead letters" in shown.text and f"5 to {at.target}" in shown.text
+    assert "Redrive 5 dead letters" in shown.text and f"{at.target}, at 100 per second" in shown.text
     assert at.events() == []
     job = browser.start(shown, reason="payments are back")
     page = browser.wait_state(job, "finished")
@@ -150,12 +150,25 @@ def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: 
     assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
 
 
+def test_a_start_with_other_options_than_those_of_the_dry_run_is_refused(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(3)
+    at.read()
+    shown = browser.dry_run(f"group={at.group}", rate="100")
+    fields = {"token": shown.token, "reason": "fixed", "limit": "", "canary": "", "to": "redelivery", "rate": "100"}
+    allowed = ("allow", "no_members")
+    for other in ({"limit": "1"}, {"rate": "50"}, {"rate": ""}, {"canary": "2"}, {"allow": "may_be_done"}):
+        refused = browser.post("/redrive/new", [*{**fields, **other}.items(), allowed])
+        assert (refused.status, "make the dry run with them first" in refused.text) == (400, True), other
+    assert at.events() == []
+    assert browser.post("/redrive/new", [*fields.items(), allowed]).status == 303
+
+
 def test_many_are_confirmed_by_their_number(at: Scenario, browser: Browser) -> None:
     count = CONFIRM_ABOVE + 1
     at.dead_letters(count)
     at.read()
     shown = browser.dry_run(f"group={at.group}", rate="500")
-    assert f"type {count} to confirm the number" in shown.text
+    assert f"type {count}, the number of dead letters" in shown.text
     for number in ({}, {"number": "1"}):
         refused = browser.post("/redrive/new", [("token", shown.token), ("reason", "fixed"), *number.items()])
         assert (refused.status, "type this number" in refused.text) == (400, True)
@@ -172,8 +185,8 @@ def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, b
     ticked = re.findall(r'form="ticked" name="where" value="([^"]*)"', listed.body.decode())
     assert len(ticked) == 3
     page = browser.get(f"/dead-letters/{at.place().topic}/{at.place().partition}/{at.place().offset}")
-    for kind in Kind:
-        assert f'href="/{kind}/new?where=place%3D' in page.body.decode()
+    offered = re.findall(r'<form action="/([a-z]+)/new">', page.body.decode())
+    assert offered == [Kind.REDRIVE, Kind.ARCHIVE]
     for kind, state in ((Kind.ARCHIVE, "archived"), (Kind.RESTORE, "open")):
         shown = browser.dry_run(*ticked[:2], kind=kind, allow="")
         assert f"{kind.value.capitalize()} 2 dead letters" in shown.text, shown.text

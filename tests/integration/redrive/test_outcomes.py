@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from redrive import outcomes as module
+from redrive.filter import parse_filter
+from redrive.listing import page
 from redrive.outcome import Outcome
-from redrive.outcomes import Outcomes, outcome_rows
+from redrive.outcomes import Outcomes, last_redrive, outcome_rows
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.support.waiting import wait_until
@@ -21,6 +25,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def became(at: Scenario, job: str = "job-1", after: int = 0) -> dict[Outcome, int]:
     with at.database.connect(at.settings) as connection:
         return dict(Outcomes(at.settings, connection).of(job, after))
+
+
+def outcomes_of_deliveries(at: Scenario) -> dict[int, Outcome]:
+    """Return what became of each redriven delivery, by the offset of its record."""
+    found = {}
+    with at.database.connect(at.settings) as connection:
+        for offset, wait_id in at.rows(
+            "select original_offset, wait_expiration_uuid from dead_letter where state = 'redriven'"
+        ):
+            redriven = last_redrive(at.settings, connection, str(wait_id))
+            assert redriven is not None and (redriven.job, redriven.by) == ("job-1", "anna")
+            found[int(str(offset))] = redriven.outcome
+    return found
 
 
 @pytest.mark.guarantee("R1.12")
@@ -46,6 +63,13 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
             ("dead letter again", 1),
             ("done, discarded or in a retry topic", 3),
         ]
+
+    assert outcomes_of_deliveries(at) == {0: Outcome.DEAD_AGAIN, 1: Outcome.WAITING} | dict.fromkeys(
+        (2, 3, 4), Outcome.SETTLED
+    )
+    again = parse_filter(["again_of=job-1"], datetime.now(UTC))
+    with at.database.connect(at.settings) as connection:
+        assert [row[8] for row in page(connection, again, 10).rows] == [f"{at.input}:0:0"]
 
     handling.ended.set()
     wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the one that was held")

@@ -9,19 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.filter import FIELDS, Condition, Filter, Kind, Value, parse_filter
+from redrive.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, parse_filter
 from wait_registry.errors import ConfigurationError
 
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
 VALUES: dict[Kind, st.SearchStrategy[Value]] = {
     Kind.TEXT: st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
     Kind.NUMBER: st.integers(0, 2**63 - 1),
+    Kind.JOB: st.text("0123456789abcdef", min_size=1),
     Kind.BYTES: st.binary(min_size=1),
     Kind.TIME: st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
 }
 CONDITIONS = st.sampled_from(list(FIELDS)).flatmap(
     lambda name: st.builds(
-        Condition, st.just(name), st.sampled_from(FIELDS[name].kind.value), VALUES[FIELDS[name].kind]
+        Condition, st.just(name), st.sampled_from(OPERATORS[FIELDS[name].kind]), VALUES[FIELDS[name].kind]
     )
 )
 

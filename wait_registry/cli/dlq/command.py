@@ -98,6 +98,7 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
     Other bytes that aren't text are shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that
     could change the terminal are escaped.
     """
+    from redrive.outcomes import last_redrive
     from wait_registry.cli.query import print_rows
     from wait_registry.cli.read_tables import age, read_tables
     from wait_registry.postgres.query_file import bind, load_query
@@ -109,7 +110,9 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
         as_of = age(connection, settings)
         letters = find(connection, which)
         for letter in letters:
-            for line in lines(letter, registry):
+            wait_id = letter.row["wait_expiration_uuid"]
+            redriven = None if wait_id is None else last_redrive(settings, connection, wait_id)
+            for line in lines(letter, registry, redriven):
                 print(line)
         key = letters[0].row["idempotency_key"]
         if key is not None:

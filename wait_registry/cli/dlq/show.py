@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from redrive.dead_letter import DeadLetter
+from redrive.dead_letter import DeadLetter, Redriven
 from redrive.decoded import Decoded, decoded
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
@@ -14,12 +14,13 @@ from wait_registry.schema_registry import SchemaRegistry
 _INDENT = "  "
 
 
-def lines(letter: DeadLetter, registry: SchemaRegistry | None) -> Iterator[str]:
+def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redriven | None = None) -> Iterator[str]:
     """Yield the lines that show a dead letter.
 
     Args:
         letter: which one.
         registry: the schemas of values; None if there is none.
+        redriven: the last redrive of its delivery, if there was one.
     """
     row = letter.row
     places = letter.places()
@@ -40,7 +41,7 @@ def lines(letter: DeadLetter, registry: SchemaRegistry | None) -> Iterator[str]:
             yield f"{_INDENT}{label:<16}{safe(str(text))}"
     if row["error_class"] is not None:
         yield f"error: {safe(row['error_class'])}: {safe(row['error_message'] or '')}"
-    yield f"was it done? {letter.may_be_done()}"
+    yield f"was it done? {letter.may_be_done(redriven)}"
     yield from _content("key", letter.content.key)
     yield f"headers: {len(letter.content.headers)}"
     for name, value in letter.content.headers:
