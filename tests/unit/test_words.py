@@ -29,6 +29,7 @@ ACCOUNT = "wait_registry/local/account.py"
         f"docs/{page}.md"
         for page in (
             "comparison",
+            "compose",
             "configuration",
             "deploy",
             "first-handler",
@@ -37,9 +38,11 @@ ACCOUNT = "wait_registry/local/account.py"
             "kafka-connect",
             "metrics",
             "ordering",
+            "refusals",
             "registration",
             "retries",
             "runbook",
+            "security",
             "share-groups",
             "sizing",
         )
