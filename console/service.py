@@ -15,7 +15,6 @@ from console.http.identity import identification
 from console.tables import Age, Outcomes, open_tables
 from redrive.decoded import decoded
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.topic_specs import operations_spec
 from wait_registry.schema_registry import for_display
 from wait_registry.settings.root import Settings
 
@@ -72,9 +71,7 @@ class ConsoleService:
     async def _serve(self) -> None:
         console = self._settings.console
         tables = partial(open_tables, self._settings, self._age, self._outcomes, self._masks, self._decode)
-        # The request of a job has the edited record, so no larger one can be sent.
-        most_bytes = int(operations_spec(self._settings).creation_config["max.message.bytes"])
-        pages = application(tables, self._identity, console, self._actor, most_bytes)
+        pages = application(tables, self._identity, console, self._actor)
         runner = web.AppRunner(
             pages,
             access_log=None,

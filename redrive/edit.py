@@ -9,9 +9,11 @@ from typing import Any, Final, NamedTuple
 from redrive.difference import Content, changes
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import Target, record_size
+from wait_registry.kafka.topic_specs import operations_spec
 from wait_registry.records.header_names import BLOCK_NAMES, WAIT_LINEAGE, WAITREG_EDITED
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json, require_sendable_names
 from wait_registry.records.operation import Replacement, Requested, encode_event
+from wait_registry.settings.root import Settings
 
 _LOCKED: Final = BLOCK_NAMES | {WAIT_LINEAGE, WAITREG_EDITED}
 # What the reason, which is given after the dry run, may add to a request, bytes.
@@ -30,6 +32,11 @@ class Review(NamedTuple):
     replacement: Replacement
     sizes: Sequence[tuple[str, str, str]]
     lines: Sequence[str]
+
+
+def most_edit_bytes(settings: Settings) -> int:
+    """Return how large an edit can be by the settings, bytes: the operations topic takes no larger request."""
+    return int(operations_spec(settings).creation_config["max.message.bytes"])
 
 
 def is_locked(name: str) -> bool:

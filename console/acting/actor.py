@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from console.access.permission import Permission, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
+from redrive.edit import most_edit_bytes
 from redrive.request import Options, dry_run, open_job
 from wait_registry.records.operation import Replacement, Requested, State
 
@@ -35,6 +36,7 @@ class Actor:
         self.tokens = JobTokens(time.monotonic)
         self.executors = Executors(settings)
         self.edits = settings.console.edit
+        self.most_edit_bytes = most_edit_bytes(settings)
         self._settings = settings
         self._free = threading.BoundedSemaphore(_DRY_RUNS)
 

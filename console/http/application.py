@@ -49,7 +49,7 @@ _MOST_BODY_BYTES: Final = 64 * 1024
 
 
 def application(
-    open_tables: OpenTables, identity: Identity, console: ConsoleSettings, actor: Actor | None, most_bytes: int
+    open_tables: OpenTables, identity: Identity, console: ConsoleSettings, actor: Actor | None
 ) -> web.Application:
     """Return the application.
 
@@ -59,7 +59,6 @@ def application(
         console: its ``hosts`` are names without a port that browsers may ask for, besides those of loopback. Others are
             refused, or a page of an attacker could read this one through a name that leads to loopback (DNS rebinding).
         actor: what acts; without it, nothing that acts has an address.
-        most_bytes: how large an edited record may be.
     """
     answers = Answers(open_tables, actor)
 
@@ -72,8 +71,8 @@ def application(
     open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
     app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
     for route in (*ROUTES, *_acting(actor)):
-        if route.takes_bytes:
-            app.router.add_put(route.path, answers.handler(route.view, most_bytes))
+        if actor is not None and route.takes_bytes:
+            app.router.add_put(route.path, answers.handler(route.view, actor.most_edit_bytes))
         else:
             add = app.router.add_post if route.changes else app.router.add_get
             add(route.path, answers.handler(route.view))
