@@ -13,7 +13,7 @@ from wait_registry.display import is_text, lines_of, safe, value_text
 from wait_registry.records.headers import Headers
 
 _AROUND: Final = 8
-# Of more lines, comparing takes too long for a page.
+# More lines take too long to compare for a page, and more fields are too many to read.
 _MOST_LINES: Final = 1_000
 _MISSING: Final = object()
 
@@ -58,7 +58,9 @@ def changes(left: Content, right: Content) -> Iterator[str]:
     yield from lines or islice(_values("value", left.value, right.value), 1, None)
     parsed = _json_of(left.value), _json_of(right.value)
     if _MISSING not in parsed:
-        yield from _paths("$", *parsed)
+        paths = _paths("$", *parsed)
+        yield from islice(paths, _MOST_LINES)
+        yield from islice((f"more than {_MOST_LINES} fields differ" for _ in paths), 1)
 
 
 def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:

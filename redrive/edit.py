@@ -67,6 +67,13 @@ def review(before: Content, after: Content) -> Review:
     return Review(replacement, list(_sizes(before, after)), list(changes(before, after)))
 
 
+def what_changes(before: Content, replacement: Replacement) -> Sequence[str]:
+    """Return the lines that show what the edit of a record changes, byte for byte."""
+    headers = tuple(header for header in before.headers if header[0] != WAITREG_EDITED)
+    after = Content(replacement.key, replacement.headers, replacement.value)
+    return list(changes(before._replace(headers=headers), after))
+
+
 def record_digest(content: Content) -> str:
     """Return the SHA-256 of a record: of key, headers in JSON and value, each with its length before it."""
     found = hashlib.sha256()

@@ -49,8 +49,10 @@ form.addEventListener("click", (event) => {
   const row = event.target.closest(".header");
   if (event.target.id === "add") headers.append(document.getElementById("header").content.cloneNode(true));
   else if (event.target.matches(".remove")) row.remove();
-  else if (event.target.matches(".up")) row.previousElementSibling?.before(row);
-  else return;
+  else if (event.target.matches(".up")) {
+    row.previousElementSibling?.before(row);
+    event.target.focus();
+  } else return;
   review.replaceChildren();
 });
 form.addEventListener("submit", (event) => {

@@ -76,7 +76,9 @@ def test_what_the_page_sends_is_what_the_handler_gets(dead: Scenario, browser: B
     (asked,) = requests_of(dead)
     assert (asked.via, asked.reason) == ("console", "amount was text")
     dead.read_operations()
-    assert "redrive, edited" in browser.get(job).text
+    page = browser.get(job).text
+    assert "redrive, edited" in page
+    assert "What is edited" in page and f"value: 7 bytes, {'null' if value is None else f'{len(value)} bytes'}" in page
 
 
 @pytest.mark.guarantee("R1.15")
@@ -179,6 +181,17 @@ def test_what_is_hidden_cannot_be_edited(dead: Scenario) -> None:
             assert (answer.status, "is hidden from you" in answer.text) == (403, True)
         assert "Edit …" not in browser.get(edit_of(dead).replace("/edit/", "/dead-letters/")).text
     assert dead.events() == []
+
+
+def test_the_page_of_a_job_shows_its_edit_to_those_who_may_see_the_record(dead: Scenario) -> None:
+    dead.execute(request_of(dead, edit(dead, value=b"secret")))
+    dead.read_operations()
+    grants = ("vera viewer", "sue support")
+    for masks, seen in (((), {"sue"}), ((f"{dead.input} value.card",), set())):
+        with acting(dead.settings, **BY_PROXY, grants=grants, masks=masks) as served:
+            for who in ("vera", "sue"):
+                page = Browser(served.port, X_Forwarded_User=who).get("/jobs/job-1").text
+                assert ("+ secret" in page) == (who in seen) == ("hidden from you" not in page), (who, page)
 
 
 def test_another_key_needs_the_role_admin(dead: Scenario) -> None:
