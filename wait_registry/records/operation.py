@@ -60,6 +60,10 @@ _Bytes: TypeAlias = Annotated[
 ]
 
 
+# Neither Postgres nor librdkafka's Python client takes NUL in one.
+_Name: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+
 class Replacement(BaseModel):
     """The record that an edit sends in place of a dead letter's own.
 
@@ -75,7 +79,7 @@ class Replacement(BaseModel):
 
     key: _Bytes | None = None
     value: _Bytes | None = None
-    headers: tuple[tuple[str, _Bytes | None], ...] = ()
+    headers: tuple[tuple[_Name, _Bytes | None], ...] = ()
     edited: str = Field(pattern="^[0-9a-f]{64}$")
     new_key: bool = False
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from redrive.difference import Content, changes
 from redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
 from tests.support.jobs import requested
-from wait_registry.errors import ConfigurationError
+from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import Target
 from wait_registry.records.headers import decode_headers_json, encode_headers_json
 from wait_registry.records.operation import decode_event, encode_event
@@ -81,6 +81,15 @@ def test_headers_that_this_system_writes_stay_as_they_are(headers: Any) -> None:
 def test_a_name_that_cannot_be_sent_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="can't send"):
         review(BEFORE, BEFORE._replace(headers=(*BEFORE.headers, (name, b""))))
+
+
+@pytest.mark.parametrize("part", [b'["a\\u0000", null]', b'["\\ud800", null]', b'["a", "no base64"]', b'["a"]'])
+def test_a_request_that_no_table_or_client_takes_is_not_read(part: bytes) -> None:
+    edit = review(BEFORE, BEFORE._replace(headers=(("DLQ_TIME", b"x"), ("name", None)))).replacement
+    event = encode_event(requested("shop", replacement=edit))
+    assert decode_event(event).replacement == edit  # type: ignore[union-attr]
+    with pytest.raises(DataError, match="no record of the operations topic"):
+        decode_event(event.replace(b'["name",null]', part))
 
 
 def test_an_earlier_edit_is_named_no_more() -> None:
