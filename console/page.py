@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Asked(NamedTuple):
     """A request: the values in its path, those behind the question mark in their order, and when it came (UTC).
 
-    ``form`` has the fields of what changes something, and ``actor`` does it; a console that only reads has none.
+    ``form`` has the fields of what changes something, ``content`` the bytes that are sent in place of fields, and
+    ``actor`` does it; a console that only reads has none.
     """
 
     path: Mapping[str, str]
@@ -24,6 +25,7 @@ class Asked(NamedTuple):
     now: datetime
     form: Sequence[tuple[str, str]] = ()
     actor: Actor | None = None
+    content: bytes = b""
 
     def values(self) -> dict[str, str]:
         """Return the given values by name, of several the last; empty ones, as forms send them, are skipped."""

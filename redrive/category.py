@@ -20,6 +20,7 @@ class Category(StrEnum):
     ALREADY_ARCHIVED = "already_archived"
     NOT_ARCHIVED = "not_archived"
     SAME_DELIVERY = "same_delivery"
+    CHANGED = "changed"
     CONFLICT = "conflict"
     FINISHED_LATE = "finished_late"
     STILL_WAITING = "still_waiting"
@@ -44,6 +45,7 @@ MEANINGS: Final = {
     Category.ALREADY_ARCHIVED: "it is archived: restore it first",
     Category.NOT_ARCHIVED: "it isn't archived",
     Category.SAME_DELIVERY: "another dead letter of the same delivery stands for it",
+    Category.CHANGED: "it isn't the record that was edited: edit it again",
     Category.CONFLICT: "two dead letters of its delivery have different contents: compare them with `waitreg dlq diff`",
     Category.FINISHED_LATE: "the work was done after its deadline",
     Category.STILL_WAITING: "its delivery is still registered, so its expiry decides",

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from wait_registry.display import is_text, lines_of, safe, value_text
 from wait_registry.records.headers import Headers
 
 _AROUND: Final = 8
+# More lines take too long to compare for a page, and more fields are too many to read.
+_MOST_LINES: Final = 1_000
 _MISSING: Final = object()
 
 
@@ -32,6 +36,46 @@ def difference(left: Content, right: Content) -> Iterator[str]:
         yield from paths or ["value: the same JSON, written in another way"]
     else:
         yield from _values("value", left.value, right.value)
+
+
+def changes(left: Content, right: Content) -> Iterator[str]:
+    """Yield the lines that show what an edit changes, byte for byte: ``-`` for the left side, ``+`` for the right one.
+
+    Text is shown line by line, and other values as hexadecimal digits. Of long values that differ much, the first
+    difference is shown alone. JSON is compared field by field as well.
+    """
+    yield from _values("key", left.key, right.key)
+    if left.headers != right.headers:
+        yield f"headers: {len(left.headers)}, {len(right.headers)}"
+        yield from _changed_lines([_header(one) for one in left.headers], [_header(one) for one in right.headers])
+    if left.value == right.value:
+        return
+    yield from islice(_values("value", left.value, right.value), 1)
+    both = left.value or b"", right.value or b""
+    # Text and other bytes are compared as bytes.
+    before, after = (list(lines_of(side, as_text=all(map(is_text, both)))) for side in both)
+    lines = list(_changed_lines(before, after))
+    yield from lines or islice(_values("value", left.value, right.value), 1, None)
+    parsed = _json_of(left.value), _json_of(right.value)
+    if _MISSING not in parsed:
+        paths = _paths("$", *parsed)
+        yield from islice(paths, _MOST_LINES)
+        yield from islice((f"more than {_MOST_LINES} fields differ" for _ in paths), 1)
+
+
+def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:
+    """Yield the lines that differ, with the numbers of those that they replace."""
+    start = next(
+        (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(map(len, (before, after)))
+    )
+    before, after = before[start:], after[start:]
+    if max(len(before), len(after)) > _MOST_LINES:
+        return
+    for what, first, last, to_first, to_last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what != "equal":
+            yield f"  line {start + first + 1}:"
+            yield from (f"  - {line}" for line in before[first:last])
+            yield from (f"  + {line}" for line in after[to_first:to_last])
 
 
 def _values(name: str, left: bytes | None, right: bytes | None) -> Iterator[str]:

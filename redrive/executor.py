@@ -318,6 +318,7 @@ class Executor:
             dead_letters=(candidate.place,),
             record=candidate.record,
             number=standing.number + (sent is not None),
+            edited=self._job.replacement is not None,
         )
         if sent is None:
             return mark

@@ -13,7 +13,8 @@ from wait_registry.records.operation import Requested
 
 _JOBS: Final = """
 select
-    job, kind, consumer_group as "group", state, requested_at, requested_by as by, reason,
+    job, concat(kind, case when replacement is not null then ', edited' end) as kind, consumer_group as "group", state,
+    requested_at, requested_by as by, reason,
     array_to_string(conditions, ' ') as conditions,
     (
         select string_agg(category || ': ' || letters, ', ' order by category)
@@ -28,8 +29,9 @@ limit %s
 _AUDIT: Final = """
 select * from (
     select
-        requested_at as at, requested_by as by, kind as what, job, consumer_group as "group", null as record,
-        null as sent_to, concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
+        requested_at as at, requested_by as by,
+        concat(kind, case when replacement is not null then ', edited' end) as what, job, consumer_group as "group",
+        null as record, null as sent_to, concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
     from operation
     where %(place)s::text is null
     union all
@@ -38,7 +40,8 @@ select * from (
     where state <> 'running' and %(place)s::text is null
     union all
     select
-        mark.marked_at, mark.marked_by, mark.kind, mark.job, mark.consumer_group,
+        mark.marked_at, mark.marked_by, concat(mark.kind, case when mark.edited then ', edited' end), mark.job,
+        mark.consumer_group,
         mark.original_topic || ':' || mark.original_partition || ':' || mark.original_offset,
         mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
         'wait ID ' || mark.wait_expiration_uuid
@@ -93,7 +96,8 @@ def requested(reader: Reader, job: str) -> Requested:
     """Return what was asked for, without the ends of its selection; call `require_job` first."""
     query = b"""
         select
-            kind, consumer_group, requested_by, authenticated, via, reason, conditions, target, rate, allowed, expected
+            kind, consumer_group, requested_by, authenticated, via, reason, conditions, target, rate, allowed, expected,
+            replacement
         from operation
         where job = %s
     """
@@ -111,6 +115,7 @@ def requested(reader: Reader, job: str) -> Requested:
         "rate",
         "allowed",
         "expected",
+        "replacement",
     )
     return Requested(job=job, ends={}, **dict(zip(names, row, strict=True)))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from redrive.category import DONE, Candidate, Category, Rules, obstacle
+from redrive.edit import replaced
 from redrive.operations_tail import OperationsTail
 from redrive.target import Readers, Ready, Route
 from redrive.view import Cursor, View
@@ -38,6 +39,7 @@ class Judge:
         """Judge nothing yet."""
         self._rules = Rules(job.kind, job.job, frozenset(job.allowed), settings.redrive.max_redrives)
         self._acted = DONE[job.kind]
+        self._job = job
         may_wait = Category.NO_MEMBERS in job.allowed
         self.route = Route(job.target, Targets(client), _Readers(settings, job.group, clock), may_wait)
         self.refused: set[Place] = set()
@@ -76,10 +78,14 @@ class Judge:
         if candidate.place in self.refused:
             return Category.REFUSED
         found = self.route.obstacle(candidate)
-        if found is not None or self.route.surely_fits(candidate):
+        if found is not None or (self._job.replacement is None and self.route.surely_fits(candidate)):
             return found
-        ready = self.route.ready(candidate, view.contents([candidate])[candidate.place])
+        ready = self._ready(candidate, view.contents([candidate])[candidate.place])
         return ready if isinstance(ready, Category) else None
+
+    def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> Ready | Category:
+        edited = replaced(row, self._job)
+        return Category.CHANGED if edited is None else self.route.ready(candidate, edited)
 
     def prepare(self, judged: Judged, view: View) -> None:
         """Read the contents of what is to be sent; what can't be sent after all is counted so."""
@@ -87,7 +93,7 @@ class Judge:
             return
         rows, sendable = view.contents(judged.todo), []
         for candidate in judged.todo:
-            ready = self.route.ready(candidate, rows[candidate.place])
+            ready = self._ready(candidate, rows[candidate.place])
             if isinstance(ready, Category):
                 judged.counts[self._acted] -= 1
                 judged.counts[ready] += 1

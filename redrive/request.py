@@ -19,6 +19,7 @@ from wait_registry.records.wait_id import is_wait_id
 if TYPE_CHECKING:
     from redrive.executor import Progress
     from redrive.survey import Survey
+    from wait_registry.records.operation import Replacement
     from wait_registry.settings.root import Settings
 
 _NAMED: Final = ("state", "place=", "wait_id=")
@@ -102,7 +103,14 @@ def only_group(groups: Collection[str | None], chosen: Filter) -> str:
     return group
 
 
-def dry_run(settings: Settings, kind: Kind, chosen: Filter, options: Options, asker: Asker) -> Survey:
+def dry_run(
+    settings: Settings,
+    kind: Kind,
+    chosen: Filter,
+    options: Options,
+    asker: Asker,
+    replacement: Replacement | None = None,
+) -> Survey:
     """Return what a new job would do; nothing is changed.
 
     Args:
@@ -111,23 +119,39 @@ def dry_run(settings: Settings, kind: Kind, chosen: Filter, options: Options, as
         chosen: which dead letters.
         options: how.
         asker: who asks.
+        replacement: the edited record that is sent in place of the only dead letter's own.
 
     Raises:
         ConfigurationError: the job isn't possible; the message says why.
         TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
     """
+    from redrive.edit import require_room
     from redrive.jobs import new_job
     from redrive.survey import survey
     from redrive.view import View
     from wait_registry.clock import SystemClock
     from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.targets import Targets
 
     named = asdict(options) | {"rate": _rate(settings, kind, options)}
     with closing(View(settings)) as view:
         group = only_group(view.groups(chosen), chosen)
     conditions = tuple(map(str, chosen.conditions))
-    job = Requested(job=new_job(), kind=kind, group=group, conditions=conditions, ends={}, **asker._asdict(), **named)
-    return survey(settings, job, chosen, admin(settings.kafka), SystemClock())
+    job = Requested(
+        job=new_job(),
+        kind=kind,
+        group=group,
+        conditions=conditions,
+        ends={},
+        replacement=replacement,
+        **asker._asdict(),
+        **named,
+    )
+    client = admin(settings.kafka)
+    found = survey(settings, job, chosen, client, SystemClock())
+    if replacement is not None:
+        require_room(found.job, Targets(client)(settings.operations.topic))
+    return found
 
 
 def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:

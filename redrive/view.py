@@ -101,6 +101,7 @@ class View:
             canary=row["canary"],
             allowed=tuple(row["allowed"]),
             expected=row["expected"],
+            replacement=row["replacement"],
         )
         cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
         return JobRow(requested, State(row["state"]), cursor_of, row["counts"], row["counted_from"])

@@ -167,7 +167,9 @@ create table operation (
     changed_reason text not null default '',
     canary bigint,
     -- The offset of the operations topic from which records count for the automatic pause: where it was resumed last.
-    counted_from bigint not null default 0
+    counted_from bigint not null default 0,
+    -- The edited record that it sends, key, value and headers in base64.
+    replacement jsonb
 );
 
 create index operation_age on operation (changed_at);
@@ -192,7 +194,8 @@ create table dead_letter_mark (
     next_wait_id text,
     marked_at timestamptz not null,
     marked_by text not null,
-    delivery int
+    delivery int,
+    edited boolean not null default false
 );
 
 create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "offset");
@@ -421,7 +424,8 @@ union all
 select
     wait_expiration_uuid,
     marked_at,
-    case kind when 'redrive' then 'redriven' when 'archive' then 'archived' else 'restored' end,
+    case kind when 'redrive' then 'redriven' when 'archive' then 'archived' else 'restored' end
+    || case when edited then ', edited' else '' end,
     original_topic,
     original_partition,
     original_offset,

@@ -251,11 +251,12 @@ on conflict (topic, partition, "offset") do update set
 -- name: begin_operation
 insert into operation (
     job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
-    target, rate, record_limit, canary, ends, expected, changed_at, changed_by
+    target, rate, record_limit, canary, ends, expected, replacement, changed_at, changed_by
 )
 values (
     %(job)s, %(kind)s, %(group)s, 'running', %(at)s, %(by)s, %(authenticated)s, %(via)s, %(reason)s, %(conditions)s,
-    %(allowed)s, %(target)s, %(rate)s, %(limit)s, %(canary)s, %(ends)s, %(expected)s, %(at)s, %(by)s
+    %(allowed)s, %(target)s, %(rate)s, %(limit)s, %(canary)s, %(ends)s, %(expected)s,
+    %(replacement)s, %(at)s, %(by)s
 )
 on conflict (job) do nothing;
 
@@ -273,9 +274,9 @@ where job = %(job)s and state not in ('cancelled', 'finished');
 -- name: insert_mark
 insert into dead_letter_mark (
     "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
-    original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, marked_at, marked_by
+    original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, edited, marked_at, marked_by
 )
-values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict ("offset") do nothing;
 
 -- name: keep_earlier_marks

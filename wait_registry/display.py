@@ -42,14 +42,15 @@ def value_text(value: bytes | None) -> str:
     return safe(value.decode()) if is_text(value) else f"\\x{value.hex()}"
 
 
-def lines_of(data: bytes, most: int = MOST_BYTES) -> Iterator[str]:
+def lines_of(data: bytes, most: int = MOST_BYTES, as_text: bool = True) -> Iterator[str]:
     """Yield the lines that show bytes: of text its own, else offset, hexadecimal digits and ASCII.
 
     Args:
         data: anything.
         most: how many bytes are shown; a last line says how many more there are.
+        as_text: whether text is shown as such.
     """
-    if is_text(data):
+    if as_text and is_text(data):
         # A character is not cut in two.
         text = data[:most].decode(errors="ignore")
         yield from safe(text, _KEPT).split("\n")

@@ -23,7 +23,8 @@ class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
     ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
-    was finished late, or to the input topic.
+    was finished late, or to the input topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another
+    key, which has another partition and another order.
     """
 
     VIEW = "view"
@@ -31,15 +32,17 @@ class Right(Enum):
     EXPORT = "export"
     REDRIVE = "redrive"
     ARCHIVE = "archive"
+    EDIT = "edit"
     FORCE = "force"
+    EDIT_KEY = "edit_key"
 
 
-_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE)
+_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE, Right.EDIT)
 ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
-    "admin": (*_OPERATOR, Right.FORCE),
+    "admin": (*_OPERATOR, Right.FORCE, Right.EDIT_KEY),
 }
 
 

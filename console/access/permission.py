@@ -16,7 +16,7 @@ from redrive.category import Category
 from redrive.filter import Filter, parse_filter
 from redrive.request import Asker, only_group
 from redrive.target import ORIGIN
-from wait_registry.records.operation import Kind, Requested
+from wait_registry.records.operation import Kind, Replacement, Requested
 
 _OF_KIND: Final = {Kind.REDRIVE: Right.REDRIVE, Kind.ARCHIVE: Right.ARCHIVE, Kind.RESTORE: Right.ARCHIVE}
 FORCED: Final = frozenset((Category.ALREADY_REDRIVEN, Category.FINISHED_LATE, Category.MAX_REDRIVES))
@@ -49,6 +49,13 @@ def rights(kind: Kind, allowed: Iterable[str] = (), target: str = "") -> tuple[R
     """Return the rights that a job needs."""
     forced = target == ORIGIN or not FORCED.isdisjoint(allowed)
     return (_OF_KIND[kind], Right.FORCE) if forced else (_OF_KIND[kind],)
+
+
+def edit_rights(replacement: Replacement | None) -> tuple[Right, ...]:
+    """Return the rights that a job needs for the edited record that it sends, if it sends one."""
+    if replacement is None:
+        return ()
+    return (Right.EDIT, Right.EDIT_KEY) if replacement.new_key else (Right.EDIT,)
 
 
 def lacking(person: Person, needed: Iterable[Right], group: str | None, topic: str | None) -> str:
@@ -86,7 +93,7 @@ def select(
 
 def role_missing(person: Person, job: Requested) -> str:
     """Return the role that a person needs for a job, its group and all topics of its dead letters; "" if they may."""
-    needed = rights(job.kind, job.allowed, job.target)
+    needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement))
     conditions = parse_filter(job.conditions, datetime.now(UTC))
     topics: Iterable[str | None] = conditions.exact_values("topic") or (None,)
     return next(filter(None, (lacking(person, needed, job.group, topic) for topic in topics)), "")

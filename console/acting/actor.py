@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from console.access.permission import Permission, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
+from redrive.edit import most_edit_bytes
 from redrive.request import Options, dry_run, open_job
-from wait_registry.records.operation import Requested, State
+from wait_registry.records.operation import Replacement, Requested, State
 
 if TYPE_CHECKING:
     from redrive.survey import Survey
@@ -34,11 +35,18 @@ class Actor:
     def __init__(self, settings: Settings) -> None:
         self.tokens = JobTokens(time.monotonic)
         self.executors = Executors(settings)
+        self.edits = settings.console.edit
+        self.most_edit_bytes = most_edit_bytes(settings)
         self._settings = settings
         self._free = threading.BoundedSemaphore(_DRY_RUNS)
 
-    def dry_run(self, selected: Selection, options: Options) -> Survey:
+    def dry_run(self, selected: Selection, options: Options, replacement: Replacement | None = None) -> Survey:
         """Return what a new job would do with a person's selection.
+
+        Args:
+            selected: the dead letters.
+            options: how.
+            replacement: the edited record that is sent in place of the only dead letter's own.
 
         Raises:
             Busy: too many dry runs at once.
@@ -48,7 +56,7 @@ class Actor:
         if not self._free.acquire(blocking=False):
             raise Busy("Too many dry runs at once. Try again in some seconds.")
         try:
-            return dry_run(self._settings, selected.kind, selected.chosen, options, asker(selected.person))
+            return dry_run(self._settings, selected.kind, selected.chosen, options, asker(selected.person), replacement)
         finally:
             self._free.release()
 

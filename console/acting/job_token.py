@@ -11,8 +11,9 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
+from redrive.edit import replacement_digest
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Requested
+from wait_registry.records.operation import Replacement, Requested
 
 LIFETIME_S: Final = 900.0
 # With the other fields and the encoding of a form, less than the 64 KiB of a request.
@@ -24,6 +25,7 @@ class _Signed(BaseModel):
     person: str
     at_s: float
     job: Requested
+    edit: str
 
 
 class JobTokens:
@@ -38,22 +40,28 @@ class JobTokens:
         self._now_s = now_s
 
     def sign(self, person: str, job: Requested) -> str:
-        """Return the token of a job that was shown to a person.
+        """Return the token of a job that was shown to a person; of an edited record, it has the digest alone.
 
         Raises:
             ConfigurationError: the job has too many conditions for a form.
         """
-        content = _Signed(person=person, at_s=self._now_s(), job=job).model_dump_json().encode()
+        plain, edit = job.model_copy(update={"replacement": None}), _digest(job.replacement)
+        content = _Signed(person=person, at_s=self._now_s(), job=plain, edit=edit).model_dump_json().encode()
         token = f"{_text(content)}.{_text(self._signature(content))}"
         if len(token) > MOST_BYTES:
             raise ConfigurationError("too many dead letters are named one by one: use conditions, or take fewer")
         return token
 
-    def read(self, person: str, token: str) -> tuple[Requested, bool]:
+    def read(self, person: str, token: str, replacement: Replacement | None = None) -> tuple[Requested, bool]:
         """Return the job of a token, and whether the token is still new enough to start it.
 
+        Args:
+            person: who sends it.
+            token: of a dry run.
+            replacement: the edited record that is sent with it; it must be the one that was shown.
+
         Raises:
-            ConfigurationError: this console didn't sign it, or signed it for another person.
+            ConfigurationError: this console didn't sign it, or signed it for another person or another record.
         """
         content, signature = map(_bytes, token.partition(".")[::2])
         if not hmac.compare_digest(signature, self._signature(content)):
@@ -64,10 +72,16 @@ class JobTokens:
             raise ConfigurationError(f"this form can't be read: {_AGAIN}") from error
         if signed.person != person:
             raise ConfigurationError(f"this form was made for another person: {_AGAIN}")
-        return signed.job, self._now_s() - signed.at_s <= LIFETIME_S
+        if signed.edit != _digest(replacement):
+            raise ConfigurationError("this isn't the edit that was reviewed: review it again")
+        return signed.job.model_copy(update={"replacement": replacement}), self._now_s() - signed.at_s <= LIFETIME_S
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)
+
+
+def _digest(replacement: Replacement | None) -> str:
+    return "" if replacement is None else replacement_digest(replacement)
 
 
 def _text(content: bytes) -> str:

@@ -16,7 +16,7 @@ from aiohttp import web
 from console.access.grants import NotAllowed, Person
 from console.acting.actor import Actor
 from console.acting.executors import Busy
-from console.http.forms import SAFE, read_form
+from console.http.forms import SAFE, read_bytes, read_form
 from console.http.rendering import render
 from console.page import Answered, Asked, Download, Fixed, NotThere, Page, Redirect, View
 from console.tables import Tables
@@ -43,16 +43,22 @@ class Answers:
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
         self._taken = 0
 
-    def handler(self, view: View | Fixed) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """Return the handler that answers with the page of a view."""
+    def handler(self, view: View | Fixed, most_bytes: int = 0) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Return the handler that answers with the page of a view.
+
+        Args:
+            view: makes the page.
+            most_bytes: how many bytes it takes; 0 if it takes a form.
+        """
 
         async def handle(request: web.Request) -> web.Response:
             if self._taken >= AT_ONCE + WAITING:
                 return response(failure(503, "Too many pages are asked for at once", "Try again in some seconds."))
             person = request[PERSON]
-            form = [] if request.method in SAFE else await read_form(request)
+            form = [] if request.method in SAFE or most_bytes else await read_form(request)
+            content = await read_bytes(request, most_bytes) if most_bytes else b""
             query = list(request.query.items())
-            asked = Asked(dict(request.match_info), query, datetime.now(UTC), form, self._actor)
+            asked = Asked(dict(request.match_info), query, datetime.now(UTC), form, self._actor, content)
             self._taken += 1
             try:
                 loop = asyncio.get_running_loop()

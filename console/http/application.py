@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -15,7 +15,7 @@ from console.http.answers import PERSON, Answers, OpenTables, failure, response
 from console.http.forms import SAFE, require_own_page
 from console.http.identity import Identify, Identity
 from console.http.refused import Refused
-from console.pages.routes import ACTING, ROUTES
+from console.pages.routes import ACTING, EDITING, ROUTES, Route
 from wait_registry.settings.console import ConsoleSettings
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,12 @@ _HEADERS: Final = {
 # For probes, which ask by address and give no password.
 _HEALTH: Final = "/health/ready"
 # The files that pages take, with their types.
-_FILES: Final = {"console.css": "text/css", "icon.svg": "image/svg+xml", "live.js": "text/javascript"}
+_FILES: Final = {
+    "console.css": "text/css",
+    "edit.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "live.js": "text/javascript",
+}
 _MOST_BODY_BYTES: Final = 64 * 1024
 
 
@@ -65,12 +70,21 @@ def application(
     # What those who aren't known yet may ask for.
     open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
     app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
-    for route in (*ROUTES, *(ACTING if actor is not None else ())):
-        add = app.router.add_post if route.changes else app.router.add_get
-        add(route.path, answers.handler(route.view))
+    for route in (*ROUTES, *_acting(actor)):
+        if actor is not None and route.takes_bytes:
+            app.router.add_put(route.path, answers.handler(route.view, actor.most_edit_bytes))
+        else:
+            add = app.router.add_post if route.changes else app.router.add_get
+            add(route.path, answers.handler(route.view))
     app.router.add_routes([*identity.routes, *(web.get(path, handler) for path, handler in taken.items())])
     app.cleanup_ctx.append(end)
     return app
+
+
+def _acting(actor: Actor | None) -> Sequence[Route]:
+    if actor is None:
+        return ()
+    return (*ACTING, *EDITING) if actor.edits else ACTING
 
 
 def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:

@@ -1,4 +1,4 @@
-"""Requests that change something: only the console's own pages may send them, as small forms."""
+"""Requests that change something: only the console's own pages may send them, as small forms, or as bytes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from console.http.refused import Refused
 SAFE: Final = frozenset((hdrs.METH_GET, hdrs.METH_HEAD))
 _MOST_FIELDS: Final = 200
 _BODY_S: Final = 10.0
+_BYTES_S: Final = 60.0
+_BYTES: Final = "application/octet-stream"
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -52,3 +54,27 @@ async def read_form(request: web.Request) -> list[tuple[str, str]]:
         raise Refused(408, "The form took too long.") from None
     except ValueError:
         raise Refused(400, f"The form can't be read: at most {_MOST_FIELDS} fields, in UTF-8.") from None
+
+
+async def read_bytes(request: web.Request, most: int) -> bytes:
+    """Return the body of a request as it is.
+
+    Args:
+        request: with a body.
+        most: how many bytes are taken.
+
+    Raises:
+        Refused: it has another type, is too long or takes too long.
+    """
+    if request.content_type != _BYTES:
+        raise Refused(415, f"Bytes are expected, {_BYTES}.")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BYTES_S):
+            async for part in request.content.iter_any():
+                body += part
+                if len(body) > most:
+                    raise Refused(413, f"An edited record has at most {most} bytes.")
+    except TimeoutError:
+        raise Refused(408, "The record took too long.") from None
+    return bytes(body)

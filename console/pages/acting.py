@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from console.access.grants import Person
+from console.access.grants import NotAllowed, Person
 from console.access.permission import FORCED, lacking, permit, rights, select
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
@@ -89,7 +89,7 @@ def new(asked: Asked, tables: Tables) -> Page:
     needed, person = rights(kind, options.allowed, options.target), tables.person
     selected = select(person, kind, chosen, needed, groups_and_topics(tables, chosen))
     tables.release()
-    actor = _actor(asked)
+    actor = actor_of(asked)
     found = actor.dry_run(selected, options)
     permit(person, found.job)
     acted = _acted(found)
@@ -98,7 +98,7 @@ def new(asked: Asked, tables: Tables) -> Page:
         "title": f"{kind.value.capitalize()}: dry run",
         "kind": kind.value,
         "job": found.job,
-        "rows": list(_rows(found, beyond)),
+        "rows": category_rows(found, beyond),
         "total": sum(found.job.expected.values()),
         "targets": sorted(found.targets),
         "beyond": beyond,
@@ -115,9 +115,14 @@ def new(asked: Asked, tables: Tables) -> Page:
 
 def start(asked: Asked, tables: Tables) -> Redirect:
     """Start the job that a dry run showed; the second time, as by a double click, only show it."""
-    given, actor = dict(asked.form), _actor(asked)
-    job, fresh = actor.tokens.read(tables.person.name, given.get("token", ""))
-    permission = permit(tables.person, job.model_copy(update={"reason": given.get("reason", "").strip()}))
+    given = dict(asked.form)
+    job, fresh = actor_of(asked).tokens.read(tables.person.name, given.get("token", ""))
+    return begin(asked, tables, job.model_copy(update={"reason": given.get("reason", "").strip()}), fresh)
+
+
+def begin(asked: Asked, tables: Tables, job: Requested, fresh: bool) -> Redirect:
+    """Start a job that a person was shown, unless it was started before; ``fresh`` if that was a short time ago."""
+    actor, permission = actor_of(asked), permit(tables.person, job)
     if actor.executors.shown(job.job) is None:
         if not fresh:
             raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
@@ -126,7 +131,7 @@ def start(asked: Asked, tables: Tables) -> Redirect:
         count = _limited(job.expected.get(DONE[job.kind], 0), job.limit)
         if not count:
             raise ConfigurationError("the dry run has found nothing to do")
-        if count > CONFIRM_ABOVE and given.get("number", "").strip() != str(count):
+        if count > CONFIRM_ABOVE and dict(asked.form).get("number", "").strip() != str(count):
             raise ConfigurationError(f"this is about {count} dead letters: go back and type this number to confirm it")
         actor.start(permission)
     return _to_job(job.job)
@@ -148,13 +153,17 @@ def cancel(asked: Asked, tables: Tables) -> Redirect:
 
 
 def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
-    actor, name = _actor(asked), asked.path["job"]
+    actor, name = actor_of(asked), asked.path["job"]
     tables.release()
-    actor.change(permit(tables.person, actor.job(name)), state)
+    permission = permit(tables.person, actor.job(name))
+    if state is State.RUNNING and permission.job.replacement is not None and not actor.edits:
+        raise NotAllowed("This job sends an edited record, which this console doesn't: see console.edit.")
+    actor.change(permission, state)
     return _to_job(name, f"?asked={state.value}")
 
 
-def _actor(asked: Asked) -> Actor:
+def actor_of(asked: Asked) -> Actor:
+    """Return what acts for a page that has an address only if the console acts."""
     assert asked.actor is not None  # a console that only reads has none of these addresses
     return asked.actor
 
@@ -221,7 +230,7 @@ def _acted(found: Survey) -> int:
     return _limited(found.job.expected.get(DONE[found.job.kind], 0), found.job.limit)
 
 
-class _Row(NamedTuple):
+class CategoryRow(NamedTuple):
     """A category of the dry run with the places and the addresses of some of its dead letters."""
 
     category: str
@@ -230,17 +239,18 @@ class _Row(NamedTuple):
     examples: Sequence[tuple[Place, str]]
 
 
-def _rows(found: Survey, beyond: int) -> Sequence[_Row]:
+def category_rows(found: Survey, beyond: int = 0) -> Sequence[CategoryRow]:
+    """Return the categories of a dry run, the largest first; ``beyond`` dead letters are beyond its limit."""
     acted = DONE[found.job.kind]
     counts = sorted(found.job.expected.items(), key=lambda pair: -pair[1])
     examples = {
         name: [(place, dead_letter_link(*place)) for place in places] for name, places in found.examples.items()
     }
     rows = [
-        _Row(name, count - beyond if name == acted else count, MEANINGS[Category(name)], examples[name])
+        CategoryRow(name, count - beyond if name == acted else count, MEANINGS[Category(name)], examples[name])
         for name, count in counts
     ]
-    return [*rows, _Row("", beyond, "beyond the limit, so not part of the job", [])] if beyond else rows
+    return [*rows, CategoryRow("", beyond, "beyond the limit, so not part of the job", [])] if beyond else rows
 
 
 def _form(asked: Asked, options: Options, chosen: Filter, person: Person, job: Requested) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from console.access.grants import Right
 from console.access.masks import HIDDEN
+from console.access.permission import lacking
 from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, address
 from console.pages.acting import Button, buttons
@@ -18,6 +20,9 @@ from wait_registry.display import lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query
 from wait_registry.records.operation import Place
+
+if TYPE_CHECKING:
+    from console.acting.actor import Actor
 
 ROWS: Final = 100
 WINDOW: Final = "24h"
@@ -56,7 +61,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
 
 def dead_letter(asked: Asked, tables: Tables) -> Page:
     """Show one dead letter, and what happened to its record."""
-    found = _find(asked, tables)
+    found = find_dead_letter(asked, tables)
     letter = tables.seen(found)
     key = letter.row["idempotency_key"]
     deliveries = [] if key is None else [tables.ask(load_query("record_deliveries"), {"id": key})]
@@ -73,14 +78,14 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
-        "buttons": _buttons_of(letter, tables) if asked.actor is not None else [],
+        "buttons": _buttons_of(letter, tables, asked.actor),
     }
     return Page("dead_letter.html", values, contents_of=str(letter.place) if tables.may_inspect(found) else "")
 
 
 def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
     """Give the value of a dead letter, byte for byte."""
-    letter = _find(asked, tables)
+    letter = find_dead_letter(asked, tables)
     tables.require_export(letter)
     if letter.content.value is None:
         raise NotThere(f"The value of {letter.place} is null.")
@@ -92,10 +97,21 @@ def _redriven(letter: DeadLetter, tables: Tables) -> Redriven | None:
     return None if wait_id is None else tables.outcomes.of_delivery(tables, wait_id)
 
 
-def _buttons_of(letter: DeadLetter, tables: Tables) -> list[Button]:
+def edit_link(place: Place) -> str:
+    """Return the address at which a dead letter's record is edited."""
+    return dead_letter_link(*place).replace("/dead-letters/", "/edit/", 1)
+
+
+def _buttons_of(letter: DeadLetter, tables: Tables, actor: Actor | None) -> list[Button]:
     group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+    if actor is None or group is None:
+        return []
     chosen = [("where", f"place={literal(str(letter.place))}")]
-    return [] if group is None else buttons(tables.person, chosen, group, topic, letter.row["state"])
+    found = buttons(tables.person, chosen, group, topic, letter.row["state"])
+    missing = lacking(tables.person, (Right.REDRIVE, Right.EDIT), group, topic)
+    if actor.edits and (missing or not tables.hides(group, topic)):
+        found.append(Button("Edit …", edit_link(letter.place), missing))
+    return found
 
 
 def _seen(row: dict[str, Any], tables: Tables) -> list[Any]:
@@ -121,7 +137,12 @@ def _pattern(name: str, value: str) -> str:
     return f"{literal(value).replace('#', '*')}*" if name == "message" else literal(value)
 
 
-def _find(asked: Asked, tables: Tables) -> DeadLetter:
+def find_dead_letter(asked: Asked, tables: Tables) -> DeadLetter:
+    """Return the dead letter that an address names.
+
+    Raises:
+        NotThere: the tables have none there.
+    """
     place = Place(asked.path["topic"], int(asked.path["partition"]), int(asked.path["offset"]))
     try:
         return find(tables, str(place))[0]

@@ -13,6 +13,8 @@ from console.page import Asked, NotThere, Page
 from console.pages.acting import Button
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.category import DONE, Category
+from redrive.dead_letter import find
+from redrive.edit import record_digest, what_changes
 from redrive.filter import Filter, parse_filter
 from redrive.jobs import done_before, requested, require_job
 from redrive.jobs import jobs as newest
@@ -37,6 +39,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         here = None
     facts, of = _facts(tables, name, here)
     state = _state(State(facts["state"]), here)
+    edit, place = _edit(tables, of, asked.now)
     values = {
         "title": f"Job {name}",
         "facts": facts,
@@ -45,9 +48,10 @@ def job(asked: Asked, tables: Tables) -> Page:
         "outcomes": tables.outcomes.of_job(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
+        "edit": edit,
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
     }
-    return Page("job.html", values)
+    return Page("job.html", values, contents_of=place)
 
 
 def _state(in_tables: State, here: Shown | None) -> State:
@@ -79,6 +83,22 @@ def _buttons(tables: Tables, of: Requested, state: State, here: Shown | None) ->
     unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
     path = f"/jobs/{quote(of.job, safe='')}"
     return [Button(label, f"{path}/{name}", missing) for name, label in labels.items() if name not in unwanted]
+
+
+def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
+    """Return what the job's edit changes, or why it isn't shown, and the place whose contents that shows."""
+    if of.replacement is None:
+        return "", ""
+    (place,) = parse_filter(of.conditions, now).exact_values("place")
+    try:
+        letter = find(tables, place)[0]
+    except ConfigurationError:
+        return "The tables have no such dead letter any more.", ""
+    if tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
+        return "The record is hidden from you.", ""
+    if record_digest(letter.content) != of.replacement.edited:
+        return "The tables have another record at this place than the one that was edited.", ""
+    return "\n".join(what_changes(letter.content, of.replacement)), place
 
 
 def _done_before(

@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from console.page import Fixed, View
-from console.pages import acting, dead_letters, jobs, questions
+from console.pages import acting, dead_letters, editing, jobs, questions
 
 
 class Route(NamedTuple):
-    """An address, with the names of what varies in it, and its page; one that ``changes`` something takes POST."""
+    """An address, with the names of what varies in it, and its page.
+
+    One that ``changes`` something takes POST, or PUT if it ``takes_bytes``.
+    """
 
     path: str
     view: View | Fixed
     changes: bool = False
+    takes_bytes: bool = False
 
 
-_DEAD_LETTER: Final = r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}"
+_PLACE: Final = r"{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}"
+_DEAD_LETTER: Final = f"/dead-letters/{_PLACE}"
+_EDIT: Final = f"/edit/{_PLACE}"
 _NEW: Final = "/{kind:redrive|archive|restore}/new"
 _JOB: Final = r"/jobs/{job:[0-9a-zA-Z-]{1,64}}"
 # A console that only reads has these alone.
@@ -40,4 +46,10 @@ ACTING: Final = (
     Route(f"{_JOB}/pause", acting.pause, changes=True),
     Route(f"{_JOB}/resume", acting.resume, changes=True),
     Route(f"{_JOB}/cancel", acting.cancel, changes=True),
+)
+# For a console that acts and has the setting console.edit.
+EDITING: Final = (
+    Route(_EDIT, editing.edit),
+    Route(_EDIT, editing.review_edit, changes=True, takes_bytes=True),
+    Route(f"{_EDIT}/send", editing.send, changes=True, takes_bytes=True),
 )

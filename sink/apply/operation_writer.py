@@ -84,6 +84,7 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         *(mark.target or nowhere),
         mark.next_wait_id,
         mark.delivery,
+        mark.edited,
         at,
         mark.by,
     )
@@ -96,7 +97,8 @@ def _job(event: Event, offset: int, at: datetime) -> tuple[Any, dict[str, Any]]:
             values = event.model_dump(mode="json", exclude={"event", "version", "conditions", "allowed"})
             lists = {"conditions": list(event.conditions), "allowed": list(event.allowed)}
             numbers = {"ends": Jsonb(values["ends"]), "expected": Jsonb(values["expected"])}
-            return QUERIES["begin_operation"], {**values, **lists, **numbers, "at": at}
+            edit = {"replacement": values["replacement"] and Jsonb(values["replacement"])}
+            return QUERIES["begin_operation"], {**values, **lists, **numbers, **edit, "at": at}
         case Advanced():
             come = {"cursor": Jsonb(list(event.cursor)), "counts": Jsonb(event.counts)}
             return QUERIES["advance_operation"], {"job": event.job, **come, "at": at}

@@ -174,3 +174,33 @@ def never_looks_for_a_topic_again(patch: Patch) -> None:
         return
 
     patch.setattr(AbsentTopics, "run_once", looks_at_nothing)
+
+
+@mutant("R1.16")
+def sends_the_record_of_the_dead_letter(patch: Patch) -> None:
+    """The edited record is forgotten, and the one that failed is sent again."""
+    from redrive import judge
+
+    patch.setattr(judge, "replaced", lambda row, job: row)
+
+
+@mutant("R1.16")
+def replaces_any_record(patch: Patch) -> None:
+    """An edit is sent although the dead letter isn't the one that was edited."""
+    from redrive import edit
+
+    patch.setattr(edit, "record_digest", lambda content: "0" * 64)
+
+
+@mutant("R1.16")
+def starts_what_was_not_reviewed(patch: Patch) -> None:
+    """The console sends any bytes with the form of a review."""
+    from console.acting import job_token
+
+    patch.setattr(job_token, "_digest", lambda replacement: "")
+
+
+@mutant("R1.16")
+def keeps_no_edit_in_the_tables(patch: Patch) -> None:
+    """A job that is resumed sends the record that failed."""
+    changes_query(patch, "sink", "begin_operation", "%(replacement)s", "null")

@@ -6,10 +6,11 @@ Fields that a later version adds are ignored, and a record that can't be read ra
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from enum import StrEnum
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from wait_registry.errors import DataError
 
@@ -48,6 +49,41 @@ class Place(NamedTuple):
         return f"{self.topic}:{self.partition}:{self.offset}"
 
 
+def _from_base64(value: object) -> object:
+    return b64decode(value, validate=True) if isinstance(value, str) else value
+
+
+_Bytes: TypeAlias = Annotated[
+    bytes,
+    BeforeValidator(_from_base64),
+    PlainSerializer(lambda value: b64encode(value).decode(), return_type=str, when_used="json"),
+]
+
+
+# Neither Postgres nor librdkafka's Python client takes NUL in one.
+_Name: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+
+class Replacement(BaseModel):
+    """The record that an edit sends in place of a dead letter's own.
+
+    Attributes:
+        key: key of the record.
+        value: value of the record.
+        headers: original headers in their order, without the one that says that it was edited.
+        edited: SHA-256 of the record that was edited. No other one is replaced.
+        new_key: whether the key differs from that of the record that was edited.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: _Bytes | None = None
+    value: _Bytes | None = None
+    headers: tuple[tuple[_Name, _Bytes | None], ...] = ()
+    edited: str = Field(pattern="^[0-9a-f]{64}$")
+    new_key: bool = False
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -72,6 +108,7 @@ class Requested(_Event):
         canary: how many records are sent first; the job waits until it is known what became of them.
         allowed: categories that are sent all the same.
         expected: dead letters by category, as the dry run counted them.
+        replacement: the edited record that is sent, in a job of one dead letter.
     """
 
     event: Literal["requested"] = "requested"
@@ -89,6 +126,7 @@ class Requested(_Event):
     canary: int | None = None
     allowed: tuple[str, ...] = ()
     expected: dict[str, int] = {}
+    replacement: Replacement | None = None
 
 
 class Mark(_Event):
@@ -105,6 +143,7 @@ class Mark(_Event):
         target: where the record was sent, with the broker's time, ms since the epoch.
         next_wait_id: the wait ID of the next delivery.
         delivery: the number of the next delivery.
+        edited: whether an edited record was sent.
     """
 
     event: Literal["mark"] = "mark"
@@ -119,6 +158,7 @@ class Mark(_Event):
     target_time_ms: int | None = None
     next_wait_id: str | None = Field(None, max_length=64)
     delivery: int | None = None
+    edited: bool = False
 
 
 class Advanced(_Event):

@@ -48,6 +48,10 @@ class ConsoleSettings(Section):
         description="whether pages only show; false lets operators redrive, archive and restore dead letters, which"
         " needs the Kafka permissions of deploy/kafka/redrive.sh",
     )
+    edit: bool = Field(
+        False,
+        description="whether operators may send a dead letter's record with changes; it needs read_only = false",
+    )
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you set another")
     port: int = Field(8088, ge=0, le=65_535, description="port to listen on; 0 takes a free one")
     hosts: tuple[str, ...] = Field(
@@ -72,8 +76,8 @@ class ConsoleSettings(Section):
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
-        " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives), admin (and what"
-        " can be done twice)",
+        " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives, edits), admin"
+        " (and what can be done twice, and edits of keys)",
     )
     masks: tuple[str, ...] = Field(
         (),

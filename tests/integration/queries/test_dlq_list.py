@@ -82,7 +82,10 @@ def test_the_conditions_in_effect_are_printed(run: Callable[..., Printed]) -> No
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--by", "color"], "counted by state,reason,error,topic,group,instance,dlq,message,delivery,hour, not by 'color'"),
+        (
+            ["--by", "color"],
+            "counted by state,reason,error,topic,group,instance,dlq,message,delivery,hour, not by 'color'",
+        ),
         (["--by", "reason", "--after", "2026-11-27T00:00:00Z,a:0:1"], "give one of the two"),
         (["--after", "here"], "'here' is no cursor"),
         (["grup=a"], "did you mean group?"),

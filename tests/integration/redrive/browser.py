@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -36,6 +37,19 @@ class Browser:
         """Send a form of the console's own page."""
         form = {"Content_Type": "application/x-www-form-urlencoded", **(headers or OWN_PAGE)}
         return self.ask("POST", path, urlencode(fields), **form)
+
+    def put(self, path: str, value: bytes = b"", own: Mapping[str, str] = OWN_PAGE, /, **head: Any) -> Answer:
+        """Send an edited record as the console's own page does.
+
+        Args:
+            path: where to.
+            value: bytes of the value.
+            own: the headers by which a page is known as the console's own.
+            head: what differs from a record without key and headers.
+        """
+        given = {"key": ["null", ""], "headers": [], "value": "bytes", "allow": ["no_members"], **head}
+        sent = {"Content_Type": "application/octet-stream", **own}
+        return self.ask("PUT", path, json.dumps(given).encode() + b"\n" + value, **sent)
 
     def dry_run(self, *conditions: str, kind: Kind = Kind.REDRIVE, **options: str) -> Answer:
         """Return the dry run for these conditions; all that may be allowed is separated by commas."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from console.acting import job_token
-from console.pages.routes import ACTING, ROUTES, Route
+from console.pages.routes import ACTING, EDITING, ROUTES, Route
 from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
@@ -21,6 +21,7 @@ GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "ot
 PEOPLE: Final = ("nina", "vera", "sue", "olga", "ada", "otto")
 ALL_SEE: Final = (403, 200, 200, 200, 200, 200)
 MAY_CHANGE: Final = (403, 403, 403, 303, 303, 403)
+MAY_EDIT: Final = (403, 403, 403, 200, 200, 404)
 # What each of `PEOPLE` gets from each address of a console that may act. For otto, there are no such dead letters; a
 # form for a start is for those alone whose dry run it was.
 EXPECTED: Final = {
@@ -41,6 +42,9 @@ EXPECTED: Final = {
     "POST /jobs/{job}/pause": MAY_CHANGE,
     "POST /jobs/{job}/resume": MAY_CHANGE,
     "POST /jobs/{job}/cancel": MAY_CHANGE,
+    "GET /edit/{topic}/{partition}/{offset}": MAY_EDIT,
+    "PUT /edit/{topic}/{partition}/{offset}": MAY_EDIT,
+    "PUT /edit/{topic}/{partition}/{offset}/send": (403, 403, 403, 303, 303, 404),
 }
 # A dead letter of the same group and another topic, and one of another group.
 OTHERS: Final = """
@@ -73,7 +77,7 @@ def paused(at: Scenario, job: str, **changes: Any) -> None:
 def name_of(route: Route) -> str:
     """Return the key of a route in `EXPECTED`."""
     path = _VARYING.sub(r"{\1}", route.path)
-    return f"{'POST' if route.changes else 'GET'} {path}"
+    return f"{'PUT' if route.takes_bytes else 'POST' if route.changes else 'GET'} {path}"
 
 
 def address_of(route: Route, values: Mapping[str, str]) -> str:
@@ -82,9 +86,10 @@ def address_of(route: Route, values: Mapping[str, str]) -> str:
 
 
 def values_of(at: Scenario, job: str) -> dict[str, str]:
-    """Return what varies in addresses, for the first dead letter."""
+    """Return what varies in addresses, for the first dead letter, and its key."""
+    (record,) = (one for one in at.topics.read(at.place().topic) if one.place == at.place())
     topic, partition, offset = map(str, at.place())
-    place = {"topic": topic, "partition": partition, "offset": offset}
+    place = {"topic": topic, "partition": partition, "offset": offset, "key": (record.key or b"").decode()}
     return {**place, "name": "stuck_now", "kind": "redrive", "job": job}
 
 
@@ -93,7 +98,10 @@ def asked(browser: Browser, route: Route, values: Mapping[str, str], group: str,
     path = address_of(route, values)
     if not route.changes:
         return browser.dry_run(f"group={group}") if path.endswith("/new") else browser.get(path)
-    answer = browser.post(path, [("token", token), ("reason", "fixed")])
+    if route.takes_bytes:
+        answer = browser.put(path, b"edited", key=["text", values["key"]], token=token, reason="fixed")
+    else:
+        answer = browser.post(path, [("token", token), ("reason", "fixed")])
     if answer.status == 303 and not path.endswith(("pause", "cancel")):
         browser.wait_state(answer.headers["Location"], "finished")
     return answer
@@ -105,15 +113,20 @@ def test_each_address_for_each_role(dead: Scenario) -> None:
         paused(dead, job)
     dead.read_operations()
     found: dict[str, tuple[int, ...]] = {}
-    with acting(dead.settings, **BY_PROXY, grants=GRANTS) as served:
+    with acting(dead.settings, **BY_PROXY, grants=GRANTS, edit=True) as served:
         browsers = {who: Browser(served.port, X_Forwarded_User=who) for who in PEOPLE}
-        tokens = {who: browsers[who].dry_run(f"group={dead.group}").token for who in ("olga", "ada")}
-        for route in (*ROUTES, *ACTING):
+        acting_as = {who: browsers[who] for who in ("olga", "ada")}
+        tokens = {who: browser.dry_run(f"group={dead.group}").token for who, browser in acting_as.items()}
+        values = values_of(dead, "of-all")
+        path, key = address_of(EDITING[1], values), ["text", values["key"]]
+        edits = {who: browser.put(path, b"edited", key=key).token for who, browser in acting_as.items()}
+        for route in (*ROUTES, *ACTING, *EDITING):
             action = route.path.rpartition("/")[2]
             statuses = []
             for who, browser in browsers.items():
                 values = values_of(dead, job if (job := f"{action}-{who}") in own else "of-all")
-                token = tokens.get(who, tokens["ada"])
+                made = edits if route.takes_bytes else tokens
+                token = made.get(who, made["ada"])
                 statuses.append(asked(browser, route, values, dead.group, token).status)
             found[name_of(route)] = tuple(statuses)
     assert found == EXPECTED
@@ -125,8 +138,8 @@ def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
     paused(dead, "of-all")
     dead.read_operations()
     before = dead.events()
-    with acting(dead.settings) as browser:
-        for route in (*ROUTES, *ACTING):
+    with acting(dead.settings, edit=True) as browser:
+        for route in (*ROUTES, *ACTING, *EDITING):
             path = f"{address_of(route, values_of(dead, 'of-all'))}?where=group%3D{dead.group}&allow=no_members"
             assert browser.ask(method, path, **OWN_PAGE).status in (200, 400, 405), path
     assert dead.events() == before
@@ -134,11 +147,11 @@ def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
 
 
 def test_a_console_that_only_reads_has_no_address_that_acts(dead: Scenario) -> None:
-    with running_console(dead.settings) as port:
+    with running_console(dead.settings, edit=True) as port:
         browser = Browser(port)
-        for route in ACTING:
+        for route in (*ACTING, *EDITING):
             path = address_of(route, values_of(dead, "job-1"))
-            assert (browser.post(path).status, browser.get(path).status) == (404, 404), path
+            assert (browser.post(path).status, browser.put(path).status, browser.get(path).status) == (404,) * 3, path
         for route in ROUTES:
             assert browser.post(address_of(route, values_of(dead, "job-1"))).status == 405
         for path in ("/dead-letters", f"/dead-letters/{dead.place().topic}/0/0", "/jobs"):
@@ -165,7 +178,7 @@ def test_a_console_that_only_reads_has_no_address_that_acts(dead: Scenario) -> N
 )
 def test_no_page_of_another_site_can_act(at: Scenario, headers: dict[str, str]) -> None:
     form = {"Content_Type": "application/x-www-form-urlencoded"}
-    with acting(at.settings) as browser:
+    with acting(at.settings, edit=True) as browser:
         own = f"http://127.0.0.1:{browser.port}"
         sent = {name: value.format(own=own) for name, value in headers.items()}
         for route in ACTING:
@@ -174,6 +187,10 @@ def test_no_page_of_another_site_can_act(at: Scenario, headers: dict[str, str]) 
                 status = browser.ask("POST", path, "token=x", **form, **sent).status
                 assert status == (421 if "Host" in headers else 403), path
                 assert browser.ask("POST", path, "token=x", **form, Origin=own).status == 400
+        for route in EDITING[1:]:
+            path = address_of(route, {"topic": "orders.dlq", "partition": "0", "offset": "0"})
+            assert browser.put(path, b"", sent).status == (421 if "Host" in headers else 403), path
+            assert browser.put(path, b"", {"Origin": own}).status == 404
 
 
 def test_behind_tls_the_origin_has_tls(at: Scenario) -> None:

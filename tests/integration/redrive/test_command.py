@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.support.waiting import wait_until
 from wait_registry.cli.main import main
 from wait_registry.kafka.topics import create_topics
 from wait_registry.local.environment import as_environment
+from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Changed, Mark, State
 from wait_registry.settings.processor import GroupProtocol
 
@@ -73,6 +76,68 @@ def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed:
     assert status == 1
     assert "no_members" in printed and "--without-members" in printed
     assert at.sent() == []
+
+
+def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: Type) -> None:
+    at.dead_letters(1)
+    at.read()
+    Path("order.bin").write_bytes(b"value 0\r\n")
+    asked = ("edit", str(at.place()), "--value", "order.bin", "--header", "tenant=red", "--without-header", "raw")
+    status, printed = typed(*asked, "--without-members")
+    assert status == 0, printed
+    for line in (
+        "- tenant = blue",
+        "+ tenant = red",
+        "+ value 0\\x0d",
+        "value before: 7 bytes, SHA-256 ",
+        "value after:  9 bytes, SHA-256 ",
+        f"records go to {at.target}",
+        "nothing was changed: add --send",
+    ):
+        assert line in printed, printed
+    assert at.sent() == at.events() == []
+    status, printed = typed(*asked, "--without-members", "--reason", "line ends", "--send")
+    assert status == 0, printed
+    (sent,) = at.sent()
+    (mark,) = (event for event in at.events() if isinstance(event, Mark))
+    assert sent.value == b"value 0\r\n" and mark.edited
+    assert split_lineage(sent.headers)[0] == (("tenant", b"red"), ("WAITREG_EDITED", mark.job.encode()))
+    at.read_operations()
+    status, printed = typed("audit", "--place", str(at.place()), "--json")
+    assert '"what": "redrive, edited"' in printed
+    status, printed = typed(*asked)
+    assert (status, "already_redriven" in printed, "--again" in printed) == (1, True, False)
+
+
+def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    at.dead_letters(1)
+    at.read()
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\xff\r\n")))
+    status, printed = typed("edit", str(at.place()), "--value", "-", "--key", "key.bin")
+    assert (status, "key.bin can't be read" in printed) == (2, True)
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\xff\r\n")))
+    status, printed = typed("edit", str(at.place()), "--value", "-", "--without-members", "--send")
+    assert (status, at.sent()[0].value) == (0, b"\xff\r\n"), printed
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "nothing is edited"),
+        (("--value", "none.bin"), "none.bin can't be read"),
+        (("--value", "-", "--key", "-"), "standard input has one of"),
+        (("--value", "-", "--null-value"), "give one of the two"),
+        (("--header", "tenant"), "expected NAME=VALUE"),
+        (("--header", "DLQ_TIME=x"), "wait-registry writes the header 'DLQ_TIME'"),
+        (("--without-header", "none"), "no header 'none'"),
+    ],
+)
+def test_an_edit_that_is_not_possible_says_why(at: Scenario, typed: Type, options: tuple[str, ...], said: str) -> None:
+    at.dead_letters(1)
+    at.read()
+    status, printed = typed("edit", str(at.place()), *options)
+    assert (status, said in printed) == (2, True), printed
+    assert at.events() == []
 
 
 def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:

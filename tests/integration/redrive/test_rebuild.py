@@ -8,6 +8,7 @@ import pytest
 
 from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.integration.sink.conftest import StartSink
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Mark
@@ -108,6 +109,22 @@ def test_a_rebuild_makes_what_the_topic_says(at: Scenario, start_sink: StartSink
     drain(at, start_sink)
     assert len(wait_ids_sent(at)) == len(set(wait_ids_sent(at))) == 5
     assert states(at).count("redriven") == 5
+
+
+@pytest.mark.guarantee("R1.9")
+def test_a_rebuild_makes_the_same_edits(at: Scenario, start_sink: StartSink, spark: SparkSession) -> None:
+    at.dead_letters(1)
+    drain(at, start_sink)
+    at.execute(request_of(at, edit(at, value=VALUES["1.2 MiB"])))
+    drain(at, start_sink)
+    exact = tables(at)
+    shown = "select edited, length(replacement ->> 'value') from dead_letter_mark join operation using (job)"
+    assert at.rows(shown) == [(True, 1_677_656)]
+    with at.database.connect(at.settings) as connection:
+        connection.execute("update operation set replacement = null; update dead_letter_mark set edited = false")
+    done = rebuild(at.settings, spark).operations
+    assert done is not None and (done.marks, done.jobs) == (1, 1)
+    assert tables(at) == exact
 
 
 @pytest.mark.guarantee("R1.9")

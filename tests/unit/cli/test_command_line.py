@@ -133,6 +133,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
         "waitreg history": ["folder"],
         "waitreg dlq show": ["dlq:0:1"],
         "waitreg dlq diff": ["dlq:0:1", "--input"],
+        "waitreg dlq edit": ["dlq:0:1"],
         "waitreg dlq merge": ["orders.dlq"],
         "waitreg dlq purge": ["orders.dlq", "--before", "30d"],
         **{f"waitreg dlq jobs {name}": ["job-1"] for name in ("show", "pause", "cancel")},

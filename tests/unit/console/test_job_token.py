@@ -7,6 +7,7 @@ import pytest
 from console.acting.job_token import LIFETIME_S, MOST_BYTES, JobTokens
 from tests.unit.console.test_permission import job
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Replacement
 
 
 def test_a_token_has_its_job_and_ages() -> None:
@@ -15,6 +16,15 @@ def test_a_token_has_its_job_and_ages() -> None:
     token = tokens.sign("olga", shown)
     assert tokens.read("olga", token) == (shown, True)
     assert tokens.read("olga", token) == (shown, False)
+
+
+def test_a_token_of_an_edit_is_for_this_edit_alone() -> None:
+    tokens, edit = JobTokens(lambda: 0.0), Replacement(edited="0" * 64, value=bytes(MOST_BYTES))
+    token, plain = tokens.sign("olga", job(replacement=edit)), tokens.sign("olga", job())
+    assert tokens.read("olga", token, edit) == (job(replacement=edit), True)
+    for given, sent in ((token, None), (token, edit.model_copy(update={"value": b"other"})), (plain, edit)):
+        with pytest.raises(ConfigurationError, match="review it again"):
+            tokens.read("olga", given, sent)
 
 
 def test_no_other_token_is_read() -> None:

@@ -14,8 +14,9 @@ from console.access.permission import may_follow, permit, rights, select
 from redrive.filter import parse_filter
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Kind, Requested
+from wait_registry.records.operation import Kind, Replacement, Requested
 
+EDIT = Replacement(edited="0" * 64)
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
 
 
@@ -42,6 +43,10 @@ def job(*conditions: str, **changes: object) -> Requested:
         ("operator", job(allowed=("max_redrives",)), "admin"),
         ("operator", job(target="origin"), "admin"),
         ("admin", job(target="origin", allowed=("already_redriven",)), ""),
+        ("support", job(replacement=EDIT), "operator"),
+        ("operator", job(replacement=EDIT), ""),
+        ("operator", job(replacement=EDIT.model_copy(update={"new_key": True})), "admin"),
+        ("admin", job(replacement=EDIT.model_copy(update={"new_key": True})), ""),
         ("operator sh*", job(), ""),
         ("operator other", job(), "operator"),
         ("operator shop orders", job(), "operator"),
@@ -119,6 +124,8 @@ def test_the_least_role_with_some_rights() -> None:
         "operator",
         "operator",
         "operator",
+        "operator",
+        "admin",
         "admin",
     ]
 

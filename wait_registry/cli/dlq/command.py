@@ -14,6 +14,7 @@ from redrive.difference import difference
 from redrive.filter import FIELDS, parse_filter
 from redrive.listing import GROUPINGS, groups, page, parse_by, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
+from wait_registry.cli.dlq.edit import bytes_of, edit
 from wait_registry.cli.dlq.jobs import audit, jobs
 from wait_registry.cli.dlq.redrive import archive, merge, purge, redrive, restore
 from wait_registry.cli.dlq.show import lines, write_body
@@ -155,7 +156,7 @@ def diff(invocation: Invocation, left: str, right: str | None, with_input: bool,
         letter = find(connection, left)[0]
         other = letter.content if right is None else find(connection, right)[0].content
     if file is not None:
-        other = other._replace(value=_bytes_of(file))
+        other = other._replace(value=bytes_of(file))
     elif with_input:
         other = read_record(settings.kafka, letter.record())
     found = list(difference(letter.content, other))
@@ -164,12 +165,5 @@ def diff(invocation: Invocation, left: str, right: str | None, with_input: bool,
     return 1 if found else 0
 
 
-for _member in (redrive, merge, archive, restore, purge, jobs, audit):
+for _member in (redrive, edit, merge, archive, restore, purge, jobs, audit):
     command.add_command(_member)
-
-
-def _bytes_of(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error

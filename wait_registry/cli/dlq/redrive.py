@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -89,8 +89,7 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
         if which:
             raise ConfigurationError("a job that is resumed has its own conditions: give none")
         return _resume(settings, resume, given["send"])
-    allowed = tuple(sorted(category.value for name, category in _ALLOWING.items() if given[name]))
-    options = Options(given["reason"], to, given["rate"], given["limit"], allowed, given["canary"])
+    options = Options(given["reason"], to, given["rate"], given["limit"], allowed(given), given["canary"])
     return _job(settings, Kind.REDRIVE, which, options, send=given["send"])
 
 
@@ -148,30 +147,38 @@ def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: 
 def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, Asker(getpass.getuser(), authenticated=False, via="command"))
-    _show_survey(found)
+    show_survey(found)
     if not found.job.expected.get(DONE[kind], 0):
         return 1
     if not send:
         print(f"nothing was changed: add --send to have them {DONE[kind].value}")
         return 0
-    return _execute(settings, found.job)
+    return execute(settings, found.job)
 
 
-def _show_survey(found: Survey) -> None:
+def allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the categories that options of a command allow."""
+    return tuple(sorted(category.value for name, category in _ALLOWING.items() if given.get(name)))
+
+
+def show_survey(found: Survey) -> None:
+    """Print what a dry run has found."""
     job = found.job
     print(f"job {job.job}: {job.kind.value} dead letters of group {job.group}")
     print(f"conditions: {' '.join(job.conditions)}")
     for category, count in sorted(job.expected.items(), key=lambda item: -item[1]):
         examples = ", ".join(map(str, found.examples[category]))
-        print(f"{count:>9}  {category:<18}{_meaning(Category(category))}")
+        print(f"{count:>9}  {category:<18}{_meaning(Category(category), job)}")
         print(f"{'':>9}  {'':<18}e.g. {examples}")
     for topic, count in sorted(found.targets.items()):
         print(f"{count:>9}  records go to {topic}, at {job.rate:g} per second: about {count / job.rate:.0f} s")
     print(f"marks up to {found.as_of:%Y-%m-%d %H:%M:%S} UTC are in the tables, later ones were read from the topic")
 
 
-def _meaning(category: Category) -> str:
+def _meaning(category: Category, job: Requested) -> str:
     option = next((name for name, allowing in _ALLOWING.items() if allowing is category), None)
+    if job.replacement is not None and category is Category.ALREADY_REDRIVEN:
+        option = None  # an edit is of a delivery that wasn't redriven meanwhile
     also = "" if option is None else f"; --{option.replace('_', '-')} redrives it all the same"
     return f"{MEANINGS[category]}{also}"
 
@@ -182,10 +189,11 @@ def _resume(settings: Settings, name: str, send: bool) -> int:
     if not send:
         print("nothing was changed: add --send to resume it")
         return 0
-    return _execute(settings, job)
+    return execute(settings, job)
 
 
-def _execute(settings: Settings, job: Requested) -> int:
+def execute(settings: Settings, job: Requested) -> int:
+    """Run a job to its end; Ctrl-C pauses it. Return 0 if it acted on all its dead letters."""
     import signal
 
     from redrive.executor import Executor

@@ -1,0 +1,153 @@
+"""An edit changes what it says, refuses what it may not change, and replaces the record that was edited alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.difference import Content, changes
+from redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
+from tests.support.jobs import requested
+from wait_registry.errors import ConfigurationError, DataError
+from wait_registry.kafka.targets import Target
+from wait_registry.records.headers import decode_headers_json, encode_headers_json
+from wait_registry.records.operation import decode_event, encode_event
+
+BYTES = st.none() | st.binary(max_size=20)
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3)
+CONTENTS = st.builds(Content, BYTES, st.lists(st.tuples(NAMES, BYTES), max_size=3).map(tuple), BYTES)
+BEFORE = Content(b"k", (("a", b"1"), ("DLQ_TIME", b"x"), ("a", b"2"), ("b", None)), b"value\n")
+
+
+def row_of(content: Content) -> dict[str, Any]:
+    """Return the row of a dead letter with this record."""
+    return {"key": content.key, "body": content.value, "headers_json": encode_headers_json(content.headers).decode()}
+
+
+@given(CONTENTS, CONTENTS)
+def test_a_job_that_is_read_again_sends_the_edited_record(before: Content, after: Content) -> None:
+    if before == after:
+        with pytest.raises(ConfigurationError, match="nothing is edited"):
+            review(before, after)
+        return
+    found = review(before, after)
+    assert found.lines and found.replacement.new_key == (before.key != after.key)
+    job = decode_event(encode_event(requested("shop", replacement=found.replacement)))
+    row = replaced(row_of(before), job)  # type: ignore[arg-type]
+    assert row is not None
+    headers = (*after.headers, ("WAITREG_EDITED", b"job-1"))
+    assert (row["key"], row["body"]) == (after.key, after.value)
+    assert decode_headers_json(row["headers_json"].encode()) == headers
+    assert replaced(row_of(after), job) is None  # type: ignore[arg-type]
+
+
+@given(CONTENTS, CONTENTS)
+def test_two_records_have_one_digest_only_if_they_are_the_same(left: Content, right: Content) -> None:
+    assert (record_digest(left) == record_digest(right)) == (left == right)
+
+
+def test_the_digest_of_an_edit_is_of_what_it_sends_and_of_what_it_replaces() -> None:
+    edits = [
+        review(BEFORE, BEFORE._replace(value=b"x")),
+        review(BEFORE, BEFORE._replace(value=b"y")),
+        review(BEFORE, BEFORE._replace(value=None)),
+        review(BEFORE._replace(key=b"l"), BEFORE._replace(value=b"x", key=b"l")),
+        review(BEFORE._replace(value=b"z"), BEFORE._replace(value=b"x")),
+    ]
+    assert len({replacement_digest(edit.replacement) for edit in edits}) == len(edits)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (("a", b"1"), ("a", b"2"), ("b", None)),
+        (*BEFORE.headers, ("DLQ_REASON", b"failed")),
+        (*BEFORE.headers, ("DLQ_OWN", b"x")),
+        (*BEFORE.headers, ("WAIT_LINEAGE", b"4")),
+        (*BEFORE.headers, ("WAITREG_EDITED", b"job-1")),
+        (*BEFORE.headers, ("DLQ_TIME", b"x")),
+        (*BEFORE.headers, ("DLQ_TIME", b"y")),
+    ],
+)
+def test_headers_that_this_system_writes_stay_as_they_are(headers: Any) -> None:
+    with pytest.raises(ConfigurationError, match="wait-registry writes the header"):
+        review(BEFORE, BEFORE._replace(headers=headers))
+
+
+@pytest.mark.parametrize("name", ["a\0", "\ud800"])
+def test_a_name_that_cannot_be_sent_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't send"):
+        review(BEFORE, BEFORE._replace(headers=(*BEFORE.headers, (name, b""))))
+
+
+@pytest.mark.parametrize("part", [b'["a\\u0000", null]', b'["\\ud800", null]', b'["a", "no base64"]', b'["a"]'])
+def test_a_request_that_no_table_or_client_takes_is_not_read(part: bytes) -> None:
+    edit = review(BEFORE, BEFORE._replace(headers=(("DLQ_TIME", b"x"), ("name", None)))).replacement
+    event = encode_event(requested("shop", replacement=edit))
+    assert decode_event(event).replacement == edit  # type: ignore[union-attr]
+    with pytest.raises(DataError, match="no record of the operations topic"):
+        decode_event(event.replace(b'["name",null]', part))
+
+
+def test_an_earlier_edit_is_named_no_more() -> None:
+    before = Content(None, (("WAITREG_EDITED", b"old"), ("a", b"1")), b"x")
+    job = requested("shop", replacement=review(before, before._replace(value=b"y")).replacement)
+    row = replaced(row_of(before), job)
+    assert row is not None
+    assert decode_headers_json(row["headers_json"].encode()) == (("a", b"1"), ("WAITREG_EDITED", b"job-1"))
+
+
+@pytest.mark.parametrize(
+    ("given_", "without", "names"),
+    [
+        ([("a", b"9")], [], [("a", b"9"), ("DLQ_TIME", b"x"), ("b", None)]),
+        ([("a", b"8"), ("a", b"9")], [], [("a", b"8"), ("a", b"9"), ("DLQ_TIME", b"x"), ("b", None)]),
+        ([("c", b"")], [], [*BEFORE.headers, ("c", b"")]),
+        ([("b", b"")], ["a"], [("DLQ_TIME", b"x"), ("b", b"")]),
+        ([("a", b"1")], ["a"], [("a", b"1"), ("DLQ_TIME", b"x"), ("b", None)]),
+    ],
+)
+def test_headers_are_set_in_their_place(given_: Any, without: Any, names: Any) -> None:
+    assert list(with_headers(BEFORE.headers, given_, without)) == names
+
+
+def test_a_header_that_is_not_there_is_not_removed() -> None:
+    with pytest.raises(ConfigurationError, match="no header 'c'"):
+        with_headers(BEFORE.headers, [], ["c"])
+
+
+def test_a_request_that_the_operations_topic_does_not_take_is_refused() -> None:
+    job = requested("shop", replacement=review(BEFORE, BEFORE._replace(value=bytes(30_000))).replacement)
+    require_room(job, Target("operations", 1, 50_000))
+    with pytest.raises(ConfigurationError, match=r"max\.message\.bytes is 40000: raise that"):
+        require_room(job, Target("operations", 1, 40_000))
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        (b"value\r\n", ["  line 1:", "  - value", "  + value\\x0d"]),
+        (b"value", ["  line 2:", "  - "]),
+        (b"\xef\xbb\xbfvalue\n", ["  line 1:", "  - value", "  + \\ufeffvalue"]),
+        (b"\xff", ["  line 1:", "  - 00000000  76 61 6c 75 65 0a", "  + 00000000  ff"]),
+    ],
+)
+def test_no_byte_is_hidden_in_a_review(value: bytes, lines: list[str]) -> None:
+    (first, *shown) = changes(BEFORE, BEFORE._replace(value=value))
+    assert first.startswith(f"value: 6 bytes, {len(value)} bytes")
+    assert [line[: len(want)] for line, want in zip(shown, lines, strict=True)] == lines
+
+
+def test_a_json_value_is_compared_field_by_field_too() -> None:
+    left = Content(None, (), b'{"id": 12345678901234567890, "rate": 1.10}')
+    *_, last = changes(left, left._replace(value=b'{"id": 12345678901234567891, "rate": 1.10}'))
+    assert last == "$.id: 12345678901234567890, 12345678901234567891"
+
+
+def test_long_values_that_differ_much_show_the_first_difference() -> None:
+    left, right = (Content(None, (), sign * 5_000) for sign in (b"a\n", b"b\n"))
+    first, *shown = changes(left, right)
+    assert first.endswith("the first difference is at byte 0") and len(shown) == 2
