@@ -1,13 +1,14 @@
-"""What is asked of the executor of a job: to pause, or to end."""
+"""What is asked of the executor of a job, as events of the operations topic: to begin, to pause, to end."""
 
 from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from redrive.request import Asker
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
-from wait_registry.records.operation import Changed, State, encode_event
+from wait_registry.records.operation import Approved, Changed, Event, Requested, State, encode_event
 from wait_registry.settings.root import Settings
 
 
@@ -25,6 +26,46 @@ def change(settings: Settings, job: str, state: State, by: str, reason: str) -> 
         ConfigurationError: the broker refuses it.
         TransientError: the broker doesn't answer.
     """
+    event = Changed(job=job, state=state, by=by, reason=reason)
+    write_event(settings, job, event, f"asking that job {job} be {state.value}")
+
+
+def ask_for_approval(settings: Settings, job: Requested) -> None:
+    """Write the request of a job, which then awaits an approval; errors as `change`."""
+    awaiting = job.model_copy(update={"approval": True})
+    write_event(settings, job.job, awaiting, f"asking for the approval of job {job.job}")
+
+
+def approve(settings: Settings, job: str, approver: Asker, reason: str) -> None:
+    """Approve a job; call `require_awaiting` first.
+
+    Args:
+        settings: of the cluster.
+        job: which one.
+        approver: who approves it.
+        reason: why.
+
+    Raises:
+        ConfigurationError: the broker refuses it.
+        TransientError: the broker doesn't answer.
+    """
+    event = Approved(job=job, reason=reason, **approver._asdict())
+    write_event(settings, job, event, f"approving job {job}")
+
+
+def write_event(settings: Settings, key: str, event: Event, doing: str) -> None:
+    """Write an event by itself, and wait until the broker has it.
+
+    Args:
+        settings: of the cluster.
+        key: of the record: the job.
+        event: the event.
+        doing: what it does, for messages.
+
+    Raises:
+        ConfigurationError: the broker refuses it.
+        TransientError: the broker doesn't answer.
+    """
     refused: list[KafkaError] = []
 
     def heard(error: KafkaError | None, _: Message) -> None:
@@ -34,9 +75,7 @@ def change(settings: Settings, job: str, state: State, by: str, reason: str) -> 
     timeout_s = settings.kafka.request_timeout_s
     with usable_settings():
         producer = Producer(producer_config(settings.kafka, **{"message.timeout.ms": int(timeout_s * 1000)}))
-    value = encode_event(Changed(job=job, state=state, by=by, reason=reason))
-    producer.produce(settings.operations.topic, value, job.encode(), partition=0, on_delivery=heard)
-    doing = f"asking that job {job} be {state.value}"
+    producer.produce(settings.operations.topic, encode_event(event), key.encode(), partition=0, on_delivery=heard)
     if producer.flush(timeout_s + 1):
         raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; it may arrive all the same")
     if refused:

@@ -9,6 +9,7 @@ from redrive.category import Standing
 from wait_registry.errors import TransientError
 from wait_registry.records.operation import (
     Advanced,
+    Approved,
     Changed,
     Event,
     Kind,
@@ -37,7 +38,8 @@ class OperationsTail:
         self.start = start
         self.requested: Requested | None = None
         self.advanced: Advanced | None = None
-        self.changed: Changed | None = None
+        # What changes the state of the job, in the order of the topic.
+        self.changes: list[Changed | Approved] = []
         # Where the job was resumed last, and how many records it has redriven since then.
         self.resumed_at: int | None = None
         self.redriven = 0
@@ -73,17 +75,18 @@ class OperationsTail:
         elif event.job == self._job:
             self._progress(event, offset)
 
-    def _progress(self, event: Requested | Advanced | Changed, offset: int) -> None:
+    def _progress(self, event: Requested | Advanced | Changed | Approved, offset: int) -> None:
         match event:
             case Requested():
                 self.requested = self.requested or event
             case Advanced():
                 self.advanced = event
+            case Approved():
+                self.changes.append(event)
             case Changed():
-                if self.changed is None or self.changed.state in (State.RUNNING, State.PAUSED):
-                    self.changed = event
-                    if event.state is State.RUNNING:
-                        self.resumed_at, self.redriven = offset, 0
+                self.changes.append(event)
+                if event.state is State.RUNNING:
+                    self.resumed_at, self.redriven = offset, 0
 
     def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
         """Return what tables and tail together say of a delivery."""

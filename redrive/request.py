@@ -17,7 +17,7 @@ from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.records.wait_id import is_wait_id
 
 if TYPE_CHECKING:
-    from redrive.executor import Progress
+    from redrive.progress import Progress
     from redrive.survey import Survey
     from wait_registry.settings.root import Settings
 

@@ -22,8 +22,8 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
-    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
-    was finished late, or to the input topic.
+    ``APPROVE`` is for jobs of another person. ``FORCE`` is for what can have an effect twice or in other groups: to
+    redrive again, more often than the limit, what was finished late, or to the input topic.
     """
 
     VIEW = "view"
@@ -31,10 +31,11 @@ class Right(Enum):
     EXPORT = "export"
     REDRIVE = "redrive"
     ARCHIVE = "archive"
+    APPROVE = "approve"
     FORCE = "force"
 
 
-_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE)
+_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE, Right.APPROVE)
 ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),

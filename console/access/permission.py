@@ -84,24 +84,48 @@ def select(
     return Selection(person, kind, of_group.only("topic", topics), narrowed=len(topics) < len(found))
 
 
-def role_missing(person: Person, job: Requested) -> str:
-    """Return the role that a person needs for a job, its group and all topics of its dead letters; "" if they may."""
-    needed = rights(job.kind, job.allowed, job.target)
+def role_missing(person: Person, job: Requested, *more: Right) -> str:
+    """Return the role that a person needs for a job, its group and all topics of its dead letters; "" if they may.
+
+    Args:
+        person: who acts.
+        job: what was asked for.
+        more: rights that are needed besides those to run the job.
+    """
+    needed = (*rights(job.kind, job.allowed, job.target), *more)
     conditions = parse_filter(job.conditions, datetime.now(UTC))
     topics: Iterable[str | None] = conditions.exact_values("topic") or (None,)
     return next(filter(None, (lacking(person, needed, job.group, topic) for topic in topics)), "")
 
 
-def permit(person: Person, job: Requested) -> Permission:
-    """Return the permission to run a job.
+def permit(person: Person, job: Requested, *more: Right) -> Permission:
+    """Return the permission to run a job; arguments as `role_missing`.
 
     Raises:
         NotAllowed: the person may not.
     """
-    role = role_missing(person, job)
+    role = role_missing(person, job, *more)
     if role:
         raise NotAllowed(f"For this job of group {job.group}, you need the role {role} for all that it is about.")
     return Permission(person, job)
+
+
+def approval_obstacle(person: Person, job: Requested) -> str:
+    """Return why a person can't approve a job, whatever their role is; "" if it depends on the role."""
+    if not person.authenticated:
+        return "Only people whose names the console checks can approve it (console.authentication)."
+    return "You asked for it, so another person has to approve it." if person.name == job.by else ""
+
+
+def permit_approval(person: Person, job: Requested) -> Permission:
+    """Return the permission to approve and run a job of another person.
+
+    Raises:
+        NotAllowed: the person may not.
+    """
+    if obstacle := approval_obstacle(person, job):
+        raise NotAllowed(obstacle)
+    return permit(person, job, Right.APPROVE)
 
 
 def may_follow(person: Person, job: Requested) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from console.access.permission import Permission, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
+from redrive.approval import needs_approval
 from redrive.request import Options, dry_run, open_job
 from wait_registry.records.operation import Requested, State
 
@@ -53,24 +54,52 @@ class Actor:
             self._free.release()
 
     def start(self, permission: Permission) -> None:
-        """Start a job; a second start of it changes nothing.
+        """Start a job, or have it await its approval; a second start of it changes nothing.
 
         Raises:
             Busy: another job of its group runs here, or too many.
+            TransientError: Kafka is unavailable; retry.
         """
-        self.executors.start(permission)
         job = permission.job
+        if self.needs_approval(job):
+            from redrive.job_change import ask_for_approval
+
+            self.executors.hold(permission, partial(ask_for_approval, self._settings, job))
+            log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
+            return
+        self.executors.start(permission)
         log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
 
-    def job(self, name: str) -> Requested:
-        """Return a job that hasn't ended, as the operations topic has it.
+    def needs_approval(self, job: Requested) -> bool:
+        """Return whether a job begins only when another person has approved it."""
+        return needs_approval(self._settings.redrive, job)
+
+    def job(self, name: str) -> tuple[Requested, State]:
+        """Return a job that hasn't ended, and its state, as the operations topic has them.
 
         Raises:
             ConfigurationError: there is no such job, or it has ended.
             TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
         """
-        job, _ = open_job(self._settings, name)
-        return job
+        job, progress = open_job(self._settings, name)
+        return job, progress.state
+
+    def approve(self, permission: Permission, reason: str) -> None:
+        """Approve a job that awaits it, and run it here.
+
+        Args:
+            permission: the job, with who approves it.
+            reason: why.
+
+        Raises:
+            Busy: another job of its group runs here, or too many.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from redrive.job_change import approve
+
+        name, approver = permission.job.job, asker(permission.person)
+        self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
+        log.info("job %s: approved by %s", name, approver.by)
 
     def change(self, permission: Permission, state: State) -> None:
         """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.

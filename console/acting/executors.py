@@ -14,7 +14,7 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.records.operation import Requested, State
 
 if TYPE_CHECKING:
-    from redrive.executor import Progress
+    from redrive.progress import Progress
     from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -41,12 +41,12 @@ class Shown(NamedTuple):
 class _Run:
     """One executor in its thread. Its own thread writes what it shows, each value whole."""
 
-    def __init__(self, settings: Settings, job: Requested) -> None:
+    def __init__(self, settings: Settings, job: Requested, state: State = State.RUNNING) -> None:
         self.job = job
-        self.ended_s = 0.0
+        self.ended_s = time.monotonic()
         self._settings = settings
         self._stop = threading.Event()
-        self._state, self._counts, self._error = State.RUNNING, Counter[str](), ""
+        self._state, self._counts, self._error = state, Counter[str](), ""
         self._thread = threading.Thread(target=self._run, name=f"job {job.job}", daemon=True)
 
     def start(self) -> None:
@@ -108,6 +108,18 @@ class Executors:
                 self._require_room(permission.job)
                 self._begin(permission.job)
 
+    def hold(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Have a new job await an approval; one that awaits it already, as by a second click, stays as it is.
+
+        Args:
+            permission: the job, with who asks for it.
+            ask: writes that it is asked for.
+        """
+        with self._lock:
+            if permission.job.job not in self._runs:
+                ask()
+                self._keep(_Run(self._settings, permission.job, State.AWAITING))
+
     def resume(self, permission: Permission, ask: Callable[[], None]) -> None:
         """Continue a job that was stopped, paused or abandoned, if it doesn't run here.
 
@@ -160,8 +172,11 @@ class Executors:
             raise Busy(f"{MOST} jobs run in this console. Wait for the end of one, then try again.")
 
     def _begin(self, job: Requested) -> None:
-        now_s = time.monotonic()
-        kept = {name: run for name, run in self._runs.items() if run.alive or now_s - run.ended_s < _KNOWN_S}
         run = _Run(self._settings, job)
-        self._runs = {**kept, job.job: run}
+        self._keep(run)
         run.start()
+
+    def _keep(self, run: _Run) -> None:
+        now_s = time.monotonic()
+        kept = {name: one for name, one in self._runs.items() if one.alive or now_s - one.ended_s < _KNOWN_S}
+        self._runs = {**kept, run.job.job: run}

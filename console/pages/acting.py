@@ -8,12 +8,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from console.access.grants import Person
-from console.access.permission import FORCED, lacking, permit, rights, select
+from console.access.permission import FORCED, lacking, permit, permit_approval, rights, select
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
 from console.page import Asked, Page, Redirect, address
 from console.tables import CONTENT_FIELDS, Tables
-from redrive.category import DONE, MEANINGS, Category
+from redrive.approval import to_send
+from redrive.category import MEANINGS, Category
 from redrive.filter import FIELDS, Filter
 from redrive.filter import Kind as FieldKind
 from redrive.listing import groups_and_topics
@@ -85,9 +86,10 @@ def new(asked: Asked, tables: Tables) -> Page:
         "targets": sorted(found.targets.items()),
         "as_of": found.as_of,
         "narrowed": selected.narrowed,
-        "acted": _acted(found),
-        "typed": _acted(found) > CONFIRM_ABOVE,
+        "acted": to_send(found.job),
+        "typed": to_send(found.job) > CONFIRM_ABOVE,
         "most_reason": MOST_REASON,
+        "approval": actor.needs_approval(found.job),
         "token": actor.tokens.sign(person.name, found.job),
         "form": _form(asked, options, selected.chosen, person),
     }
@@ -103,13 +105,26 @@ def start(asked: Asked, tables: Tables) -> Redirect:
         if not fresh:
             raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
         _require_reason(permission.job.reason)
-        count = _limited(job.expected.get(DONE[job.kind], 0), job.limit)
+        count = to_send(job)
         if not count:
             raise ConfigurationError("the dry run has found nothing to do")
         if count > CONFIRM_ABOVE and given.get("number", "").strip() != str(count):
             raise ConfigurationError(f"this is about {count} dead letters: go back and type this number to confirm it")
         actor.start(permission)
     return _to_job(job.job)
+
+
+def approve(asked: Asked, tables: Tables) -> Redirect:
+    """Approve a job of another person, and run it in this console; the second time, only show it."""
+    actor, name = _actor(asked), asked.path["job"]
+    tables.release()
+    job, state = actor.job(name)
+    permission = permit_approval(tables.person, job)
+    if state is State.AWAITING:
+        reason = dict(asked.form).get("reason", "").strip()
+        _require_reason(reason)
+        actor.approve(permission, reason)
+    return _to_job(name)
 
 
 def pause(asked: Asked, tables: Tables) -> Redirect:
@@ -130,7 +145,10 @@ def cancel(asked: Asked, tables: Tables) -> Redirect:
 def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     actor, name = _actor(asked), asked.path["job"]
     tables.release()
-    actor.change(permit(tables.person, actor.job(name)), state)
+    job, found = actor.job(name)
+    if found is State.AWAITING and state is not State.CANCELLED:
+        raise ConfigurationError(f"job {name} awaits an approval: it can only be approved or cancelled")
+    actor.change(permit(tables.person, job), state)
     return _to_job(name)
 
 
@@ -181,14 +199,6 @@ def _require_reason(reason: str) -> None:
         raise ConfigurationError(
             f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
         )
-
-
-def _limited(count: int, limit: int | None) -> int:
-    return count if limit is None else min(count, limit)
-
-
-def _acted(found: Survey) -> int:
-    return _limited(found.job.expected.get(DONE[found.job.kind], 0), found.job.limit)
 
 
 class _Row(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from sink.position import TopicPartition, clamped, moment
 from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import OFFSET, TIME_MS, VALUE, records_of
 from wait_registry.errors import DataError
-from wait_registry.records.operation import Advanced, Changed, Event, Mark, Requested, decode_event
+from wait_registry.records.operation import Advanced, Approved, Changed, Event, Mark, Requested, decode_event
 
 
 class Stored(NamedTuple):
@@ -49,7 +50,8 @@ class OperationWriter:
             if isinstance(event, Mark):
                 marks.append(_mark(event, record[OFFSET], at))
             else:
-                connection.execute(*_job(event, record[OFFSET], at))
+                for query, values in _statements(event, record[OFFSET], at):
+                    connection.execute(QUERIES[query], values)
                 jobs += 1
         insert_quarantined(connection, unreadable)
         with connection.cursor() as cursor:
@@ -89,18 +91,25 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
     )
 
 
-def _job(event: Event, offset: int, at: datetime) -> tuple[Any, dict[str, Any]]:
-    """Return the query and the values for an event of a job."""
+def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, Any]]:
+    """Yield the queries with the values for an event that is no mark."""
     match event:
         case Requested():
             values = event.model_dump(mode="json", exclude={"event", "version", "conditions", "allowed"})
             lists = {"conditions": list(event.conditions), "allowed": list(event.allowed)}
             numbers = {"ends": Jsonb(values["ends"]), "expected": Jsonb(values["expected"])}
-            return QUERIES["begin_operation"], {**values, **lists, **numbers, "at": at}
+            yield "begin_operation", {**values, **lists, **numbers, "at": at}
         case Advanced():
             come = {"cursor": Jsonb(list(event.cursor)), "counts": Jsonb(event.counts)}
-            return QUERIES["advance_operation"], {"job": event.job, **come, "at": at}
+            yield "advance_operation", {"job": event.job, **come, "at": at}
         case Changed():
             values = {"job": event.job, "state": event.state.value, "by": event.by, "reason": event.reason}
-            return QUERIES["change_operation"], {**values, "offset": offset, "at": at}
-    raise AssertionError(event)
+            yield "change_operation", {**values, "offset": offset, "at": at}
+        case Approved():
+            yield "approve_operation", {"job": event.job, "by": event.by, "reason": event.reason, "at": at}
+            yield "insert_operator_event", _event(event, offset, at, event.job, event.reason)
+
+
+def _event(event: Approved, offset: int, at: datetime, job: str, detail: str) -> tuple[Any, ...]:
+    nowhere = (None, None, None)
+    return (offset, event.event, job, None, at, event.by, event.authenticated, detail, *nowhere)

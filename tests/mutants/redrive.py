@@ -117,6 +117,31 @@ def starts_a_job_for_each_click(patch: Patch) -> None:
     patch.setattr(JobTokens, "read", read)
 
 
+@mutant("R1.16")
+def lets_the_same_person_approve(patch: Patch) -> None:
+    """The person who asks for a job approves it, too."""
+    from redrive import approval
+    from wait_registry.records.operation import Approved
+
+    original = approval.after
+
+    def after(course: Any, event: Any, job: Any) -> Any:
+        by_another = isinstance(event, Approved) and event.by == job.by
+        return original(course, event.model_copy(update={"by": "another"}) if by_another else event, job)
+
+    patch.setattr(approval, "after", after)
+
+
+@mutant("R1.16")
+def runs_what_awaits_an_approval(patch: Patch) -> None:
+    """An executor takes an awaiting job for a running one."""
+    from redrive import approval
+    from wait_registry.records.operation import State
+
+    patch.setattr(approval, "first_course", lambda job: approval.Course(State.RUNNING))
+    patch.setattr(approval, "needs_approval", lambda limits, job: False)
+
+
 @mutant("R1.12")
 def believes_tables_that_are_behind(patch: Patch) -> None:
     """A record whose dead letter the sink hasn't read yet counts as done."""

@@ -28,8 +28,9 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a job: only ``paused`` can become ``running`` again."""
+    """The state of a job: ``awaiting`` and ``paused`` can become ``running``, the first one only if it is approved."""
 
+    AWAITING = "awaiting"
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -70,6 +71,7 @@ class Requested(_Event):
         rate: records per second at most.
         limit: how many records at most.
         canary: how many records are sent first; the job waits until it is known what became of them.
+        approval: whether the job begins only when another person has approved it.
         allowed: categories that are sent all the same.
         expected: dead letters by category, as the dry run counted them.
     """
@@ -87,6 +89,7 @@ class Requested(_Event):
     rate: float
     limit: int | None = None
     canary: int | None = None
+    approval: bool = False
     allowed: tuple[str, ...] = ()
     expected: dict[str, int] = {}
 
@@ -138,7 +141,23 @@ class Changed(_Event):
     reason: str = ""
 
 
-Event: TypeAlias = Requested | Mark | Advanced | Changed
+class Approved(_Event):
+    """Another person approves a job.
+
+    Attributes:
+        by: who approves it; ``authenticated`` if that was checked.
+        via: ``command`` or ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    event: Literal["approved"] = "approved"
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = ""
+
+
+Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved
 _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from console.acting import job_token
 from console.pages.routes import ACTING, ROUTES, Route
+from redrive.job_change import ask_for_approval
 from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
@@ -38,6 +39,7 @@ EXPECTED: Final = {
     "GET /help": ALL_SEE,
     "GET /{kind}/new": (403, 403, 403, 200, 200, 400),
     "POST /{kind}/new": (403, 400, 400, 303, 303, 400),
+    "POST /jobs/{job}/approve": MAY_CHANGE,
     "POST /jobs/{job}/pause": MAY_CHANGE,
     "POST /jobs/{job}/resume": MAY_CHANGE,
     "POST /jobs/{job}/cancel": MAY_CHANGE,
@@ -100,9 +102,12 @@ def asked(browser: Browser, route: Route, values: Mapping[str, str], group: str,
 
 
 def test_each_address_for_each_role(dead: Scenario) -> None:
-    own = {f"{route}-{who}" for route in ("pause", "resume", "cancel") for who in ("olga", "ada")}
+    own = {f"{route}-{who}" for route in ("approve", "pause", "resume", "cancel") for who in ("olga", "ada")}
     for job in ("of-all", *sorted(own)):
-        paused(dead, job)
+        if job.startswith("approve-"):
+            ask_for_approval(dead.settings, dead.request(job=job).job)
+        else:
+            paused(dead, job)
     dead.read_operations()
     found: dict[str, tuple[int, ...]] = {}
     with acting(dead.settings, **BY_PROXY, grants=GRANTS) as served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -143,6 +144,32 @@ def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
     status, printed = typed("redrive", "--resume", "slow", "--send")
     assert status == 0, printed
     assert len(at.sent()) == 4
+
+
+def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    at.dead_letters(3)
+    at.read()
+    monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_ABOVE", "2")
+    asked = ("redrive", f"group={at.group}", "--without-members")
+    status, printed = typed(*asked)
+    assert (status, "another person has to approve it" in printed) == (0, True)
+    status, printed = typed(*asked, "--send")
+    assert status == 1
+    (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
+    for arguments, code, says in (
+        (("redrive", "--resume", job, "--send"), 1, "awaits the approval"),
+        (("jobs", "approve", job), 2, "--reason"),
+        (("jobs", "approve", job, "--reason", "sure"), 2, "another person has to approve it"),
+    ):
+        status, printed = typed(*arguments)
+        assert (status, says in printed) == (code, True), printed
+    assert at.sent() == []
+    monkeypatch.setattr("getpass.getuser", lambda: "ben")
+    assert typed("jobs", "approve", job, "--reason", "looked at them")[0] == 0
+    status, printed = typed("jobs", "approve", job, "--reason", "again")
+    assert (status, "it is running" in printed) == (2, True)
+    status, printed = typed("redrive", "--resume", job, "--send")
+    assert (status, len(at.sent())) == (0, 3), printed
 
 
 def processor_of(at: Scenario, protocol: str) -> RunningProcessor:

@@ -14,7 +14,7 @@ _EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "wai
 
 @click.group("jobs", cls=Group, examples=_EXAMPLES)
 def jobs() -> None:
-    """List jobs, and pause or cancel one."""
+    """List jobs, and approve, pause or cancel one."""
 
 
 @jobs.command("list", cls=Command, extra="query", examples=("waitreg dlq jobs list",))
@@ -51,6 +51,30 @@ def show(invocation: Invocation, job: str) -> int:
         for found in (newest(connection, 1, job), outcome_rows(settings, connection, job)):
             for line in render_rows(found.columns, found.rows, as_json=False):
                 print(line)
+    return 0
+
+
+@jobs.command(
+    "approve", cls=Command, extra="query", examples=("waitreg dlq jobs approve 3f2a9c4e7b10 --reason 'looked at 20'",)
+)
+@click.argument("job")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def approve(invocation: Invocation, job: str, reason: str) -> int:
+    """Approve a job of another person; `waitreg dlq redrive --resume JOB --send` runs it.
+
+    A redrive of more than redrive.approve_above dead letters awaits this. Which dead letters it means was fixed when it
+    was asked for.
+    """
+    from redrive.approval import require_awaiting
+    from redrive.job_change import approve as write
+    from redrive.request import Asker, open_job
+
+    settings, by = invocation.settings(), getpass.getuser()
+    asked, progress = open_job(settings, job)
+    require_awaiting(asked, progress.state, by)
+    write(settings, job, Asker(by, authenticated=False, via="command"), reason)
+    print(f"job {job} of {asked.by} is approved; to run it: waitreg dlq redrive --resume {job} --send")
     return 0
 
 
