@@ -58,6 +58,16 @@ def require_awaiting(job: Requested, state: State, by: str) -> None:
         raise ConfigurationError(f"{by} asked for job {job.job}, so another person has to approve it")
 
 
+def require_begun(job: Requested, state: State) -> None:
+    """Refuse a change of what an approval is about; what was approved may be changed.
+
+    Raises:
+        ConfigurationError: the job awaits an approval.
+    """
+    if state is State.AWAITING:
+        raise ConfigurationError(f"job {job.job} awaits an approval: it can only be approved or cancelled")
+
+
 def after(course: Course, event: Changed | Approved, job: Requested) -> Course:
     """Return how a job stands after an event; the queries of the sink have the same rule for the tables.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import psycopg
@@ -191,9 +191,13 @@ class Executor:
                 self._write(producer, [], [self._changed(State.PAUSED, "stopped by its executor")])
                 return progress
             reader.read_on()
-            progress.state = come_to(view, tail, self._job.job).state
+            now = come_to(view, tail, self._job.job)
+            progress.state, progress.rate = now.state, now.rate
             if progress.state is not State.RUNNING:
                 return progress
+            # What is too much for a lower rate is for the next chunk.
+            most = self._a_second(progress)
+            candidates, chunk = chain(chunk[most:], candidates), chunk[:most]
             verdict = self._brake.look(sent)
             if not verdict.proceeds:
                 return self._held(producer, progress, verdict)
@@ -204,9 +208,12 @@ class Executor:
             sent = sent._replace(records=sent.records + acted)
             backoff.reset()
             self._report(progress)
-            self._stop.wait(acted / self._job.rate)
+            self._stop.wait(acted / self._rate(progress))
             if self._clock.monotonic() >= view_ends:
                 return None
+        return self._finished(producer, progress)
+
+    def _finished(self, producer: FencedProducer, progress: Progress) -> Progress:
         progress.state = State.FINISHED
         reason = "limit reached" if self._left(progress) == 0 else ""
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
@@ -255,6 +262,14 @@ class Executor:
             return False
         return progress.counts[DONE[self._job.kind]] + len(judged.todo) > most
 
+    def _rate(self, progress: Progress) -> float:
+        """Return how many records per second are sent at most."""
+        return min(progress.rate or self._job.rate, self._settings.redrive.max_rate)
+
+    def _a_second(self, progress: Progress) -> int:
+        """Return how many dead letters a chunk has at most."""
+        return max(1, min(CHUNK, int(self._rate(progress))))
+
     def _left(self, progress: Progress) -> int | None:
         """Return how many more records the job may send; None if it has no limit."""
         done = progress.counts[DONE[self._job.kind]]
@@ -263,7 +278,7 @@ class Executor:
     def _next(self, candidates: Iterator[Candidate], progress: Progress, sent: Sent) -> Iterator[Candidate]:
         """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""
         left, canary, size = self._left(progress), self._brake.canary_left(sent), 0
-        most = 1 if self._alone else max(1, min(CHUNK, int(self._job.rate), canary or CHUNK))
+        most = 1 if self._alone else min(self._a_second(progress), canary or CHUNK)
         for candidate in islice(candidates, most if left is None else min(most, left)):
             yield candidate
             size += candidate.most_bytes

@@ -8,7 +8,7 @@ from redrive.request import Asker
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
-from wait_registry.records.operation import Approved, Changed, Event, Requested, State, encode_event
+from wait_registry.records.operation import Approved, Changed, Event, RateChanged, Requested, State, encode_event
 from wait_registry.settings.root import Settings
 
 
@@ -51,6 +51,24 @@ def approve(settings: Settings, job: str, approver: Asker, reason: str) -> None:
     """
     event = Approved(job=job, reason=reason, **approver._asdict())
     write_event(settings, job, event, f"approving job {job}")
+
+
+def change_rate(settings: Settings, job: str, rate: float, asker: Asker, reason: str) -> None:
+    """Ask the executor of a job for another rate, which it has from its next chunk on.
+
+    Args:
+        settings: of the cluster.
+        job: which one.
+        rate: records per second, as `require_rate` allows it.
+        asker: who wants it.
+        reason: why.
+
+    Raises:
+        ConfigurationError: the broker refuses it.
+        TransientError: the broker doesn't answer.
+    """
+    event = RateChanged(job=job, rate=rate, reason=reason, **asker._asdict())
+    write_event(settings, job, event, f"changing the rate of job {job}")
 
 
 def write_event(settings: Settings, key: str, event: Event, doing: str) -> None:

@@ -14,7 +14,7 @@ from wait_registry.records.operation import Requested
 _JOBS: Final = """
 select
     job, kind, consumer_group as "group", state, requested_at, requested_by as by, reason,
-    array_to_string(conditions, ' ') as conditions,
+    array_to_string(conditions, ' ') as conditions, rate,
     (
         select string_agg(category || ': ' || letters, ', ' order by category)
         from jsonb_each_text(counts) as counted (category, letters)

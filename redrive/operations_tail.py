@@ -15,6 +15,7 @@ from wait_registry.records.operation import (
     Kind,
     Mark,
     Place,
+    RateChanged,
     Requested,
     State,
     decode_event,
@@ -38,6 +39,8 @@ class OperationsTail:
         self.start = start
         self.requested: Requested | None = None
         self.advanced: Advanced | None = None
+        # The rate that was asked for last.
+        self.rate: float | None = None
         # What changes the state of the job, in the order of the topic.
         self.changes: list[Changed | Approved] = []
         # Where the job was resumed last, and how many records it has redriven since then.
@@ -75,12 +78,14 @@ class OperationsTail:
         elif event.job == self._job:
             self._progress(event, offset)
 
-    def _progress(self, event: Requested | Advanced | Changed | Approved, offset: int) -> None:
+    def _progress(self, event: Requested | Advanced | Changed | Approved | RateChanged, offset: int) -> None:
         match event:
             case Requested():
                 self.requested = self.requested or event
             case Advanced():
                 self.advanced = event
+            case RateChanged():
+                self.rate = event.rate
             case Approved():
                 self.changes.append(event)
             case Changed():

@@ -22,6 +22,7 @@ class Progress:
         counts: its dead letters by category.
         known: whether it was asked for in the operations topic.
         approved_by: who has approved it, if another person has.
+        rate: records per second, as it was asked for last; None if it isn't known.
     """
 
     state: State = State.RUNNING
@@ -29,6 +30,7 @@ class Progress:
     counts: Counter[str] = field(default_factory=Counter)
     known: bool = False
     approved_by: str | None = None
+    rate: float | None = None
 
 
 def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
@@ -40,7 +42,7 @@ def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
     course = first_course(requested) if row is None else Course(row.state, row.approved_by)
     for event in tail.changes:
         course = after(course, event, requested)
-    progress = Progress(course.state, known=True, approved_by=course.approved_by)
+    progress = Progress(course.state, known=True, approved_by=course.approved_by, rate=tail.rate or requested.rate)
     if tail.advanced is not None:
         progress.cursor, progress.counts = tail.advanced.cursor, Counter(tail.advanced.counts)
     elif row is not None:

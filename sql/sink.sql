@@ -276,6 +276,9 @@ set
     state = 'running', approved_by = %(by)s, changed_at = %(at)s, changed_by = %(by)s, changed_reason = %(reason)s
 where job = %(job)s and state = 'awaiting' and requested_by <> %(by)s;
 
+-- name: change_rate
+update operation set rate = %(rate)s where job = %(job)s and state not in ('cancelled', 'finished');
+
 -- name: insert_operator_event
 insert into operator_event (
     "offset", event, job, consumer_group, done_at, done_by, authenticated, detail, dead_letter_topic,

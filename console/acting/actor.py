@@ -12,7 +12,7 @@ from console.access.permission import Permission, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
 from redrive.approval import needs_approval
-from redrive.request import Options, dry_run, open_job
+from redrive.request import Options, dry_run, open_job, require_rate
 from wait_registry.records.operation import Requested, State
 
 if TYPE_CHECKING:
@@ -100,6 +100,19 @@ class Actor:
         name, approver = permission.job.job, asker(permission.person)
         self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
         log.info("job %s: approved by %s", name, approver.by)
+
+    def change_rate(self, permission: Permission, rate: float) -> None:
+        """Ask for another rate of a job, records per second.
+
+        Raises:
+            ConfigurationError: the rate isn't possible.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from redrive.job_change import change_rate
+
+        name, person = permission.job.job, asker(permission.person)
+        change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
+        log.info("job %s: %g per second asked for by %s", name, rate, person.by)
 
     def change(self, permission: Permission, state: State) -> None:
         """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.

@@ -13,7 +13,7 @@ from console.acting.actor import Actor
 from console.cells import dead_letter_link
 from console.page import Asked, Page, Redirect, address
 from console.tables import CONTENT_FIELDS, Tables
-from redrive.approval import to_send
+from redrive.approval import require_begun, to_send
 from redrive.category import MEANINGS, Category
 from redrive.filter import FIELDS, Filter
 from redrive.filter import Kind as FieldKind
@@ -142,13 +142,29 @@ def cancel(asked: Asked, tables: Tables) -> Redirect:
     return _change(asked, tables, State.CANCELLED)
 
 
+def rate(asked: Asked, tables: Tables) -> Redirect:
+    """Change the rate of a job from its next chunk on."""
+    actor, name = _actor(asked), asked.path["job"]
+    try:
+        wanted = float(dict(asked.form).get("rate", ""))
+    except ValueError:
+        raise ConfigurationError("rate is a number per second") from None
+    tables.release()
+    job, state = actor.job(name)
+    permission = permit(tables.person, job)
+    require_begun(job, state)
+    actor.change_rate(permission, wanted)
+    return _to_job(name)
+
+
 def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     actor, name = _actor(asked), asked.path["job"]
     tables.release()
     job, found = actor.job(name)
-    if found is State.AWAITING and state is not State.CANCELLED:
-        raise ConfigurationError(f"job {name} awaits an approval: it can only be approved or cancelled")
-    actor.change(permit(tables.person, job), state)
+    permission = permit(tables.person, job)
+    if state is not State.CANCELLED:
+        require_begun(job, found)
+    actor.change(permission, state)
     return _to_job(name)
 
 

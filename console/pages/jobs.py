@@ -48,6 +48,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
+        "rate": f"{of.rate:g}" if state in (State.RUNNING, State.PAUSED) else "",
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
     }
     return Page("job.html", values)

@@ -40,5 +40,6 @@ ACTING: Final = (
     Route(f"{_JOB}/approve", acting.approve, changes=True),
     Route(f"{_JOB}/pause", acting.pause, changes=True),
     Route(f"{_JOB}/resume", acting.resume, changes=True),
+    Route(f"{_JOB}/rate", acting.rate, changes=True),
     Route(f"{_JOB}/cancel", acting.cancel, changes=True),
 )

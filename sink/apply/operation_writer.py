@@ -15,7 +15,16 @@ from sink.position import TopicPartition, clamped, moment
 from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import OFFSET, TIME_MS, VALUE, records_of
 from wait_registry.errors import DataError
-from wait_registry.records.operation import Advanced, Approved, Changed, Event, Mark, Requested, decode_event
+from wait_registry.records.operation import (
+    Advanced,
+    Approved,
+    Changed,
+    Event,
+    Mark,
+    RateChanged,
+    Requested,
+    decode_event,
+)
 
 
 class Stored(NamedTuple):
@@ -108,8 +117,12 @@ def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, 
         case Approved():
             yield "approve_operation", {"job": event.job, "by": event.by, "reason": event.reason, "at": at}
             yield "insert_operator_event", _event(event, offset, at, event.job, event.reason)
+        case RateChanged():
+            yield "change_rate", {"job": event.job, "rate": event.rate}
+            detail = ": ".join(filter(None, (f"{event.rate:g} per second", event.reason)))
+            yield "insert_operator_event", _event(event, offset, at, event.job, detail)
 
 
-def _event(event: Approved, offset: int, at: datetime, job: str, detail: str) -> tuple[Any, ...]:
+def _event(event: Approved | RateChanged, offset: int, at: datetime, job: str, detail: str) -> tuple[Any, ...]:
     nowhere = (None, None, None)
     return (offset, event.event, job, None, at, event.by, event.authenticated, detail, *nowhere)

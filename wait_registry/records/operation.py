@@ -157,7 +157,25 @@ class Approved(_Event):
     reason: str = ""
 
 
-Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved
+class RateChanged(_Event):
+    """A job sends at another rate from its next chunk on.
+
+    Attributes:
+        rate: records per second at most.
+        by: who wants it; ``authenticated`` if that was checked.
+        via: ``command`` or ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    event: Literal["rate"] = "rate"
+    rate: float = Field(gt=0, allow_inf_nan=False)
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = ""
+
+
+Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved | RateChanged
 _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

@@ -40,6 +40,7 @@ EXPECTED: Final = {
     "GET /{kind}/new": (403, 403, 403, 200, 200, 400),
     "POST /{kind}/new": (403, 400, 400, 303, 303, 400),
     "POST /jobs/{job}/approve": MAY_CHANGE,
+    "POST /jobs/{job}/rate": MAY_CHANGE,
     "POST /jobs/{job}/pause": MAY_CHANGE,
     "POST /jobs/{job}/resume": MAY_CHANGE,
     "POST /jobs/{job}/cancel": MAY_CHANGE,
@@ -95,14 +96,14 @@ def asked(browser: Browser, route: Route, values: Mapping[str, str], group: str,
     path = address_of(route, values)
     if not route.changes:
         return browser.dry_run(f"group={group}") if path.endswith("/new") else browser.get(path)
-    answer = browser.post(path, [("token", token), ("reason", "fixed")])
-    if answer.status == 303 and not path.endswith(("pause", "cancel")):
+    answer = browser.post(path, [("token", token), ("reason", "fixed"), ("rate", "20")])
+    if answer.status == 303 and not path.endswith(("pause", "rate", "cancel")):
         browser.wait_state(answer.headers["Location"], "finished")
     return answer
 
 
 def test_each_address_for_each_role(dead: Scenario) -> None:
-    own = {f"{route}-{who}" for route in ("approve", "pause", "resume", "cancel") for who in ("olga", "ada")}
+    own = {f"{route}-{who}" for route in ("approve", "pause", "resume", "rate", "cancel") for who in ("olga", "ada")}
     for job in ("of-all", *sorted(own)):
         if job.startswith("approve-"):
             ask_for_approval(dead.settings, dead.request(job=job).job)

@@ -122,6 +122,8 @@ def test_a_whole_topic_is_merged(at: Scenario, typed: Type) -> None:
         (("redrive", "group=a", "--rate", "1000"), "redrive.max_rate allows 500"),
         (("redrive", "--resume", "none"), "there is no job 'none'"),
         (("jobs", "cancel", "none"), "there is no job 'none'"),
+        (("jobs", "rate", "none", "5"), "there is no job 'none'"),
+        (("jobs", "rate", "none", "501"), "redrive.max_rate allows 500"),
     ],
 )
 def test_a_mistake_is_named(at: Scenario, typed: Type, arguments: tuple[str, ...], said: str) -> None:
@@ -141,6 +143,7 @@ def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
     assert running.wait_ended() is None
     assert any(isinstance(event, Changed) and event.state is State.PAUSED for event in at.events())
     assert len(at.sent()) < 4
+    assert typed("jobs", "rate", "slow", "100")[0] == 0
     status, printed = typed("redrive", "--resume", "slow", "--send")
     assert status == 0, printed
     assert len(at.sent()) == 4
@@ -158,6 +161,7 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
     (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
     for arguments, code, says in (
         (("redrive", "--resume", job, "--send"), 1, "awaits the approval"),
+        (("jobs", "rate", job, "20"), 2, "can only be approved or cancelled"),
         (("jobs", "approve", job), 2, "--reason"),
         (("jobs", "approve", job, "--reason", "sure"), 2, "another person has to approve it"),
     ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from redrive.job_change import approve, ask_for_approval
+from redrive.job_change import approve, ask_for_approval, change_rate
 from redrive.request import Asker
 from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
@@ -53,6 +53,7 @@ def act(at: Scenario) -> None:
     first = at.request(job="job-1", limit=2).job
     ask_for_approval(at.settings, first)
     approve(at.settings, first.job, Asker("ben", authenticated=True, via="console"), "looked at them")
+    change_rate(at.settings, first.job, 200.0, Asker("ben", authenticated=True, via="console"), "faster")
     at.execute(first)
     restored, archived = (place_of(at, number) for number in (2, 4))
     at.execute(at.request(restored, kind=Kind.ARCHIVE, job="job-2").job)
@@ -108,7 +109,7 @@ def test_a_rebuild_makes_what_the_topic_says(at: Scenario, start_sink: StartSink
     assert tables(at) == spoilt
     done = rebuild(at.settings, spark).operations
     assert done is not None and done == reported
-    assert (done.marks, done.jobs, done.events, done.states) == (2, 2, 1, 3)
+    assert (done.marks, done.jobs, done.events, done.states) == (2, 2, 2, 3)
     assert tables(at) == exact
 
     at.execute(at.request(job="job-5").job)

@@ -18,6 +18,7 @@ from wait_registry.records.operation import (
     Kind,
     Mark,
     Place,
+    RateChanged,
     Requested,
     State,
     decode_event,
@@ -125,6 +126,14 @@ events = st.one_of(
     st.builds(Advanced, job=st.just("j"), cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
     st.builds(Changed, job=st.just("j"), state=st.sampled_from(State), by=st.text(), reason=st.text()),
     st.builds(Approved, job=st.just("j"), by=st.text(), authenticated=st.booleans(), via=st.text(), reason=st.text()),
+    st.builds(
+        RateChanged,
+        job=st.just("j"),
+        rate=st.floats(0.1, 100),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+    ),
     st.builds(
         Mark,
         job=st.just("j"),

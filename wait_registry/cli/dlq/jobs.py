@@ -14,7 +14,7 @@ _EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "wai
 
 @click.group("jobs", cls=Group, examples=_EXAMPLES)
 def jobs() -> None:
-    """List jobs, and approve, pause or cancel one."""
+    """List jobs, and approve, slow down, pause or cancel one."""
 
 
 @jobs.command("list", cls=Command, extra="query", examples=("waitreg dlq jobs list",))
@@ -94,6 +94,29 @@ def pause(invocation: Invocation, job: str, reason: str) -> int:
 def cancel(invocation: Invocation, job: str, reason: str) -> int:
     """End a job before its next chunk, for good."""
     return _change(invocation, job, State.CANCELLED, reason)
+
+
+@jobs.command("rate", cls=Command, extra="query", examples=("waitreg dlq jobs rate 3f2a9c4e7b10 50",))
+@click.argument("job")
+@click.argument("rate", type=float)
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def rate_(invocation: Invocation, job: str, rate: float, reason: str) -> int:
+    """Have a job send RATE records per second from its next chunk on, at most redrive.max_rate.
+
+    The job keeps this rate when it is resumed.
+    """
+    from redrive.approval import require_begun
+    from redrive.job_change import change_rate
+    from redrive.request import Asker, open_job, require_rate
+
+    settings = invocation.settings()
+    require_rate(settings, rate)
+    asked, progress = open_job(settings, job)
+    require_begun(asked, progress.state)
+    change_rate(settings, job, rate, Asker(getpass.getuser(), authenticated=False, via="command"), reason)
+    print(f"job {job} will send {rate:g} records per second from its next chunk on")
+    return 0
 
 
 @click.command(
