@@ -1,4 +1,4 @@
-"""What is asked of the executor of a job, as events of the operations topic: to begin, to pause, to end."""
+"""What persons ask for, as single events of the operations topic: of a job's executor, or to see what is hidden."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from redrive.request import Asker
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
-from wait_registry.records.operation import Approved, Changed, Event, RateChanged, Requested, State, encode_event
+from wait_registry.records.operation import (
+    Approved,
+    Changed,
+    Event,
+    Place,
+    RateChanged,
+    Requested,
+    Revealed,
+    State,
+    encode_event,
+)
 from wait_registry.settings.root import Settings
 
 
@@ -71,12 +81,30 @@ def change_rate(settings: Settings, job: str, rate: float, asker: Asker, reason:
     write_event(settings, job, event, f"changing the rate of job {job}")
 
 
+def record_reveal(settings: Settings, place: Place, group: str | None, asker: Asker, reason: str) -> None:
+    """Write that a person is shown what is hidden of a dead letter; show nothing before this has returned.
+
+    Args:
+        settings: of the cluster.
+        place: of the dead letter.
+        group: its consumer group.
+        asker: who is shown it.
+        reason: why.
+
+    Raises:
+        ConfigurationError: the broker refuses it.
+        TransientError: the broker doesn't answer.
+    """
+    event = Revealed(place=place, group=group, reason=reason, **asker._asdict())
+    write_event(settings, str(place), event, f"recording that {place} is revealed")
+
+
 def write_event(settings: Settings, key: str, event: Event, doing: str) -> None:
     """Write an event by itself, and wait until the broker has it.
 
     Args:
         settings: of the cluster.
-        key: of the record: the job.
+        key: of the record: the job, or the place of a dead letter.
         event: the event.
         doing: what it does, for messages.
 

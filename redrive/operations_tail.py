@@ -17,6 +17,7 @@ from wait_registry.records.operation import (
     Place,
     RateChanged,
     Requested,
+    Revealed,
     State,
     decode_event,
 )
@@ -75,7 +76,7 @@ class OperationsTail:
                     f"the operations topic has more than {self._most} marks beyond the tables "
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
-        elif event.job == self._job:
+        elif not isinstance(event, Revealed) and event.job == self._job:
             self._progress(event, offset)
 
     def _progress(self, event: Requested | Advanced | Changed | Approved | RateChanged, offset: int) -> None:

@@ -22,8 +22,9 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
-    ``APPROVE`` is for jobs of another person. ``FORCE`` is for what can have an effect twice or in other groups: to
-    redrive again, more often than the limit, what was finished late, or to the input topic.
+    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide. ``FORCE`` is for what can have an effect
+    twice or in other groups: to redrive again, more often than the limit, what was finished late, or to the input
+    topic.
     """
 
     VIEW = "view"
@@ -32,6 +33,7 @@ class Right(Enum):
     REDRIVE = "redrive"
     ARCHIVE = "archive"
     APPROVE = "approve"
+    REVEAL = "reveal"
     FORCE = "force"
 
 
@@ -40,7 +42,7 @@ ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
-    "admin": (*_OPERATOR, Right.FORCE),
+    "admin": (*_OPERATOR, Right.REVEAL, Right.FORCE),
 }
 
 

@@ -13,10 +13,11 @@ from typing import Final
 
 from console.access.grants import NotAllowed, Person, Right, role_with
 from redrive.category import Category
+from redrive.dead_letter import DeadLetter
 from redrive.filter import Filter, parse_filter
 from redrive.request import Asker, only_group
 from redrive.target import ORIGIN
-from wait_registry.records.operation import Kind, Requested
+from wait_registry.records.operation import Kind, Place, Requested
 
 _OF_KIND: Final = {Kind.REDRIVE: Right.REDRIVE, Kind.ARCHIVE: Right.ARCHIVE, Kind.RESTORE: Right.ARCHIVE}
 FORCED: Final = frozenset((Category.ALREADY_REDRIVEN, Category.FINISHED_LATE, Category.MAX_REDRIVES))
@@ -38,6 +39,15 @@ class Permission:
 
     person: Person
     job: Requested
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """A person may be shown what is hidden of a dead letter, once their reason is recorded."""
+
+    person: Person
+    place: Place
+    group: str | None
 
 
 def asker(person: Person) -> Asker:
@@ -126,6 +136,25 @@ def permit_approval(person: Person, job: Requested) -> Permission:
     if obstacle := approval_obstacle(person, job):
         raise NotAllowed(obstacle)
     return permit(person, job, Right.APPROVE)
+
+
+def reveal_obstacle(person: Person, letter: DeadLetter) -> str:
+    """Return why a person can't be shown what is hidden of a dead letter; "" if they can."""
+    role = lacking(person, [Right.REVEAL], letter.row["consumer_group"], letter.row["original_topic"])
+    if role:
+        return f"To be shown what is hidden, you need the role {role}."
+    return "" if person.authenticated else "Only people whose names the console checks can be shown what is hidden."
+
+
+def permit_reveal(person: Person, letter: DeadLetter) -> Reveal:
+    """Return the permission to be shown what is hidden of a dead letter.
+
+    Raises:
+        NotAllowed: the person may not.
+    """
+    if obstacle := reveal_obstacle(person, letter):
+        raise NotAllowed(obstacle)
+    return Reveal(person, letter.place, letter.row["consumer_group"])
 
 
 def may_follow(person: Person, job: Requested) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from console.access.permission import Permission, Selection, asker
+from console.access.permission import Permission, Reveal, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
+from console.acting.reveals import Reveals
 from redrive.approval import needs_approval
 from redrive.request import Options, dry_run, open_job, require_rate
 from wait_registry.records.operation import Requested, State
@@ -34,6 +36,7 @@ class Actor:
 
     def __init__(self, settings: Settings) -> None:
         self.tokens = JobTokens(time.monotonic)
+        self.reveals = Reveals(secrets.token_bytes(32))
         self.executors = Executors(settings)
         self._settings = settings
         self._free = threading.BoundedSemaphore(_DRY_RUNS)
@@ -130,6 +133,22 @@ class Actor:
         else:
             ask()
         log.info("job %s: %s asked for by %s", name, state.value, by)
+
+    def reveal(self, reveal: Reveal, reason: str) -> str:
+        """Record that a person is shown what is hidden of a dead letter; then return the proof, with which it is.
+
+        Args:
+            reveal: who may be shown which dead letter.
+            reason: why.
+
+        Raises:
+            ConfigurationError, TransientError: it can't be recorded, so nothing is shown.
+        """
+        from redrive.job_change import record_reveal
+
+        record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
+        log.info("what is hidden of %s: shown to %s from now on", reveal.place, reveal.person.name)
+        return self.reveals.proof(reveal)
 
     def close(self) -> None:
         """Pause the jobs of this console."""

@@ -27,13 +27,16 @@ class Seal:
     def close(self, value: Any) -> str:
         """Return a JSON value as a text for a cookie, with the time."""
         data = json.dumps([self._clock(), value], separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(self.secret(data) + data).decode().rstrip("=")
+        return _text(self.secret(data) + data)
 
     def open(self, text: str, longest_s: float) -> Any:
         """Return what was closed at most ``longest_s`` ago; None for any other text."""
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except ValueError:
+            return None
+        # Each content has one text only.
+        if _text(data) != text:
             return None
         mac, data = data[:_MAC_BYTES], data[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self.secret(data)):
@@ -44,3 +47,7 @@ class Seal:
     def secret(self, data: bytes) -> bytes:
         """Return 32 bytes that follow from these, and that only those who have the key can know."""
         return hmac.digest(self._key, data, "sha256")
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

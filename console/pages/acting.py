@@ -104,7 +104,7 @@ def start(asked: Asked, tables: Tables) -> Redirect:
     if actor.executors.shown(job.job) is None:
         if not fresh:
             raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
-        _require_reason(permission.job.reason)
+        require_reason(permission.job.reason)
         count = to_send(job)
         if not count:
             raise ConfigurationError("the dry run has found nothing to do")
@@ -122,7 +122,7 @@ def approve(asked: Asked, tables: Tables) -> Redirect:
     permission = permit_approval(tables.person, job)
     if state is State.AWAITING:
         reason = dict(asked.form).get("reason", "").strip()
-        _require_reason(reason)
+        require_reason(reason)
         actor.approve(permission, reason)
     return _to_job(name)
 
@@ -187,6 +187,18 @@ def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
     return chosen
 
 
+def require_reason(reason: str) -> None:
+    """Refuse a reason that is none.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has characters that can't be printed.
+    """
+    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
+        raise ConfigurationError(
+            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
+        )
+
+
 def _options(given: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Options:
     allowed = sorted({value for name, value in query if name == "allow"})
     if unknown := [name for name in allowed if name not in ALLOWANCES]:
@@ -208,13 +220,6 @@ def _count(text: str | None) -> int | None:
     if text is not None and re.fullmatch("[1-9][0-9]{0,8}", text) is None:
         raise ValueError
     return None if text is None else int(text)
-
-
-def _require_reason(reason: str) -> None:
-    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
-        raise ConfigurationError(
-            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
-        )
 
 
 class _Row(NamedTuple):

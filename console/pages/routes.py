@@ -37,6 +37,7 @@ ROUTES: Final = (
 ACTING: Final = (
     Route(_NEW, acting.new),
     Route(_NEW, acting.start, changes=True),
+    Route(f"{_DEAD_LETTER}/reveal", dead_letters.reveal, changes=True),
     Route(f"{_JOB}/approve", acting.approve, changes=True),
     Route(f"{_JOB}/pause", acting.pause, changes=True),
     Route(f"{_JOB}/resume", acting.resume, changes=True),

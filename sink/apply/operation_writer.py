@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from psycopg.types.json import Jsonb
@@ -23,8 +23,11 @@ from wait_registry.records.operation import (
     Mark,
     RateChanged,
     Requested,
+    Revealed,
     decode_event,
 )
+
+_NOWHERE: Final = (None, None, None)
 
 
 class Stored(NamedTuple):
@@ -82,7 +85,6 @@ def show_marks_of_others(connection: Connection) -> None:
 
 
 def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
-    nowhere = (None, None, None)
     return (
         offset,
         mark.job,
@@ -91,8 +93,8 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         mark.wait_id,
         mark.number,
         mark.group,
-        *(mark.record or nowhere),
-        *(mark.target or nowhere),
+        *(mark.record or _NOWHERE),
+        *(mark.target or _NOWHERE),
         mark.next_wait_id,
         mark.delivery,
         at,
@@ -116,13 +118,15 @@ def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, 
             yield "change_operation", {**values, "offset": offset, "at": at}
         case Approved():
             yield "approve_operation", {"job": event.job, "by": event.by, "reason": event.reason, "at": at}
-            yield "insert_operator_event", _event(event, offset, at, event.job, event.reason)
+            yield "insert_operator_event", _event(event, offset, at, event.reason)
         case RateChanged():
             yield "change_rate", {"job": event.job, "rate": event.rate}
             detail = ": ".join(filter(None, (f"{event.rate:g} per second", event.reason)))
-            yield "insert_operator_event", _event(event, offset, at, event.job, detail)
+            yield "insert_operator_event", _event(event, offset, at, detail)
+        case Revealed():
+            yield "insert_operator_event", _event(event, offset, at, event.reason)
 
 
-def _event(event: Approved | RateChanged, offset: int, at: datetime, job: str, detail: str) -> tuple[Any, ...]:
-    nowhere = (None, None, None)
-    return (offset, event.event, job, None, at, event.by, event.authenticated, detail, *nowhere)
+def _event(event: Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str) -> tuple[Any, ...]:
+    job, group, place = (None, event.group, event.place) if isinstance(event, Revealed) else (event.job, None, _NOWHERE)
+    return (offset, event.event, job, group, at, event.by, event.authenticated, detail, *place)

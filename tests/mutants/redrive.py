@@ -142,6 +142,14 @@ def runs_what_awaits_an_approval(patch: Patch) -> None:
     patch.setattr(approval, "needs_approval", lambda limits, job: False)
 
 
+@mutant("R1.17")
+def shows_what_is_hidden_without_a_record(patch: Patch) -> None:
+    """A person is shown what is hidden before that is recorded, and also if it can't be."""
+    from redrive import job_change
+
+    patch.setattr(job_change, "record_reveal", lambda *_: None)
+
+
 @mutant("R1.12")
 def believes_tables_that_are_behind(patch: Patch) -> None:
     """A record whose dead letter the sink hasn't read yet counts as done."""

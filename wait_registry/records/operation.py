@@ -175,12 +175,35 @@ class RateChanged(_Event):
     reason: str = ""
 
 
-Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved | RateChanged
+class Revealed(BaseModel):
+    """A person is shown what is hidden of a dead letter; it belongs to no job.
+
+    Attributes:
+        place: of the dead letter.
+        group: its consumer group.
+        by: who is shown it; ``authenticated`` if that was checked.
+        via: ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: int = 1
+    event: Literal["revealed"] = "revealed"
+    place: Place
+    group: str | None = None
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = Field(min_length=1)
+
+
+Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved | RateChanged | Revealed
 _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
 def encode_event(event: Event) -> bytes:
-    """Return the value of a record of the operations topic; its key is the job."""
+    """Return the value of a record of the operations topic; its key is the job, or the place of a dead letter."""
     return event.model_dump_json(exclude_none=True).encode()
 
 

@@ -73,11 +73,11 @@ class ConsoleSettings(Section):
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
         " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives), admin (and what"
-        " can be done twice)",
+        " is hidden, and what can be done twice)",
     )
     masks: tuple[str, ...] = Field(
         (),
-        description="what is hidden from everybody: TOPIC PART, where PART is key, value, value.PATH or header:NAME,"
-        " e.g. 'orders* value.card.number'",
+        description="what is hidden, except from an admin who gives a reason: TOPIC PART, where PART is key, value,"
+        " value.PATH or header:NAME, e.g. 'orders* value.card.number'",
     )
     page_timeout_s: float = Field(5.0, gt=0, le=60, description="how long Postgres may take for one question, s")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from processor.intake import absent_topics
+from redrive.job_change import record_reveal
+from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.scenario import Scenario
 from tests.support.waiting import wait_until
@@ -102,6 +104,11 @@ def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type
     status, printed = typed("audit", "--place", place, "--json")
     (line,) = printed.splitlines()
     assert f'"{at.input}:0:' in line and '"what": "archive"' in line
+    ada = Asker("ada", authenticated=True, via="console")
+    record_reveal(at.settings, at.place(), at.group, ada, "ticket 17")
+    at.read_operations()
+    status, printed = typed("audit", "--place", place, "--by", "ada", "--json")
+    assert '"what": "revealed"' in printed and "ticket 17" in printed and f'"record": "{place}"' in printed
     assert typed("audit", "--by", "another user", "--json") == (0, "")
 
 

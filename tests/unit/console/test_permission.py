@@ -136,6 +136,7 @@ def test_the_least_role_with_some_rights() -> None:
         "operator",
         "operator",
         "admin",
+        "admin",
     ]
 
 

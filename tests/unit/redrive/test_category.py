@@ -20,6 +20,7 @@ from wait_registry.records.operation import (
     Place,
     RateChanged,
     Requested,
+    Revealed,
     State,
     decode_event,
     encode_event,
@@ -133,6 +134,15 @@ events = st.one_of(
         by=st.text(),
         authenticated=st.booleans(),
         via=st.text(),
+    ),
+    st.builds(
+        Revealed,
+        place=places,
+        group=st.none() | st.text(),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+        reason=st.text(min_size=1),
     ),
     st.builds(
         Mark,
