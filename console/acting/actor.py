@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +11,7 @@ from console.access.permission import Permission, Reveal, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
 from console.acting.reveals import Reveals
+from console.http.seal import signing_key
 from redrive.approval import needs_approval
 from redrive.request import Options, dry_run, open_job, require_rate
 from wait_registry.records.operation import Requested, State
@@ -35,8 +34,8 @@ class Actor:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.tokens = JobTokens(time.monotonic)
-        self.reveals = Reveals(secrets.token_bytes(32))
+        key = signing_key(settings.console)
+        self.tokens, self.reveals = JobTokens(key), Reveals(key)
         self.executors = Executors(settings)
         self._settings = settings
         self._free = threading.BoundedSemaphore(_DRY_RUNS)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import secrets
 from collections.abc import Callable
 from typing import Any, Final
+
+from wait_registry.settings.console import ConsoleSettings
 
 _MAC_BYTES: Final = 32
 
@@ -47,6 +50,12 @@ class Seal:
     def secret(self, data: bytes) -> bytes:
         """Return 32 bytes that follow from these, and that only those who have the key can know."""
         return hmac.digest(self._key, data, "sha256")
+
+
+def signing_key(settings: ConsoleSettings) -> bytes:
+    """Return the secret of the setting; without one, a random secret of this call, which no other console knows."""
+    given = settings.signing_key
+    return secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
 
 
 def _text(data: bytes) -> str:

@@ -33,11 +33,6 @@ class OidcSettings(Section):
         "sub", min_length=1, description="claim with the name of the person; one that they can't change themselves"
     )
     groups_claim: str = Field("groups", min_length=1, description="claim with the names of their groups")
-    session_key: SecretStr | None = Field(
-        None,
-        min_length=32,
-        description="signs the cookies, at least 32 characters; by default random, so that a restart ends all sessions",
-    )
 
 
 class ConsoleSettings(Section):
@@ -69,6 +64,12 @@ class ConsoleSettings(Section):
         "", description="header in which a proxy names their groups, with commas in between; by default no groups"
     )
     oidc: OidcSettings = Field(OidcSettings(), description="login at an issuer of OpenID Connect")
+    signing_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="signs forms and sessions, at least 32 characters; consoles with the same one accept each other's;"
+        " by default random, so that a restart ends all of them",
+    )
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pydantic import SecretStr
 
 from console.pages.acting import CONFIRM_ABOVE
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
@@ -127,6 +128,21 @@ def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scena
         assert browser.post(f"{path}/resume").status == 303
         browser.wait_state(path, "finished")
     assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
+
+
+@pytest.mark.guarantee("R1.15")
+def test_consoles_with_one_key_start_one_job_for_a_form(at: Scenario) -> None:
+    at.dead_letters(6)
+    at.read()
+    key = {"signing_key": SecretStr("a key that several consoles have in common")}
+    with acting(at.settings, **key) as one, acting(at.settings, **key) as other:
+        shown = one.dry_run(f"group={at.group}")
+        path = other.start(shown)
+        other.wait_state(path, "finished")
+        assert one.start(shown) == path
+        one.wait_state(path, "finished")
+    assert len(requests_of(at)) == 1
+    assert len(at.sent()) == 6
 
 
 @pytest.mark.guarantee("R1.3")

@@ -197,12 +197,11 @@ def test_a_form_of_another_person_or_time_starts_nothing(dead: Scenario, monkeyp
     with acting(dead.settings, **BY_PROXY, grants=("* operator",)) as served:
         olga, eve = (Browser(served.port, X_Forwarded_User=who) for who in ("olga", "eve"))
         token = olga.dry_run(f"group={dead.group}").token
-        content, _, signature = token.partition(".")
-        tampered = f"{content[:40]}{'A' if content[40] != 'A' else 'B'}{content[41:]}.{signature}"
+        tampered = f"{token[:40]}{'A' if token[40] != 'A' else 'B'}{token[41:]}"
         for person, given, says in (
             (eve, token, "for another person"),
             (olga, tampered, "didn't make this form"),
-            (olga, content, "didn't make this form"),
+            (olga, token[:-9], "didn't make this form"),
             (olga, "ä", "didn't make this form"),
             (olga, "", "didn't make this form"),
         ):
