@@ -106,6 +106,8 @@ class Executor:
         stop: threading.Event,
         report: Callable[[Progress], None],
         clock: Clock | None = None,
+        *,
+        resumes: bool = True,
     ) -> None:
         """Do nothing yet.
 
@@ -115,6 +117,7 @@ class Executor:
             stop: set to pause the job.
             report: called after each chunk, and with the reason in the log when there is a pause.
             clock: for waits.
+            resumes: whether a paused job continues; otherwise it stays paused until an event resumes it.
         """
         self._settings = settings
         self._job = job.model_copy(update={"approval": needs_approval(settings.redrive, job)})
@@ -127,7 +130,7 @@ class Executor:
         self._brake = Brake(settings, job, self._client, self._clock, stop.wait)
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
-        self._may_resume = True
+        self._may_resume = resumes
         self._filter = parse_filter(job.conditions, datetime.now(UTC))
 
     def run(self) -> Progress:

@@ -40,10 +40,14 @@ def change(settings: Settings, job: str, state: State, by: str, reason: str) -> 
     write_event(settings, job, event, f"asking that job {job} be {state.value}")
 
 
+def write_request(settings: Settings, job: Requested) -> None:
+    """Write the request of a job that begins later; errors as `change`."""
+    write_event(settings, job.job, job, f"asking for job {job.job}")
+
+
 def ask_for_approval(settings: Settings, job: Requested) -> None:
     """Write the request of a job, which then awaits an approval; errors as `change`."""
-    awaiting = job.model_copy(update={"approval": True})
-    write_event(settings, job.job, awaiting, f"asking for the approval of job {job.job}")
+    write_request(settings, job.model_copy(update={"approval": True}))
 
 
 def approve(settings: Settings, job: str, approver: Asker, reason: str) -> None:

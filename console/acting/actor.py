@@ -59,17 +59,17 @@ class Actor:
         """Start a job, or have it await its approval; a second start of it changes nothing.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
+        from redrive.job_change import ask_for_approval, write_request
+
         job = permission.job
         if self.needs_approval(job):
-            from redrive.job_change import ask_for_approval
-
             self.executors.hold(permission, partial(ask_for_approval, self._settings, job))
             log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
             return
-        self.executors.start(permission)
+        self.executors.start(permission, partial(write_request, self._settings, job))
         log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
 
     def needs_approval(self, job: Requested) -> bool:
@@ -94,7 +94,7 @@ class Actor:
             reason: why.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
         from redrive.job_change import approve
@@ -120,7 +120,7 @@ class Actor:
         """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
         from redrive.job_change import change
