@@ -11,27 +11,27 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import psycopg
 from confluent_kafka import Message
 
+from redrive.approval import first_course, most_unapproved, needs_approval
 from redrive.brake import LOOK_S, Brake, Sent
 from redrive.category import DONE, Candidate
 from redrive.connect_tables import require_current
 from redrive.filter import parse_filter
-from redrive.judge import Judge
+from redrive.judge import Judge, Judged
 from redrive.operations_tail import OperationsTail
 from redrive.outcome import Verdict
+from redrive.progress import Progress, come_to, redriven
 from redrive.target import Ready
-from redrive.view import Cursor, View
+from redrive.view import View
 from wait_registry.backoff import Backoff
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
@@ -67,16 +67,6 @@ SYSTEM: Final = "system"
 def transactional_id(group: str) -> str:
     """Return the ID by which the executors of one group fence one another; it is derived, not configured."""
     return f"waitreg.redrive.{group}"
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a job has come: its state, the cursor of its last dead letter, its dead letters by category."""
-
-    state: State = State.RUNNING
-    cursor: Cursor | None = None
-    counts: Counter[str] = field(default_factory=Counter)
-    known: bool = False
 
 
 class _Refused(Exception):
@@ -116,6 +106,8 @@ class Executor:
         stop: threading.Event,
         report: Callable[[Progress], None],
         clock: Clock | None = None,
+        *,
+        resumes: bool = True,
     ) -> None:
         """Do nothing yet.
 
@@ -125,9 +117,10 @@ class Executor:
             stop: set to pause the job.
             report: called after each chunk, and with the reason in the log when there is a pause.
             clock: for waits.
+            resumes: whether a paused job continues; otherwise it stays paused until an event resumes it.
         """
         self._settings = settings
-        self._job = job
+        self._job = job.model_copy(update={"approval": needs_approval(settings.redrive, job)})
         self._stop = stop
         self._report = report
         self._clock = clock or SystemClock()
@@ -137,7 +130,7 @@ class Executor:
         self._brake = Brake(settings, job, self._client, self._clock, stop.wait)
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
-        self._may_resume = True
+        self._may_resume = resumes
         self._filter = parse_filter(job.conditions, datetime.now(UTC))
 
     def run(self) -> Progress:
@@ -201,19 +194,29 @@ class Executor:
                 self._write(producer, [], [self._changed(State.PAUSED, "stopped by its executor")])
                 return progress
             reader.read_on()
-            if tail.changed is not None and tail.changed.state is not State.RUNNING:
-                progress.state = tail.changed.state
+            now = come_to(view, tail, self._job.job)
+            progress.state, progress.rate = now.state, now.rate
+            if progress.state is not State.RUNNING:
                 return progress
+            # What is too much for a lower rate is for the next chunk.
+            most = self._a_second(progress)
+            candidates, chunk = chain(chunk[most:], candidates), chunk[:most]
             verdict = self._brake.look(sent)
             if not verdict.proceeds:
                 return self._held(producer, progress, verdict)
-            acted = self._chunk(producer, chunk, view, tail, progress)
+            judged = self._judged(chunk, view, tail)
+            if self._exceeds(judged, progress):
+                return self._awaiting(producer, progress)
+            acted = self._chunk(producer, chunk, judged, tail, progress)
             sent = sent._replace(records=sent.records + acted)
             backoff.reset()
             self._report(progress)
-            self._stop.wait(acted / self._job.rate)
+            self._stop.wait(acted / self._rate(progress))
             if self._clock.monotonic() >= view_ends:
                 return None
+        return self._finished(producer, progress)
+
+    def _finished(self, producer: FencedProducer, progress: Progress) -> Progress:
         progress.state = State.FINISHED
         reason = "limit reached" if self._left(progress) == 0 else ""
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
@@ -225,6 +228,9 @@ class Executor:
         progress = come_to(view, tail, self._job.job)
         if not progress.known:
             self._write(producer, [], [self._job])
+            progress.state = first_course(self._job).state
+        elif progress.state in (State.RUNNING, State.PAUSED) and self._job.approval and progress.approved_by is None:
+            return self._awaiting(producer, progress)
         elif progress.state is State.PAUSED and self._may_resume:
             self._write(producer, [], [self._changed(State.RUNNING, "resumed")])
             progress.state = State.RUNNING
@@ -245,6 +251,28 @@ class Executor:
         progress.state = State.PAUSED
         return progress
 
+    def _awaiting(self, producer: FencedProducer, progress: Progress) -> Progress:
+        """Have the job wait for an approval."""
+        reason = "it needs the approval of another person"
+        self._write(producer, [], [Changed(job=self._job.job, state=State.AWAITING, by=SYSTEM, reason=reason)])
+        progress.state = State.AWAITING
+        return progress
+
+    def _exceeds(self, judged: Judged, progress: Progress) -> bool:
+        """Return whether the job would send more with this chunk than it may without an approval."""
+        most = most_unapproved(self._settings.redrive, self._job)
+        if most is None or progress.approved_by is not None:
+            return False
+        return progress.counts[DONE[self._job.kind]] + len(judged.todo) > most
+
+    def _rate(self, progress: Progress) -> float:
+        """Return how many records per second are sent at most."""
+        return min(progress.rate or self._job.rate, self._settings.redrive.max_rate)
+
+    def _a_second(self, progress: Progress) -> int:
+        """Return how many dead letters a chunk has at most."""
+        return max(1, min(CHUNK, int(self._rate(progress))))
+
     def _left(self, progress: Progress) -> int | None:
         """Return how many more records the job may send; None if it has no limit."""
         done = progress.counts[DONE[self._job.kind]]
@@ -253,19 +281,23 @@ class Executor:
     def _next(self, candidates: Iterator[Candidate], progress: Progress, sent: Sent) -> Iterator[Candidate]:
         """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""
         left, canary, size = self._left(progress), self._brake.canary_left(sent), 0
-        most = 1 if self._alone else max(1, min(CHUNK, int(self._job.rate), canary or CHUNK))
+        most = 1 if self._alone else min(self._a_second(progress), canary or CHUNK)
         for candidate in islice(candidates, most if left is None else min(most, left)):
             yield candidate
             size += candidate.most_bytes
             if size >= CHUNK_BYTES:
                 return
 
-    def _chunk(
-        self, producer: FencedProducer, chunk: list[Candidate], view: View, tail: OperationsTail, progress: Progress
-    ) -> int:
-        """Write one chunk; return how many dead letters it acted on."""
+    def _judged(self, chunk: list[Candidate], view: View, tail: OperationsTail) -> Judged:
+        """Return what is done with each dead letter of a chunk, with the records that are to be sent."""
         judged = self._judge.judge(chunk, view, tail)
         self._judge.prepare(judged, view)
+        return judged
+
+    def _chunk(
+        self, producer: FencedProducer, chunk: list[Candidate], judged: Judged, tail: OperationsTail, progress: Progress
+    ) -> int:
+        """Write one chunk; return how many dead letters it acted on."""
         counts = progress.counts + judged.counts
         advanced = Advanced(job=self._job.job, cursor=judged.cursor, counts=dict(counts))
         sent: dict[Place, _Sent] = {}
@@ -346,28 +378,6 @@ def find_job(settings: Settings, name: str, client: Admin) -> tuple[Requested, P
         if requested is None:
             raise ConfigurationError(f"there is no job {name!r}: `waitreg dlq jobs` lists them")
         return requested, come_to(view, tail, name)
-
-
-def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
-    """Return how far a job has come, by the tables and what the operations topic has beyond them."""
-    row = view.job(job)
-    progress = Progress(known=row is not None or tail.requested is not None)
-    if row is not None:
-        progress = replace(progress, state=row.state, cursor=row.cursor, counts=Counter(row.counts))
-    if tail.advanced is not None:
-        progress.cursor, progress.counts = tail.advanced.cursor, Counter(tail.advanced.counts)
-    if tail.changed is not None and progress.state in (State.RUNNING, State.PAUSED):
-        progress.state = tail.changed.state
-    return progress
-
-
-def redriven(view: View, tail: OperationsTail, job: str) -> Sent:
-    """Return how many records a job has redriven since it was resumed, if it was."""
-    if tail.resumed_at is not None:
-        return Sent(tail.resumed_at, tail.redriven)
-    row = view.job(job)
-    after = 0 if row is None else row.counted_from
-    return Sent(after, view.redriven(job, after) + tail.redriven)
 
 
 def _records(ready: list[Ready], sent: dict[Place, _Sent]) -> Iterator[ToSend]:

@@ -15,12 +15,12 @@ _JOBS: Final = """
 select
     job, concat(kind, case when replacement is not null then ', edited' end) as kind, consumer_group as "group", state,
     requested_at, requested_by as by, reason,
-    array_to_string(conditions, ' ') as conditions,
+    array_to_string(conditions, ' ') as conditions, rate,
     (
         select string_agg(category || ': ' || letters, ', ' order by category)
         from jsonb_each_text(counts) as counted (category, letters)
     ) as dead_letters,
-    changed_at, changed_by, changed_reason
+    changed_at, changed_by, changed_reason, approved_by
 from operation
 where {where}
 order by requested_at desc, job
@@ -52,6 +52,14 @@ select * from (
             from dead_letter as letter
             where letter.topic = %(topic)s and letter.partition = %(partition)s and letter."offset" = %(offset)s
         )
+    union all
+    select
+        event.done_at, event.done_by, event.event, event.job, coalesce(event.consumer_group, operation.consumer_group),
+        dead_letter_topic || ':' || dead_letter_partition || ':' || dead_letter_offset, null, detail
+    from operator_event as event
+    left join operation using (job)
+    where %(place)s::text is null
+        or (dead_letter_topic = %(topic)s and dead_letter_partition = %(partition)s and dead_letter_offset = %(offset)s)
 ) as done
 where at >= %(since)s and (%(by)s::text is null or by = %(by)s) and (%(job)s::text is null or job = %(job)s)
 order by at desc, job, record
@@ -96,8 +104,8 @@ def requested(reader: Reader, job: str) -> Requested:
     """Return what was asked for, without the ends of its selection; call `require_job` first."""
     query = b"""
         select
-            kind, consumer_group, requested_by, authenticated, via, reason, conditions, target, rate, allowed, expected,
-            replacement
+            kind, consumer_group, requested_by, authenticated, via, reason, conditions, target, rate, record_limit,
+            canary, approval, allowed, expected, replacement
         from operation
         where job = %s
     """
@@ -113,6 +121,9 @@ def requested(reader: Reader, job: str) -> Requested:
         "conditions",
         "target",
         "rate",
+        "limit",
+        "canary",
+        "approval",
         "allowed",
         "expected",
         "replacement",

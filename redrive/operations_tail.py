@@ -9,12 +9,15 @@ from redrive.category import Standing
 from wait_registry.errors import TransientError
 from wait_registry.records.operation import (
     Advanced,
+    Approved,
     Changed,
     Event,
     Kind,
     Mark,
     Place,
+    RateChanged,
     Requested,
+    Revealed,
     State,
     decode_event,
 )
@@ -37,7 +40,10 @@ class OperationsTail:
         self.start = start
         self.requested: Requested | None = None
         self.advanced: Advanced | None = None
-        self.changed: Changed | None = None
+        # The rate that was asked for last.
+        self.rate: float | None = None
+        # What changes the state of the job, in the order of the topic.
+        self.changes: list[Changed | Approved] = []
         # Where the job was resumed last, and how many records it has redriven since then.
         self.resumed_at: int | None = None
         self.redriven = 0
@@ -70,20 +76,23 @@ class OperationsTail:
                     f"the operations topic has more than {self._most} marks beyond the tables "
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
-        elif event.job == self._job:
+        elif not isinstance(event, Revealed) and event.job == self._job:
             self._progress(event, offset)
 
-    def _progress(self, event: Requested | Advanced | Changed, offset: int) -> None:
+    def _progress(self, event: Requested | Advanced | Changed | Approved | RateChanged, offset: int) -> None:
         match event:
             case Requested():
                 self.requested = self.requested or event
             case Advanced():
                 self.advanced = event
+            case RateChanged():
+                self.rate = event.rate
+            case Approved():
+                self.changes.append(event)
             case Changed():
-                if self.changed is None or self.changed.state in (State.RUNNING, State.PAUSED):
-                    self.changed = event
-                    if event.state is State.RUNNING:
-                        self.resumed_at, self.redriven = offset, 0
+                self.changes.append(event)
+                if event.state is State.RUNNING:
+                    self.resumed_at, self.redriven = offset, 0
 
     def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
         """Return what tables and tail together say of a delivery."""

@@ -17,7 +17,7 @@ from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.records.wait_id import is_wait_id
 
 if TYPE_CHECKING:
-    from redrive.executor import Progress
+    from redrive.progress import Progress
     from redrive.survey import Survey
     from wait_registry.records.operation import Replacement
     from wait_registry.settings.root import Settings
@@ -170,6 +170,18 @@ def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
     return job, progress
 
 
+def require_rate(settings: Settings, rate: float) -> float:
+    """Return a rate, records per second.
+
+    Raises:
+        ConfigurationError: it is none, or more than `redrive.max_rate`.
+    """
+    most = settings.redrive.max_rate
+    if not 0 < rate <= most:
+        raise ConfigurationError(f"the rate is {rate:g} per second, redrive.max_rate allows {most:g}")
+    return rate
+
+
 def _condition(text: str) -> str:
     if any(operator in text for operator in "=~<"):
         return text
@@ -178,9 +190,6 @@ def _condition(text: str) -> str:
 
 
 def _rate(settings: Settings, kind: Kind, options: Options) -> float:
-    most = settings.redrive.max_rate
     if options.rate is None:
-        return settings.redrive.rate if kind is Kind.REDRIVE else most
-    if not 0 < options.rate <= most:
-        raise ConfigurationError(f"the rate is {options.rate:g} per second, redrive.max_rate allows {most:g}")
-    return options.rate
+        return settings.redrive.rate if kind is Kind.REDRIVE else settings.redrive.max_rate
+    return require_rate(settings, options.rate)

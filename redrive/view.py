@@ -32,6 +32,7 @@ class JobRow(NamedTuple):
     cursor: Cursor | None
     counts: dict[str, int]
     counted_from: int = 0
+    approved_by: str | None = None
 
 
 class View:
@@ -99,12 +100,14 @@ class View:
             rate=row["rate"],
             limit=row["record_limit"],
             canary=row["canary"],
+            approval=row["approval"],
             allowed=tuple(row["allowed"]),
             expected=row["expected"],
             replacement=row["replacement"],
         )
         cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
-        return JobRow(requested, State(row["state"]), cursor_of, row["counts"], row["counted_from"])
+        state, counts = State(row["state"]), row["counts"]
+        return JobRow(requested, state, cursor_of, counts, row["counted_from"], row["approved_by"])
 
     def redriven(self, name: str, after: int) -> int:
         """Return how many records a job has redriven after an offset of the operations topic."""

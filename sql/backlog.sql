@@ -108,11 +108,11 @@ select state, count(*) as jobs, max(extract(epoch from clock_timestamp() - chang
 from (
     select state, changed_at
     from operation
-    where state in ('running', 'paused')
+    where state in ('awaiting', 'running', 'paused')
     union all
     select state, changed_at
     from operation
-    where changed_at >= now() - make_interval(secs => %(day_s)s) and state not in ('running', 'paused')
+    where changed_at >= now() - make_interval(secs => %(day_s)s) and state not in ('awaiting', 'running', 'paused')
 ) as job
 group by state;
 

@@ -64,13 +64,19 @@ from pg_replication_slots
 where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;
 
 -- name: has_operations
-select exists (select from operation) or exists (select from dead_letter_mark);
+select exists (select from operation) or exists (select from dead_letter_mark) or exists (select from operator_event);
 
 -- name: hold_marks
 create temp table held_mark on commit drop as table dead_letter_mark;
 
 -- name: hold_operations
 create temp table held_operation on commit drop as table operation;
+
+-- name: hold_events
+create temp table held_event on commit drop as table operator_event;
+
+-- name: remove_events
+delete from operator_event where "offset" >= %(first)s;
 
 -- name: remove_marks
 delete from dead_letter_mark where "offset" >= %(first)s;
@@ -102,7 +108,7 @@ where letter.topic = own.topic and letter.partition = own.partition and letter."
     is distinct from (coalesce(last.state, 'open'), last.marked_at, last.marked_by, last.job);
 
 -- name: compare_operations
--- How many marks and jobs were missing, different, or not in the topic.
+-- How many marks, jobs and other events were missing, different, or not in the topic.
 select
     (
         select count(*)
@@ -114,5 +120,11 @@ select
         select count(*)
         from operation as found
         full join held_operation as held using (job)
+        where row(found.*) is distinct from row(held.*)
+    ),
+    (
+        select count(*)
+        from operator_event as found
+        full join held_event as held using ("offset")
         where row(found.*) is distinct from row(held.*)
     );

@@ -169,11 +169,14 @@ create table operation (
     -- The offset of the operations topic from which records count for the automatic pause: where it was resumed last.
     counted_from bigint not null default 0,
     -- The edited record that it sends, key, value and headers in base64.
-    replacement jsonb
+    replacement jsonb,
+    -- Whether it begins only when another person has approved it, and who has.
+    approval boolean not null default false,
+    approved_by text
 );
 
 create index operation_age on operation (changed_at);
-create index operation_unfinished on operation (changed_at) where state in ('running', 'paused');
+create index operation_unfinished on operation (changed_at) where state in ('awaiting', 'running', 'paused');
 
 -- One row per delivery that was redriven, archived or restored; never updated. The offset is that of the operations
 -- topic, whose order is the order of the marks.
@@ -202,6 +205,24 @@ create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "o
 create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);
 create index dead_letter_mark_job on dead_letter_mark (job, "offset");
 create index dead_letter_mark_age on dead_letter_mark (marked_at);
+
+-- One row per approval, change of a rate and reveal of hidden contents; never updated. The offset is that of the
+-- operations topic.
+create table operator_event (
+    "offset" bigint primary key,
+    event text not null,
+    job text,
+    consumer_group text,
+    done_at timestamptz not null,
+    done_by text not null,
+    authenticated boolean not null,
+    detail text not null,
+    dead_letter_topic text,
+    dead_letter_partition int,
+    dead_letter_offset bigint
+);
+
+create index operator_event_age on operator_event (done_at);
 
 -- Records of the wait topic that can't be decoded.
 create table quarantine (

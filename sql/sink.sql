@@ -251,12 +251,12 @@ on conflict (topic, partition, "offset") do update set
 -- name: begin_operation
 insert into operation (
     job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
-    target, rate, record_limit, canary, ends, expected, replacement, changed_at, changed_by
+    target, rate, record_limit, canary, approval, ends, expected, replacement, changed_at, changed_by
 )
 values (
-    %(job)s, %(kind)s, %(group)s, 'running', %(at)s, %(by)s, %(authenticated)s, %(via)s, %(reason)s, %(conditions)s,
-    %(allowed)s, %(target)s, %(rate)s, %(limit)s, %(canary)s, %(ends)s, %(expected)s,
-    %(replacement)s, %(at)s, %(by)s
+    %(job)s, %(kind)s, %(group)s, case when %(approval)s then 'awaiting' else 'running' end, %(at)s, %(by)s,
+    %(authenticated)s, %(via)s, %(reason)s, %(conditions)s, %(allowed)s, %(target)s, %(rate)s, %(limit)s, %(canary)s,
+    %(approval)s, %(ends)s, %(expected)s, %(replacement)s, %(at)s, %(by)s
 )
 on conflict (job) do nothing;
 
@@ -269,7 +269,24 @@ update operation
 set
     state = %(state)s, changed_at = %(at)s, changed_by = %(by)s, changed_reason = %(reason)s,
     counted_from = case when %(state)s = 'running' then %(offset)s else counted_from end
-where job = %(job)s and state not in ('cancelled', 'finished');
+where job = %(job)s and state not in ('cancelled', 'finished') and (state <> 'awaiting' or %(state)s = 'cancelled');
+
+-- name: approve_operation
+update operation
+set
+    state = 'running', approved_by = %(by)s, changed_at = %(at)s, changed_by = %(by)s, changed_reason = %(reason)s
+where job = %(job)s and state = 'awaiting' and requested_by <> %(by)s;
+
+-- name: change_rate
+update operation set rate = %(rate)s where job = %(job)s and state not in ('cancelled', 'finished');
+
+-- name: insert_operator_event
+insert into operator_event (
+    "offset", event, job, consumer_group, done_at, done_by, authenticated, detail, dead_letter_topic,
+    dead_letter_partition, dead_letter_offset
+)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+on conflict ("offset") do nothing;
 
 -- name: insert_mark
 insert into dead_letter_mark (
@@ -285,6 +302,13 @@ on conflict ("offset") do nothing;
 update dead_letter_mark as mark
 set "offset" = mark."offset" - bounds.span
 from (select max("offset") - least(min("offset"), 0) + 1 as span, max("offset") as last from dead_letter_mark) as bounds
+where bounds.last >= 0;
+
+-- name: keep_earlier_events
+-- As `keep_earlier_marks`.
+update operator_event as event
+set "offset" = event."offset" - bounds.span
+from (select max("offset") - least(min("offset"), 0) + 1 as span, max("offset") as last from operator_event) as bounds
 where bounds.last >= 0;
 
 -- name: show_marks

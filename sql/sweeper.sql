@@ -134,3 +134,9 @@ delete from operation where ctid = any(array(
         and not exists (select from dead_letter_mark as mark where mark.job = old.job)
     order by old.changed_at limit %(limit)s
 ));
+
+-- name: purge_operator_event
+delete from operator_event where ctid = any(array(
+    select ctid from operator_event where done_at < now() - make_interval(days => %(days)s)
+    order by done_at limit %(limit)s
+));

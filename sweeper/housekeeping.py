@@ -14,7 +14,7 @@ from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import DAY_MS
 
 # A copy of the operations topic. A dead letter that a Connect sink reads again must find its mark.
-MARKS: Final = ("dead_letter_mark", "operation")
+MARKS: Final = ("dead_letter_mark", "operation", "operator_event")
 TABLES: Final = ("dead_letter", "quarantine", "late_outcome", *MARKS, "sweep")
 ROWS_AT_ONCE: Final = 10_000
 

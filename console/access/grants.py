@@ -22,9 +22,10 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
-    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
-    was finished late, or to the input topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another
-    key, which has another partition and another order.
+    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide. ``FORCE`` is for what can have an effect
+    twice or in other groups: to redrive again, more often than the limit, what was finished late, or to the input
+    topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another key, which has another partition and
+    another order.
     """
 
     VIEW = "view"
@@ -33,16 +34,26 @@ class Right(Enum):
     REDRIVE = "redrive"
     ARCHIVE = "archive"
     EDIT = "edit"
+    APPROVE = "approve"
+    REVEAL = "reveal"
     FORCE = "force"
     EDIT_KEY = "edit_key"
 
 
-_OPERATOR: Final = (Right.VIEW, Right.INSPECT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE, Right.EDIT)
+_OPERATOR: Final = (
+    Right.VIEW,
+    Right.INSPECT,
+    Right.EXPORT,
+    Right.REDRIVE,
+    Right.ARCHIVE,
+    Right.APPROVE,
+    Right.EDIT,
+)
 ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
-    "admin": (*_OPERATOR, Right.FORCE, Right.EDIT_KEY),
+    "admin": (*_OPERATOR, Right.REVEAL, Right.FORCE, Right.EDIT_KEY),
 }
 
 

@@ -13,10 +13,11 @@ from typing import Final
 
 from console.access.grants import NotAllowed, Person, Right, role_with
 from redrive.category import Category
+from redrive.dead_letter import DeadLetter
 from redrive.filter import Filter, parse_filter
 from redrive.request import Asker, only_group
 from redrive.target import ORIGIN
-from wait_registry.records.operation import Kind, Replacement, Requested
+from wait_registry.records.operation import Kind, Place, Replacement, Requested
 
 _OF_KIND: Final = {Kind.REDRIVE: Right.REDRIVE, Kind.ARCHIVE: Right.ARCHIVE, Kind.RESTORE: Right.ARCHIVE}
 FORCED: Final = frozenset((Category.ALREADY_REDRIVEN, Category.FINISHED_LATE, Category.MAX_REDRIVES))
@@ -38,6 +39,15 @@ class Permission:
 
     person: Person
     job: Requested
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """A person may be shown what is hidden of a dead letter, once their reason is recorded."""
+
+    person: Person
+    place: Place
+    group: str | None
 
 
 def asker(person: Person) -> Asker:
@@ -91,24 +101,67 @@ def select(
     return Selection(person, kind, of_group.only("topic", topics), narrowed=len(topics) < len(found))
 
 
-def role_missing(person: Person, job: Requested) -> str:
-    """Return the role that a person needs for a job, its group and all topics of its dead letters; "" if they may."""
-    needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement))
+def role_missing(person: Person, job: Requested, *more: Right) -> str:
+    """Return the role that a person needs for a job, its group and all topics of its dead letters; "" if they may.
+
+    Args:
+        person: who acts.
+        job: what was asked for.
+        more: rights that are needed besides those to run the job.
+    """
+    needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement), *more)
     conditions = parse_filter(job.conditions, datetime.now(UTC))
     topics: Iterable[str | None] = conditions.exact_values("topic") or (None,)
     return next(filter(None, (lacking(person, needed, job.group, topic) for topic in topics)), "")
 
 
-def permit(person: Person, job: Requested) -> Permission:
-    """Return the permission to run a job.
+def permit(person: Person, job: Requested, *more: Right) -> Permission:
+    """Return the permission to run a job; arguments as `role_missing`.
 
     Raises:
         NotAllowed: the person may not.
     """
-    role = role_missing(person, job)
+    role = role_missing(person, job, *more)
     if role:
         raise NotAllowed(f"For this job of group {job.group}, you need the role {role} for all that it is about.")
     return Permission(person, job)
+
+
+def approval_obstacle(person: Person, job: Requested) -> str:
+    """Return why a person can't approve a job, whatever their role is; "" if it depends on the role."""
+    if not person.authenticated:
+        return "Only people whose names the console checks can approve it (console.authentication)."
+    return "You asked for it, so another person has to approve it." if person.name == job.by else ""
+
+
+def permit_approval(person: Person, job: Requested) -> Permission:
+    """Return the permission to approve and run a job of another person.
+
+    Raises:
+        NotAllowed: the person may not.
+    """
+    if obstacle := approval_obstacle(person, job):
+        raise NotAllowed(obstacle)
+    return permit(person, job, Right.APPROVE)
+
+
+def reveal_obstacle(person: Person, letter: DeadLetter) -> str:
+    """Return why a person can't be shown what is hidden of a dead letter; "" if they can."""
+    role = lacking(person, [Right.REVEAL], letter.row["consumer_group"], letter.row["original_topic"])
+    if role:
+        return f"To be shown what is hidden, you need the role {role}."
+    return "" if person.authenticated else "Only people whose names the console checks can be shown what is hidden."
+
+
+def permit_reveal(person: Person, letter: DeadLetter) -> Reveal:
+    """Return the permission to be shown what is hidden of a dead letter.
+
+    Raises:
+        NotAllowed: the person may not.
+    """
+    if obstacle := reveal_obstacle(person, letter):
+        raise NotAllowed(obstacle)
+    return Reveal(person, letter.place, letter.row["consumer_group"])
 
 
 def may_follow(person: Person, job: Requested) -> bool:

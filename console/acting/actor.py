@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from console.access.permission import Permission, Selection, asker
+from console.access.permission import Permission, Reveal, Selection, asker
 from console.acting.executors import Busy, Executors
 from console.acting.job_token import JobTokens
+from console.acting.reveals import Reveals
+from console.http.seal import signing_key
+from redrive.approval import needs_approval
 from redrive.edit import most_edit_bytes
-from redrive.request import Options, dry_run, open_job
+from redrive.request import Options, dry_run, open_job, require_rate
 from wait_registry.records.operation import Replacement, Requested, State
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class Actor:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.tokens = JobTokens(time.monotonic)
+        key = signing_key(settings.console)
+        self.tokens, self.reveals = JobTokens(key), Reveals(key)
         self.executors = Executors(settings)
         self.edits = settings.console.edit
         self.most_edit_bytes = most_edit_bytes(settings)
@@ -61,30 +64,71 @@ class Actor:
             self._free.release()
 
     def start(self, permission: Permission) -> None:
-        """Start a job; a second start of it changes nothing.
+        """Start a job, or have it await its approval; a second start of it changes nothing.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
+            TransientError: Kafka is unavailable; retry.
         """
-        self.executors.start(permission)
+        from redrive.job_change import ask_for_approval, write_request
+
         job = permission.job
+        if self.needs_approval(job):
+            self.executors.hold(permission, partial(ask_for_approval, self._settings, job))
+            log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
+            return
+        self.executors.start(permission, partial(write_request, self._settings, job))
         log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
 
-    def job(self, name: str) -> Requested:
-        """Return a job that hasn't ended, as the operations topic has it.
+    def needs_approval(self, job: Requested) -> bool:
+        """Return whether a job begins only when another person has approved it."""
+        return needs_approval(self._settings.redrive, job)
+
+    def job(self, name: str) -> tuple[Requested, State]:
+        """Return a job that hasn't ended, and its state, as the operations topic has them.
 
         Raises:
             ConfigurationError: there is no such job, or it has ended.
             TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
         """
-        job, _ = open_job(self._settings, name)
-        return job
+        job, progress = open_job(self._settings, name)
+        return job, progress.state
+
+    def approve(self, permission: Permission, reason: str) -> None:
+        """Approve a job that awaits it, and run it here.
+
+        Args:
+            permission: the job, with who approves it.
+            reason: why.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from redrive.job_change import approve
+
+        name, approver = permission.job.job, asker(permission.person)
+        self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
+        log.info("job %s: approved by %s", name, approver.by)
+
+    def change_rate(self, permission: Permission, rate: float) -> None:
+        """Ask for another rate of a job, records per second.
+
+        Raises:
+            ConfigurationError: the rate isn't possible.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from redrive.job_change import change_rate
+
+        name, person = permission.job.job, asker(permission.person)
+        change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
+        log.info("job %s: %g per second asked for by %s", name, rate, person.by)
 
     def change(self, permission: Permission, state: State) -> None:
         """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
         from redrive.job_change import change
@@ -96,6 +140,22 @@ class Actor:
         else:
             ask()
         log.info("job %s: %s asked for by %s", name, state.value, by)
+
+    def reveal(self, reveal: Reveal, reason: str) -> str:
+        """Record that a person is shown what is hidden of a dead letter; then return the proof, with which it is.
+
+        Args:
+            reveal: who may be shown which dead letter.
+            reason: why.
+
+        Raises:
+            ConfigurationError, TransientError: it can't be recorded, so nothing is shown.
+        """
+        from redrive.job_change import record_reveal
+
+        record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
+        log.info("what is hidden of %s: shown to %s from now on", reveal.place, reveal.person.name)
+        return self.reveals.proof(reveal)
 
     def close(self) -> None:
         """Pause the jobs of this console."""

@@ -1,4 +1,4 @@
-"""The executors of this console: each runs one job in a thread, one per consumer group and a few at once."""
+"""The executors of this console: each runs one job in a thread, a few at once; jobs of one group run one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.records.operation import Requested, State
 
 if TYPE_CHECKING:
-    from redrive.executor import Progress
+    from redrive.progress import Progress
     from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -29,24 +29,31 @@ class Busy(Exception):
 
 
 class Shown(NamedTuple):
-    """How far a job has come in this console; ``error`` says what ended its executor before the job ended."""
+    """How far a job has come in this console.
+
+    ``error`` says what ended its executor before the job ended, ``waits_for`` is the job of its group that runs before.
+    """
 
     job: Requested
     running: bool
     state: State
     counts: Mapping[str, int]
     error: str
+    waits_for: str
 
 
 class _Run:
     """One executor in its thread. Its own thread writes what it shows, each value whole."""
 
-    def __init__(self, settings: Settings, job: Requested) -> None:
+    def __init__(
+        self, settings: Settings, job: Requested, state: State = State.RUNNING, after: _Run | None = None
+    ) -> None:
         self.job = job
-        self.ended_s = 0.0
+        self.ended_s = time.monotonic()
+        self._after = after
         self._settings = settings
         self._stop = threading.Event()
-        self._state, self._counts, self._error = State.RUNNING, Counter[str](), ""
+        self._state, self._counts, self._error = state, Counter[str](), ""
         self._thread = threading.Thread(target=self._run, name=f"job {job.job}", daemon=True)
 
     def start(self) -> None:
@@ -57,19 +64,24 @@ class _Run:
         return self._thread.is_alive()
 
     def shown(self) -> Shown:
-        return Shown(self.job, self.alive, self._state, self._counts, self._error)
+        after = self._after
+        return Shown(self.job, self.alive, self._state, self._counts, self._error, after.job.job if after else "")
 
     def stop(self) -> None:
         self._stop.set()
 
-    def join(self, timeout_s: float) -> None:
+    def join(self, timeout_s: float | None = None) -> None:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         from redrive.executor import Executor
 
+        if self._after is not None:
+            self._after.join()
+            self._after = None
         try:
-            self._report(Executor(self._settings, self.job, self._stop, self._report).run())
+            executor = Executor(self._settings, self.job, self._stop, self._report, resumes=False)
+            self._report(executor.run())
             log.info("job %s is %s", self.job.job, self._state.value)
         except WaitRegistryError as error:
             self._error = str(error)
@@ -97,33 +109,51 @@ class Executors:
         self._runs: dict[str, _Run] = {}
         self._stopped = False
 
-    def start(self, permission: Permission) -> None:
+    def start(self, permission: Permission, ask: Callable[[], None]) -> None:
         """Start a new job; one that was started before, as by a second click, stays as it is.
 
+        Args:
+            permission: the job, with who asks for it.
+            ask: writes that it is asked for; called if it waits for another job of its group.
+
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
         """
         with self._lock:
             if permission.job.job not in self._runs:
-                self._require_room(permission.job)
+                self._require_room()
+                if self._last_of(permission.job.group) is not None:
+                    ask()
                 self._begin(permission.job)
+
+    def hold(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Have a new job await an approval; one that awaits it already, as by a second click, stays as it is.
+
+        Args:
+            permission: the job, with who asks for it.
+            ask: writes that it is asked for.
+        """
+        with self._lock:
+            if permission.job.job not in self._runs:
+                ask()
+                self._keep(_Run(self._settings, permission.job, State.AWAITING))
 
     def resume(self, permission: Permission, ask: Callable[[], None]) -> None:
         """Continue a job that was stopped, paused or abandoned, if it doesn't run here.
 
         Args:
             permission: the job, with who may run it.
-            ask: records who resumes it; called when the job can begin, or runs already.
+            ask: records who resumes it; called when the job can begin or wait, or runs already.
 
         Raises:
-            Busy: another job of its group runs here, or too many.
+            Busy: too many jobs run or wait here.
         """
         with self._lock:
             run = self._runs.get(permission.job.job)
             if run is not None and run.alive:
                 ask()
                 return
-            self._require_room(permission.job)
+            self._require_room()
             ask()
             self._begin(permission.job)
 
@@ -149,19 +179,25 @@ class Executors:
             if run.alive:
                 log.warning("job %s could not be paused in time: resume it", run.job.job)
 
-    def _require_room(self, job: Requested) -> None:
+    def _require_room(self) -> None:
         if self._stopped:
             raise Busy("The console is stopping.")
-        alive = [run.job for run in self._runs.values() if run.alive]
-        for other in alive:
-            if other.group == job.group:
-                raise Busy(f"Job {other.job} of group {job.group} runs. Wait for its end or pause it, then try again.")
-        if len(alive) >= MOST:
-            raise Busy(f"{MOST} jobs run in this console. Wait for the end of one, then try again.")
+        if len([run for run in self._runs.values() if run.alive]) >= MOST:
+            raise Busy(f"{MOST} jobs run or wait in this console. Wait for the end of one, then try again.")
+
+    def _last_of(self, group: str) -> _Run | None:
+        """Return the job of a group that was begun last, if it hasn't ended."""
+        alive = [run for run in self._runs.values() if run.alive and run.job.group == group]
+        return alive[-1] if alive else None
 
     def _begin(self, job: Requested) -> None:
-        now_s = time.monotonic()
-        kept = {name: run for name, run in self._runs.items() if run.alive or now_s - run.ended_s < _KNOWN_S}
-        run = _Run(self._settings, job)
-        self._runs = {**kept, job.job: run}
+        run = _Run(self._settings, job, after=self._last_of(job.group))
+        self._keep(run)
         run.start()
+
+    def _keep(self, run: _Run) -> None:
+        now_s = time.monotonic()
+        kept = {name: one for name, one in self._runs.items() if one.alive or now_s - one.ended_s < _KNOWN_S}
+        # A job that is resumed is the last one again.
+        kept.pop(run.job.job, None)
+        self._runs = {**kept, run.job.job: run}

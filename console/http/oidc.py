@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import secrets
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -18,11 +17,12 @@ from console.http.issuer import Issuer
 from console.http.login import LONGEST_S as LOGIN_S
 from console.http.login import Login, Logins
 from console.http.refused import Refused
+from console.http.seal import signing_key
 from console.http.session import Session, Sessions
 from console.page import address
 from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
-from wait_registry.settings.console import ConsoleSettings, OidcSettings
+from wait_registry.settings.console import ConsoleSettings
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class OidcLogin:
         self._issuer = Issuer(settings.oidc)
         self._grants = list(grants)
         self._clock = clock
-        key = cookie_key(settings.oidc)
+        key = cookie_key(settings)
         self._sessions, self._logins = Sessions(key, clock), Logins(key, clock)
         # Browsers take a cookie with this prefix from this host alone, by TLS alone (RFC 6265bis, 4.1.3.2).
         self._tls = settings.behind_tls
@@ -167,11 +167,10 @@ class OidcLogin:
         answer.del_cookie(name, path="/", secure=self._tls, httponly=True, samesite="Lax")
 
 
-def cookie_key(settings: OidcSettings) -> bytes:
+def cookie_key(settings: ConsoleSettings) -> bytes:
     """Return what signs the cookies; with the same setting, consoles at another issuer don't know its sessions."""
-    given = settings.session_key
-    secret = secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
-    return hmac.digest(secret, f"{settings.issuer} {settings.client_id}".encode(), "sha256")
+    issuer = f"{settings.oidc.issuer} {settings.oidc.client_id}"
+    return hmac.digest(signing_key(settings), issuer.encode(), "sha256")
 
 
 def _failed(error: WaitRegistryError) -> web.Response:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import secrets
 from collections.abc import Callable
 from typing import Any, Final
+
+from wait_registry.settings.console import ConsoleSettings
 
 _MAC_BYTES: Final = 32
 
@@ -27,13 +30,16 @@ class Seal:
     def close(self, value: Any) -> str:
         """Return a JSON value as a text for a cookie, with the time."""
         data = json.dumps([self._clock(), value], separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(self.secret(data) + data).decode().rstrip("=")
+        return _text(self.secret(data) + data)
 
     def open(self, text: str, longest_s: float) -> Any:
         """Return what was closed at most ``longest_s`` ago; None for any other text."""
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except ValueError:
+            return None
+        # Each content has one text only.
+        if _text(data) != text:
             return None
         mac, data = data[:_MAC_BYTES], data[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self.secret(data)):
@@ -44,3 +50,13 @@ class Seal:
     def secret(self, data: bytes) -> bytes:
         """Return 32 bytes that follow from these, and that only those who have the key can know."""
         return hmac.digest(self._key, data, "sha256")
+
+
+def signing_key(settings: ConsoleSettings) -> bytes:
+    """Return the secret of the setting; without one, a random secret of this call, which no other console knows."""
+    given = settings.signing_key
+    return secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

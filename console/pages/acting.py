@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from console.access.grants import NotAllowed, Person
-from console.access.permission import FORCED, lacking, permit, rights, select
+from console.access.permission import FORCED, lacking, permit, permit_approval, rights, select
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
 from console.page import Asked, Page, Redirect
 from console.tables import CONTENT_FIELDS, Tables
+from redrive.approval import require_begun, to_send
 from redrive.category import DONE, MEANINGS, Category
 from redrive.filter import FIELDS, Filter
 from redrive.filter import Kind as FieldKind
@@ -92,7 +93,7 @@ def new(asked: Asked, tables: Tables) -> Page:
     actor = actor_of(asked)
     found = actor.dry_run(selected, options)
     permit(person, found.job)
-    acted = _acted(found)
+    acted = to_send(found.job)
     beyond = found.job.expected.get(DONE[kind], 0) - acted
     values = {
         "title": f"{kind.value.capitalize()}: dry run",
@@ -107,6 +108,7 @@ def new(asked: Asked, tables: Tables) -> Page:
         "acted": acted,
         "typed": acted > CONFIRM_ABOVE,
         "most_reason": MOST_REASON,
+        "approval": actor.needs_approval(found.job),
         "token": actor.tokens.sign(person.name, found.job),
         "form": _form(asked, options, selected.chosen, person, found.job),
     }
@@ -117,6 +119,7 @@ def start(asked: Asked, tables: Tables) -> Redirect:
     """Start the job that a dry run showed; the second time, as by a double click, only show it."""
     given = dict(asked.form)
     job, fresh = actor_of(asked).tokens.read(tables.person.name, given.get("token", ""))
+    _require_options_of(job, asked.form)
     return begin(asked, tables, job.model_copy(update={"reason": given.get("reason", "").strip()}), fresh)
 
 
@@ -126,15 +129,28 @@ def begin(asked: Asked, tables: Tables, job: Requested, fresh: bool) -> Redirect
     if actor.executors.shown(job.job) is None:
         if not fresh:
             raise ConfigurationError("this dry run is older than 15 minutes: make the dry run again")
-        _require_reason(permission.job.reason)
-        _require_options_of(job, asked.form)
-        count = _limited(job.expected.get(DONE[job.kind], 0), job.limit)
+        require_reason(permission.job.reason)
+        count = to_send(job)
         if not count:
             raise ConfigurationError("the dry run has found nothing to do")
         if count > CONFIRM_ABOVE and dict(asked.form).get("number", "").strip() != str(count):
             raise ConfigurationError(f"this is about {count} dead letters: go back and type this number to confirm it")
         actor.start(permission)
     return _to_job(job.job)
+
+
+def approve(asked: Asked, tables: Tables) -> Redirect:
+    """Approve a job of another person, and run it in this console; the second time, only show it."""
+    actor, name = actor_of(asked), asked.path["job"]
+    tables.release()
+    job, state = actor.job(name)
+    permission = permit_approval(tables.person, job)
+    _require_edits(actor, job)
+    if state is State.AWAITING:
+        reason = dict(asked.form).get("reason", "").strip()
+        require_reason(reason)
+        actor.approve(permission, reason)
+    return _to_job(name)
 
 
 def pause(asked: Asked, tables: Tables) -> Redirect:
@@ -152,14 +168,37 @@ def cancel(asked: Asked, tables: Tables) -> Redirect:
     return _change(asked, tables, State.CANCELLED)
 
 
+def rate(asked: Asked, tables: Tables) -> Redirect:
+    """Change the rate of a job from its next chunk on."""
+    actor, name = actor_of(asked), asked.path["job"]
+    try:
+        wanted = float(dict(asked.form).get("rate", ""))
+    except ValueError:
+        raise ConfigurationError("rate is a number per second") from None
+    tables.release()
+    job, state = actor.job(name)
+    permission = permit(tables.person, job)
+    require_begun(job, state)
+    actor.change_rate(permission, wanted)
+    return _to_job(name)
+
+
 def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     actor, name = actor_of(asked), asked.path["job"]
     tables.release()
-    permission = permit(tables.person, actor.job(name))
-    if state is State.RUNNING and permission.job.replacement is not None and not actor.edits:
-        raise NotAllowed("This job sends an edited record, which this console doesn't: see console.edit.")
+    job, found = actor.job(name)
+    permission = permit(tables.person, job)
+    if state is not State.CANCELLED:
+        require_begun(job, found)
+    if state is State.RUNNING:
+        _require_edits(actor, job)
     actor.change(permission, state)
     return _to_job(name, f"?asked={state.value}")
+
+
+def _require_edits(actor: Actor, job: Requested) -> None:
+    if job.replacement is not None and not actor.edits:
+        raise NotAllowed("This job sends an edited record, which this console doesn't: see console.edit.")
 
 
 def actor_of(asked: Asked) -> Actor:
@@ -180,6 +219,18 @@ def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
     if not any(FIELDS[one.field].kind is not FieldKind.TIME and one.field != "state" for one in chosen.conditions):
         raise ConfigurationError("no dead letter is named: tick some, or give a condition such as group=payments")
     return chosen
+
+
+def require_reason(reason: str) -> None:
+    """Refuse a reason that is none.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has characters that can't be printed.
+    """
+    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
+        raise ConfigurationError(
+            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
+        )
 
 
 def _options(given: Mapping[str, str], query: Sequence[tuple[str, str]]) -> Options:
@@ -205,13 +256,6 @@ def _count(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _require_reason(reason: str) -> None:
-    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
-        raise ConfigurationError(
-            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
-        )
-
-
 def _require_options_of(job: Requested, form: Sequence[tuple[str, str]]) -> None:
     """Refuse a start whose form has other options than its dry run."""
     given = {name: value for name, value in form if value}
@@ -220,14 +264,6 @@ def _require_options_of(job: Requested, form: Sequence[tuple[str, str]]) -> None
     asked = (options.target, options.limit, options.canary, options.allowed, rate)
     if "limit" in dict(form) and asked != (job.target, job.limit, job.canary, job.allowed, job.rate):
         raise ConfigurationError("the options are others than those of the dry run: make the dry run with them first")
-
-
-def _limited(count: int, limit: int | None) -> int:
-    return count if limit is None else min(count, limit)
-
-
-def _acted(found: Survey) -> int:
-    return _limited(found.job.expected.get(DONE[found.job.kind], 0), found.job.limit)
 
 
 class CategoryRow(NamedTuple):

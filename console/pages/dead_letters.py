@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from console.access.grants import Right
 from console.access.masks import HIDDEN
-from console.access.permission import lacking
+from console.access.permission import lacking, permit_reveal, reveal_obstacle
 from console.cells import Cell, cells, dead_letter_link
-from console.page import Asked, Download, NotThere, Page, address
-from console.pages.acting import Button, buttons
+from console.page import Asked, Download, NotThere, Page, Redirect, address
+from console.pages.acting import MOST_REASON, Button, buttons, require_reason
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.dead_letter import DeadLetter, Redriven, find
 from redrive.decoded import Decoded
@@ -62,7 +62,8 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
 def dead_letter(asked: Asked, tables: Tables) -> Page:
     """Show one dead letter, and what happened to its record."""
     found = find_dead_letter(asked, tables)
-    letter = tables.seen(found)
+    revealed = _is_revealed(asked, tables, found)
+    letter = found if revealed else tables.seen(found)
     key = letter.row["idempotency_key"]
     deliveries = [] if key is None else [tables.ask(load_query("record_deliveries"), {"id": key})]
     content = letter.content
@@ -79,8 +80,38 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
         "buttons": _buttons_of(letter, tables, asked.actor),
+        "revealed": revealed,
+        "hidden": tables.hides(letter.row["consumer_group"], letter.row["original_topic"]),
+        "obstacle": _no_actor(asked) or reveal_obstacle(tables.person, found),
+        "reveal": f"{dead_letter_link(*letter.place)}/reveal",
+        "most_reason": MOST_REASON,
     }
     return Page("dead_letter.html", values, contents_of=str(letter.place) if tables.may_inspect(found) else "")
+
+
+def reveal(asked: Asked, tables: Tables) -> Redirect:
+    """Record the reason of a person, and show what is hidden of a dead letter to this person."""
+    reason = dict(asked.form).get("reason", "").strip()
+    require_reason(reason)
+    letter = find_dead_letter(asked, tables)
+    permission, link = permit_reveal(tables.person, letter), dead_letter_link(*letter.place)
+    if not tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
+        return Redirect(link)
+    tables.release()
+    assert asked.actor is not None  # a console that only reads has no such address
+    return Redirect(address(link, ("reveal", asked.actor.reveal(permission, reason))))
+
+
+def _is_revealed(asked: Asked, tables: Tables, letter: DeadLetter) -> bool:
+    """Return whether this page shows what is hidden: to whom may see it, with the proof of a recorded reason."""
+    if asked.actor is None or reveal_obstacle(tables.person, letter):
+        return False
+    return asked.actor.reveals.holds(tables.person, letter.place, asked.values().get("reveal", ""))
+
+
+def _no_actor(asked: Asked) -> str:
+    only_reads = "This console only reads (console.read_only), so it can't record who is shown what is hidden."
+    return "" if asked.actor is not None else only_reads
 
 
 def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:

@@ -7,23 +7,25 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from console.access.permission import may_follow, role_missing
+from console.access.grants import Right
+from console.access.masks import HIDDEN
+from console.access.permission import approval_obstacle, may_follow, role_missing
 from console.acting.executors import Shown
 from console.page import Asked, NotThere, Page
-from console.pages.acting import Button
+from console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button
 from console.tables import CONTENT_FIELDS, Tables
+from redrive.approval import ENDED, to_send
 from redrive.category import DONE, Category
 from redrive.dead_letter import find
 from redrive.edit import record_digest, what_changes
-from redrive.filter import Filter, parse_filter
+from redrive.filter import Condition, Filter, parse_filter
 from redrive.jobs import done_before, requested, require_job
 from redrive.jobs import jobs as newest
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Kind, Requested, State
+from wait_registry.records.operation import Requested, State
 
 ROWS: Final = 100
-_ENDED: Final = (State.FINISHED, State.CANCELLED)
 
 
 def jobs(asked: Asked, tables: Tables) -> Page:
@@ -38,17 +40,21 @@ def job(asked: Asked, tables: Tables) -> Page:
     if here is not None and not may_follow(tables.person, here.job):
         here = None
     facts, of = _facts(tables, name, here)
+    if here is not None and here.state is State.AWAITING and "changed_at" in facts:
+        here = None
     state = _state(State(facts["state"]), here)
     edit, place = _edit(tables, of, asked.now)
     values = {
         "title": f"Job {name}",
         "facts": facts,
-        "done": DONE[Kind(facts["kind"])].value,
+        "done": DONE[of.kind].value,
         "asked": asked.values().get("asked", "") if state is State.RUNNING else "",
         "outcomes": tables.outcomes.of_job(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "edit": edit,
+        "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
+        "rate": f"{of.rate:g}" if state in (State.RUNNING, State.PAUSED) else "",
         "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
     }
     return Page("job.html", values, contents_of=place)
@@ -56,7 +62,7 @@ def job(asked: Asked, tables: Tables) -> Page:
 
 def _state(in_tables: State, here: Shown | None) -> State:
     """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
-    return in_tables if here is None or (not here.running and in_tables in _ENDED) else here.state
+    return in_tables if here is None or (not here.running and in_tables in ENDED) else here.state
 
 
 def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
@@ -76,11 +82,14 @@ def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, 
 
 def _buttons(tables: Tables, of: Requested, state: State, here: Shown | None) -> list[Button]:
     """Return what can be asked of a job now, with the role that the person lacks for it."""
-    if state in _ENDED:
+    if state in ENDED:
         return []
     missing, running = role_missing(tables.person, of), here is not None and here.running
     labels = {"pause": "Pause the job", "resume": "Resume the job", "cancel": "Cancel the job for good"}
-    unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
+    if state is State.AWAITING:
+        unwanted = {"pause", "resume"}
+    else:
+        unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
     path = f"/jobs/{quote(of.job, safe='')}"
     return [Button(label, f"{path}/{name}", missing) for name, label in labels.items() if name not in unwanted]
 
@@ -99,6 +108,32 @@ def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
     if record_digest(letter.content) != of.replacement.edited:
         return "The tables have another record at this place than the one that was edited.", ""
     return "\n".join(what_changes(letter.content, of.replacement)), place
+
+
+def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
+    """Return what is approved with a job: its conditions, counts and options, and who can approve it."""
+    chosen = parse_filter(of.conditions, now)
+    allowances = {name.value: text for name, text in ALLOWANCES.items()}
+    options = {
+        "to": TARGETS.get(of.target, of.target),
+        "rate": f"{of.rate:g} per second",
+        "limit": of.limit,
+        "canary": of.canary,
+        **{name: allowances.get(name, name) for name in of.allowed},
+    }
+    return {
+        "conditions": [HIDDEN if _is_hidden(one, tables) else str(one) for one in chosen.conditions],
+        "expected": sorted(of.expected.items(), key=lambda pair: -pair[1]),
+        "to_send": to_send(of),
+        "options": {name: value for name, value in options.items() if value is not None},
+        "obstacle": approval_obstacle(tables.person, of),
+        "missing": role_missing(tables.person, of, Right.APPROVE),
+        "most_reason": MOST_REASON,
+    }
+
+
+def _is_hidden(condition: Condition, tables: Tables) -> bool:
+    return condition.field in CONTENT_FIELDS and not tables.shows_all_contents
 
 
 def _done_before(

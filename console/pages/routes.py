@@ -43,8 +43,11 @@ ROUTES: Final = (
 ACTING: Final = (
     Route(_NEW, acting.new),
     Route(_NEW, acting.start, changes=True),
+    Route(f"{_DEAD_LETTER}/reveal", dead_letters.reveal, changes=True),
+    Route(f"{_JOB}/approve", acting.approve, changes=True),
     Route(f"{_JOB}/pause", acting.pause, changes=True),
     Route(f"{_JOB}/resume", acting.resume, changes=True),
+    Route(f"{_JOB}/rate", acting.rate, changes=True),
     Route(f"{_JOB}/cancel", acting.cancel, changes=True),
 )
 # For a console that acts and has the setting console.edit.

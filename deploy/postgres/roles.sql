@@ -62,14 +62,14 @@ revoke all on all tables in schema :"schema" from :"sink", :"sweeper", :"reporte
 
 -- The sink keeps the view.
 grant select on wait_registry_migration to :"sink";
-grant select, insert, update, delete on wait, sink_progress, operation, dead_letter_mark to :"sink";
+grant select, insert, update, delete on wait, sink_progress, operation, dead_letter_mark, operator_event to :"sink";
 grant select, insert, update on dead_letter to :"sink";
 grant select, insert on late_outcome, quarantine to :"sink";
 
 -- The sweeper reads what is due and keeps its book; its deletes are the retention's. It looks at the outbox to stay away
 -- from where a Kafka Connect source exports.
 grant select on wait_registry_migration, wait, sink_progress, expired_outbox to :"sweeper";
-grant select, delete on dead_letter, late_outcome, quarantine, operation, dead_letter_mark to :"sweeper";
+grant select, delete on dead_letter, late_outcome, quarantine, operation, dead_letter_mark, operator_event to :"sweeper";
 grant select, insert, delete on sweep to :"sweeper";
 
 grant select on all tables in schema :"schema" to :"reporter";

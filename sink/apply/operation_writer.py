@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from psycopg.types.json import Jsonb
@@ -14,7 +15,19 @@ from sink.position import TopicPartition, clamped, moment
 from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import OFFSET, TIME_MS, VALUE, records_of
 from wait_registry.errors import DataError
-from wait_registry.records.operation import Advanced, Changed, Event, Mark, Requested, decode_event
+from wait_registry.records.operation import (
+    Advanced,
+    Approved,
+    Changed,
+    Event,
+    Mark,
+    RateChanged,
+    Requested,
+    Revealed,
+    decode_event,
+)
+
+_NOWHERE: Final = (None, None, None)
 
 
 class Stored(NamedTuple):
@@ -49,7 +62,8 @@ class OperationWriter:
             if isinstance(event, Mark):
                 marks.append(_mark(event, record[OFFSET], at))
             else:
-                connection.execute(*_job(event, record[OFFSET], at))
+                for query, values in _statements(event, record[OFFSET], at):
+                    connection.execute(QUERIES[query], values)
                 jobs += 1
         insert_quarantined(connection, unreadable)
         with connection.cursor() as cursor:
@@ -71,7 +85,6 @@ def show_marks_of_others(connection: Connection) -> None:
 
 
 def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
-    nowhere = (None, None, None)
     return (
         offset,
         mark.job,
@@ -80,8 +93,8 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         mark.wait_id,
         mark.number,
         mark.group,
-        *(mark.record or nowhere),
-        *(mark.target or nowhere),
+        *(mark.record or _NOWHERE),
+        *(mark.target or _NOWHERE),
         mark.next_wait_id,
         mark.delivery,
         mark.edited,
@@ -90,19 +103,32 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
     )
 
 
-def _job(event: Event, offset: int, at: datetime) -> tuple[Any, dict[str, Any]]:
-    """Return the query and the values for an event of a job."""
+def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, Any]]:
+    """Yield the queries with the values for an event that is no mark."""
     match event:
         case Requested():
             values = event.model_dump(mode="json", exclude={"event", "version", "conditions", "allowed"})
             lists = {"conditions": list(event.conditions), "allowed": list(event.allowed)}
             numbers = {"ends": Jsonb(values["ends"]), "expected": Jsonb(values["expected"])}
             edit = {"replacement": values["replacement"] and Jsonb(values["replacement"])}
-            return QUERIES["begin_operation"], {**values, **lists, **numbers, **edit, "at": at}
+            yield "begin_operation", {**values, **lists, **numbers, **edit, "at": at}
         case Advanced():
             come = {"cursor": Jsonb(list(event.cursor)), "counts": Jsonb(event.counts)}
-            return QUERIES["advance_operation"], {"job": event.job, **come, "at": at}
+            yield "advance_operation", {"job": event.job, **come, "at": at}
         case Changed():
             values = {"job": event.job, "state": event.state.value, "by": event.by, "reason": event.reason}
-            return QUERIES["change_operation"], {**values, "offset": offset, "at": at}
-    raise AssertionError(event)
+            yield "change_operation", {**values, "offset": offset, "at": at}
+        case Approved():
+            yield "approve_operation", {"job": event.job, "by": event.by, "reason": event.reason, "at": at}
+            yield "insert_operator_event", _event(event, offset, at, event.reason)
+        case RateChanged():
+            yield "change_rate", {"job": event.job, "rate": event.rate}
+            detail = ": ".join(filter(None, (f"{event.rate:g} per second", event.reason)))
+            yield "insert_operator_event", _event(event, offset, at, detail)
+        case Revealed():
+            yield "insert_operator_event", _event(event, offset, at, event.reason)
+
+
+def _event(event: Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str) -> tuple[Any, ...]:
+    job, group, place = (None, event.group, event.place) if isinstance(event, Revealed) else (event.job, None, _NOWHERE)
+    return (offset, event.event, job, group, at, event.by, event.authenticated, detail, *place)

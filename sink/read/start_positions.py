@@ -114,7 +114,8 @@ def require_same_operations_topic(recorded: TopicIdentity, now: TopicIdentity) -
 
 
 def keep_earlier_marks(connection: Connection, topic: str) -> None:
-    """Keep the marks of an earlier operations topic before those of ``topic``, which was never read."""
+    """Keep marks and other events of an earlier operations topic before those of ``topic``, which was never read."""
+    connection.execute(QUERIES["keep_earlier_events"])
     kept = connection.execute(QUERIES["keep_earlier_marks"]).rowcount
     if kept:
         log.warning("the first reading of %s: %d marks of an earlier operations topic are kept and count", topic, kept)

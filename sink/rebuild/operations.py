@@ -37,17 +37,18 @@ class OperationsResult:
     next_offset: int
     marks: int
     jobs: int
+    events: int
     states: int
 
     @property
     def changed(self) -> int:
-        """Marks, jobs and dead letters that differed."""
-        return self.marks + self.jobs + self.states
+        """Marks, jobs, other events and dead letters that differed."""
+        return self.marks + self.jobs + self.events + self.states
 
     def __str__(self) -> str:
         return (
-            f"{self.topic} up to offset {self.next_offset}: {self.marks} marks, {self.jobs} jobs and the states of "
-            f"{self.states} dead letters differed"
+            f"{self.topic} up to offset {self.next_offset}: {self.marks} marks, {self.jobs} jobs, {self.events} other "
+            f"events and the states of {self.states} dead letters differed"
         )
 
 
@@ -99,6 +100,7 @@ class OperationsRebuild:
         with self._connection.transaction() as transaction:
             self._connection.execute(QUERIES["hold_marks"])
             self._connection.execute(QUERIES["hold_operations"])
+            self._connection.execute(QUERIES["hold_events"])
             if self._recorded is None:
                 keep_earlier_marks(self._connection, self._name.topic)
             self._replace(end, progress)
@@ -110,6 +112,7 @@ class OperationsRebuild:
 
     def _replace(self, end: int, progress: Progress) -> None:
         self._connection.execute(QUERIES["remove_marks"], {"first": self._log.first})
+        self._connection.execute(QUERIES["remove_events"], {"first": self._log.first})
         writer, begins = OperationWriter(), True
         for records in self._log.batches(end, progress):
             if begins and records.num_rows:
@@ -124,8 +127,8 @@ class OperationsRebuild:
         states = self._connection.execute(QUERIES["show_all_marks"]).rowcount
         row = self._connection.execute(QUERIES["compare_operations"]).fetchone()
         assert row is not None  # a select of counts has one row
-        marks, jobs = row
-        return OperationsResult(self._name.topic, end, marks, jobs, states)
+        marks, jobs, events = row
+        return OperationsResult(self._name.topic, end, marks, jobs, events, states)
 
     def _record(self, position: Position) -> None:
         expected, new = self._positions, {self._name: position}

@@ -131,6 +131,39 @@ def starts_a_job_for_each_click(patch: Patch) -> None:
     patch.setattr(JobTokens, "read", read)
 
 
+@mutant("R1.17")
+def lets_the_same_person_approve(patch: Patch) -> None:
+    """The person who asks for a job approves it, too."""
+    from redrive import approval
+    from wait_registry.records.operation import Approved
+
+    original = approval.after
+
+    def after(course: Any, event: Any, job: Any) -> Any:
+        by_another = isinstance(event, Approved) and event.by == job.by
+        return original(course, event.model_copy(update={"by": "another"}) if by_another else event, job)
+
+    patch.setattr(approval, "after", after)
+
+
+@mutant("R1.17")
+def runs_what_awaits_an_approval(patch: Patch) -> None:
+    """An executor takes an awaiting job for a running one."""
+    from redrive import approval
+    from wait_registry.records.operation import State
+
+    patch.setattr(approval, "first_course", lambda job: approval.Course(State.RUNNING))
+    patch.setattr(approval, "needs_approval", lambda limits, job: False)
+
+
+@mutant("R1.18")
+def shows_what_is_hidden_without_a_record(patch: Patch) -> None:
+    """A person is shown what is hidden before that is recorded, and also if it can't be."""
+    from redrive import job_change
+
+    patch.setattr(job_change, "record_reveal", lambda *_: None)
+
+
 @mutant("R1.12")
 def believes_tables_that_are_behind(patch: Patch) -> None:
     """A record whose dead letter the sink hasn't read yet counts as done."""

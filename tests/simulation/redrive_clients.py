@@ -27,6 +27,7 @@ from wait_registry.records.operation import (
     Mark,
     Place,
     Requested,
+    Revealed,
     State,
     decode_event,
 )
@@ -54,7 +55,7 @@ class View:
         self._events: list[Event] = [decode_event(event) for event in events]
 
     def job(self, name: str) -> JobRow | None:
-        own = [event for event in self._events if event.job == name and not isinstance(event, Mark)]
+        own = [event for event in self._events if not isinstance(event, Mark | Revealed) and event.job == name]
         requested = next((event for event in own if isinstance(event, Requested)), None)
         if requested is None:
             return None

@@ -29,8 +29,9 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a job: only ``paused`` can become ``running`` again."""
+    """The state of a job: ``awaiting`` and ``paused`` can become ``running``, the first one only if it is approved."""
 
+    AWAITING = "awaiting"
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -106,6 +107,7 @@ class Requested(_Event):
         rate: records per second at most.
         limit: how many records at most.
         canary: how many records are sent first; the job waits until it is known what became of them.
+        approval: whether the job begins only when another person has approved it.
         allowed: categories that are sent all the same.
         expected: dead letters by category, as the dry run counted them.
         replacement: the edited record that is sent, in a job of one dead letter.
@@ -124,6 +126,7 @@ class Requested(_Event):
     rate: float
     limit: int | None = None
     canary: int | None = None
+    approval: bool = False
     allowed: tuple[str, ...] = ()
     expected: dict[str, int] = {}
     replacement: Replacement | None = None
@@ -178,12 +181,69 @@ class Changed(_Event):
     reason: str = ""
 
 
-Event: TypeAlias = Requested | Mark | Advanced | Changed
+class Approved(_Event):
+    """Another person approves a job.
+
+    Attributes:
+        by: who approves it; ``authenticated`` if that was checked.
+        via: ``command`` or ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    event: Literal["approved"] = "approved"
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = ""
+
+
+class RateChanged(_Event):
+    """A job sends at another rate from its next chunk on.
+
+    Attributes:
+        rate: records per second at most.
+        by: who wants it; ``authenticated`` if that was checked.
+        via: ``command`` or ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    event: Literal["rate"] = "rate"
+    rate: float = Field(gt=0, allow_inf_nan=False)
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = ""
+
+
+class Revealed(BaseModel):
+    """A person is shown what is hidden of a dead letter; it belongs to no job.
+
+    Attributes:
+        place: of the dead letter.
+        group: its consumer group.
+        by: who is shown it; ``authenticated`` if that was checked.
+        via: ``console``.
+        reason: what the person gave as the reason.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: int = 1
+    event: Literal["revealed"] = "revealed"
+    place: Place
+    group: str | None = None
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = Field(min_length=1)
+
+
+Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved | RateChanged | Revealed
 _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
 def encode_event(event: Event) -> bytes:
-    """Return the value of a record of the operations topic; its key is the job."""
+    """Return the value of a record of the operations topic; its key is the job, or the place of a dead letter."""
     return event.model_dump_json(exclude_none=True).encode()
 
 

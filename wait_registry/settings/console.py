@@ -33,11 +33,6 @@ class OidcSettings(Section):
         "sub", min_length=1, description="claim with the name of the person; one that they can't change themselves"
     )
     groups_claim: str = Field("groups", min_length=1, description="claim with the names of their groups")
-    session_key: SecretStr | None = Field(
-        None,
-        min_length=32,
-        description="signs the cookies, at least 32 characters; by default random, so that a restart ends all sessions",
-    )
 
 
 class ConsoleSettings(Section):
@@ -73,15 +68,21 @@ class ConsoleSettings(Section):
         "", description="header in which a proxy names their groups, with commas in between; by default no groups"
     )
     oidc: OidcSettings = Field(OidcSettings(), description="login at an issuer of OpenID Connect")
+    signing_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="signs forms and sessions, at least 32 characters; consoles with the same one accept each other's;"
+        " by default random, so that a restart ends all of them",
+    )
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
         " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives, edits), admin"
-        " (and what can be done twice, and edits of keys)",
+        " (and what is hidden, what can be done twice, and edits of keys)",
     )
     masks: tuple[str, ...] = Field(
         (),
-        description="what is hidden from everybody: TOPIC PART, where PART is key, value, value.PATH or header:NAME,"
-        " e.g. 'orders* value.card.number'",
+        description="what is hidden, except from an admin who gives a reason: TOPIC PART, where PART is key, value,"
+        " value.PATH or header:NAME, e.g. 'orders* value.card.number'",
     )
     page_timeout_s: float = Field(5.0, gt=0, le=60, description="how long Postgres may take for one question, s")

@@ -33,7 +33,7 @@ FROM_FILE = frozenset(
         "connect.password",
         "connect.ca",
         "console.oidc.client_secret",
-        "console.oidc.session_key",
+        "console.signing_key",
     }
 )
 

@@ -43,6 +43,15 @@ class RedriveSettings(Section):
     canary_timeout_s: float = Field(
         600.0, gt=0, description="longest wait for what becomes of a canary, besides the delays of retry topics, s"
     )
+    approve_above: int | None = Field(
+        None,
+        ge=0,
+        description="a redrive of more dead letters begins only when another person has approved it; by default, no"
+        " redrive needs that",
+    )
+    approve_edits: bool = Field(
+        False, description="whether the redrive of an edited record begins only when another person has approved it"
+    )
     max_redrives: int = Field(3, ge=1, description="how often a record may be redriven")
     transaction_timeout_ms: int = Field(
         30_000, ge=1000, le=900_000, description="longest transaction and wait for the broker, ms"

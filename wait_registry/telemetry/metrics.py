@@ -306,7 +306,7 @@ SWEEPER_CONNECT_SINK = _gauge(
 SWEEPER_PURGED = _counter(
     "waitreg_sweeper_purged_rows_total",
     "Rows deleted because of their age, by table",
-    table=("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "sweep"),
+    table=("dead_letter", "quarantine", "late_outcome", "dead_letter_mark", "operation", "operator_event", "sweep"),
 )
 SWEEPER_POSTGRES_UP = _gauge("waitreg_sweeper_postgres_up", "1 when Postgres answered the last time it was asked")
 
@@ -353,7 +353,7 @@ REDRIVE_OUTCOMES = _gauge(
 REDRIVE_JOBS = _gauge(
     "waitreg_redrive_jobs",
     "Jobs on dead letters, by state; finished and cancelled ones of the last 24 hours",
-    state=("running", "paused", "cancelled", "finished"),
+    state=("awaiting", "running", "paused", "cancelled", "finished"),
 )
 REDRIVE_LONGEST_SILENCE = _gauge(
     "waitreg_redrive_longest_silence_seconds",

@@ -35,20 +35,22 @@ CALLBACK = "/login/callback"
 
 def oidc(issuer: str, **update: Any) -> OidcSettings:
     """Return the settings of a console that logs in at an issuer."""
-    secrets = {"client_secret": SecretStr(CLIENT_SECRET), "session_key": SecretStr(KEY)}
-    given = {"client_id": CLIENT_ID, "name_claim": "preferred_username", **secrets, **update}
+    secret = SecretStr(CLIENT_SECRET)
+    given = {"client_id": CLIENT_ID, "name_claim": "preferred_username", "client_secret": secret, **update}
     return OidcSettings(issuer=issuer, **given)
 
 
 def console_for(issuer: str, **update: Any) -> AbstractContextManager[int]:
     """Serve a console that logs in at an issuer."""
-    console = {"authentication": Authentication.OIDC, "grants": GRANTS, "oidc": oidc(issuer)}
+    own = {"oidc": oidc(issuer), "signing_key": SecretStr(KEY)}
+    console = {"authentication": Authentication.OIDC, "grants": GRANTS, **own}
     return running_console(Settings(), **{**console, **update})
 
 
-def sessions(issuer: str, ago_s: float = 0, **update: Any) -> Sessions:
+def sessions(issuer: str, ago_s: float = 0, key: str = KEY, **update: Any) -> Sessions:
     """Return what makes the cookies of that console, some time ago."""
-    return Sessions(cookie_key(oidc(issuer, **update)), lambda: time.time() - ago_s)
+    settings = ConsoleSettings(oidc=oidc(issuer, **update), signing_key=SecretStr(key))
+    return Sessions(cookie_key(settings), lambda: time.time() - ago_s)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +173,7 @@ def test_a_changed_cookie_is_no_session(browser: LoginBrowser, provider: OidcPro
     begun = Session("i", time.time(), "carl", ())
     assert planted(browser, sessions(provider.issuer).cookie(begun)).status == 200
     others = [
-        sessions(provider.issuer, session_key=SecretStr(f"another {KEY}")),
+        sessions(provider.issuer, key=f"another {KEY}"),
         sessions(provider.issuer, client_id="another client"),
         sessions("https://another.example"),
     ]

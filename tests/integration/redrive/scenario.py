@@ -8,8 +8,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.executor import Executor, Progress
+from redrive.executor import Executor
 from redrive.filter import parse_filter
+from redrive.progress import Progress
 from redrive.survey import Survey, survey
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter

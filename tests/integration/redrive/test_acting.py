@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pydantic import SecretStr
 
 from console.pages.acting import CONFIRM_ABOVE
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
@@ -82,14 +83,42 @@ def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> N
     assert [(job.by, job.authenticated) for job in requests_of(at)] == [("anna", True), ("ben", True)]
 
 
-def test_while_a_job_of_the_group_runs_another_waits(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(20)
+def test_a_job_waits_for_the_others_of_its_group(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(15)
     at.read()
-    slow, other = browser.dry_run(f"group={at.group}", rate="1"), browser.dry_run(f"group={at.group}")
-    job = browser.start(slow)
-    refused = browser.post("/redrive/new", [("token", other.token), ("reason", "fixed")])
-    assert refused.status == 409
-    assert f"Job {job.split('/')[2].split('?')[0]} of group {at.group} runs" in refused.text
+    shown = [browser.dry_run(f"group={at.group}", rate=rate) for rate in ("1", "500", "500", "500")]
+    first, second, third, fourth = (browser.start(one) for one in shown)
+    wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+    for path, before in ((second, first), (third, second), (fourth, third)):
+        assert f'It waits for job <a href="{before}">' in browser.get(path).text
+    assert browser.start(shown[1]) == second
+    assert browser.post("/redrive/new", [("token", another(at, browser)), ("reason", "fixed")]).status == 409
+    assert browser.post(f"{third}/cancel").status == 303
+    assert browser.post(f"{fourth}/pause").status == 303
+    assert "already_redriven: 15" in browser.wait_state(second, "finished").text
+    browser.wait_state(third, "cancelled")
+    browser.wait_state(fourth, "paused")
+    assert browser.post(f"{fourth}/resume").status == 303
+    assert "already_redriven: 15" in browser.wait_state(fourth, "finished").text
+    assert len(at.sent()) == 15
+    assert len(requests_of(at)) == 4
+
+
+def another(at: Scenario, browser: Browser) -> str:
+    """Return the token of another dry run."""
+    return browser.dry_run(f"group={at.group}").token
+
+
+def test_a_console_that_stops_pauses_what_waits(at: Scenario) -> None:
+    at.dead_letters(6)
+    at.read()
+    with acting(at.settings) as browser:
+        shown = [browser.dry_run(f"group={at.group}", rate="1") for _ in range(2)]
+        first, second = (browser.start(one) for one in shown)
+        wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+        assert "It waits for job" in browser.get(second).text
+    paused = [event.job for event in at.events() if isinstance(event, Changed) and event.state is State.PAUSED]
+    assert paused == [path.removeprefix("/jobs/") for path in (first, second)]
 
 
 def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -> None:
@@ -127,6 +156,21 @@ def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scena
         assert browser.post(f"{path}/resume").status == 303
         browser.wait_state(path, "finished")
     assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
+
+
+@pytest.mark.guarantee("R1.15")
+def test_consoles_with_one_key_start_one_job_for_a_form(at: Scenario) -> None:
+    at.dead_letters(6)
+    at.read()
+    key = {"signing_key": SecretStr("a key that several consoles have in common")}
+    with acting(at.settings, **key) as one, acting(at.settings, **key) as other:
+        shown = one.dry_run(f"group={at.group}")
+        path = other.start(shown)
+        other.wait_state(path, "finished")
+        assert one.start(shown) == path
+        one.wait_state(path, "finished")
+    assert len(requests_of(at)) == 1
+    assert len(at.sent()) == 6
 
 
 @pytest.mark.guarantee("R1.3")

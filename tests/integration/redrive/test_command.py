@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from processor.intake import absent_topics
+from redrive.job_change import record_reveal
+from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.scenario import Scenario
 from tests.support.waiting import wait_until
@@ -166,6 +169,11 @@ def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type
     status, printed = typed("audit", "--place", place, "--json")
     (line,) = printed.splitlines()
     assert f'"{at.input}:0:' in line and '"what": "archive"' in line
+    ada = Asker("ada", authenticated=True, via="console")
+    record_reveal(at.settings, at.place(), at.group, ada, "ticket 17")
+    at.read_operations()
+    status, printed = typed("audit", "--place", place, "--by", "ada", "--json")
+    assert '"what": "revealed"' in printed and "ticket 17" in printed and f'"record": "{place}"' in printed
     assert typed("audit", "--by", "another user", "--json") == (0, "")
 
 
@@ -186,6 +194,8 @@ def test_a_whole_topic_is_merged(at: Scenario, typed: Type) -> None:
         (("redrive", "group=a", "--rate", "1000"), "redrive.max_rate allows 500"),
         (("redrive", "--resume", "none"), "there is no job 'none'"),
         (("jobs", "cancel", "none"), "there is no job 'none'"),
+        (("jobs", "rate", "none", "5"), "there is no job 'none'"),
+        (("jobs", "rate", "none", "501"), "redrive.max_rate allows 500"),
     ],
 )
 def test_a_mistake_is_named(at: Scenario, typed: Type, arguments: tuple[str, ...], said: str) -> None:
@@ -205,9 +215,37 @@ def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
     assert running.wait_ended() is None
     assert any(isinstance(event, Changed) and event.state is State.PAUSED for event in at.events())
     assert len(at.sent()) < 4
+    assert typed("jobs", "rate", "slow", "100")[0] == 0
     status, printed = typed("redrive", "--resume", "slow", "--send")
     assert status == 0, printed
     assert len(at.sent()) == 4
+
+
+def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    at.dead_letters(3)
+    at.read()
+    monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_ABOVE", "2")
+    asked = ("redrive", f"group={at.group}", "--without-members")
+    status, printed = typed(*asked)
+    assert (status, "another person has to approve it" in printed) == (0, True)
+    status, printed = typed(*asked, "--send")
+    assert status == 1
+    (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
+    for arguments, code, says in (
+        (("redrive", "--resume", job, "--send"), 1, "awaits the approval"),
+        (("jobs", "rate", job, "20"), 2, "can only be approved or cancelled"),
+        (("jobs", "approve", job), 2, "--reason"),
+        (("jobs", "approve", job, "--reason", "sure"), 2, "another person has to approve it"),
+    ):
+        status, printed = typed(*arguments)
+        assert (status, says in printed) == (code, True), printed
+    assert at.sent() == []
+    monkeypatch.setattr("getpass.getuser", lambda: "ben")
+    assert typed("jobs", "approve", job, "--reason", "looked at them")[0] == 0
+    status, printed = typed("jobs", "approve", job, "--reason", "again")
+    assert (status, "it is running" in printed) == (2, True)
+    status, printed = typed("redrive", "--resume", job, "--send")
+    assert (status, len(at.sent())) == (0, 3), printed
 
 
 def processor_of(at: Scenario, protocol: str) -> RunningProcessor:

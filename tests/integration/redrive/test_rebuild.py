@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from redrive.job_change import approve, ask_for_approval, change_rate
+from redrive.request import Asker
 from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
@@ -22,12 +24,14 @@ Tables = dict[str, list[tuple[Any, ...]]]
 SHOWN = {
     "operation": "select * from operation order by job",
     "dead_letter_mark": 'select * from dead_letter_mark order by "offset"',
+    "operator_event": 'select * from operator_event order by "offset"',
     "dead_letter": "select original_offset, state, state_at, state_by, job from dead_letter order by original_offset",
 }
-DUMPED = ("wait", "dead_letter", "operation", "dead_letter_mark", "sink_progress")
+DUMPED = ("wait", "dead_letter", "operation", "dead_letter_mark", "operator_event", "sink_progress")
 SPOILT = """
 update dead_letter_mark set job = 'other' where "offset" = (select min("offset") from dead_letter_mark);
 delete from dead_letter_mark where "offset" = (select max("offset") from dead_letter_mark);
+update operator_event set done_by = 'eve';
 update operation set state = 'running', cursor = null where job = 'job-1';
 delete from operation where job = 'job-2';
 update dead_letter set state = 'archived', job = 'unknown' where original_offset = 3;
@@ -47,7 +51,11 @@ def drain(at: Scenario, start_sink: StartSink, settings: Settings | None = None)
 
 def act(at: Scenario) -> None:
     """Redrive two dead letters, archive one and restore it, and archive another; the others stay open."""
-    at.execute(at.request(job="job-1", limit=2).job)
+    first = at.request(job="job-1", limit=2).job
+    ask_for_approval(at.settings, first)
+    approve(at.settings, first.job, Asker("ben", authenticated=True, via="console"), "looked at them")
+    change_rate(at.settings, first.job, 200.0, Asker("ben", authenticated=True, via="console"), "faster")
+    at.execute(first)
     restored, archived = (place_of(at, number) for number in (2, 4))
     at.execute(at.request(restored, kind=Kind.ARCHIVE, job="job-2").job)
     at.execute(at.request(restored, kind=Kind.RESTORE, job="job-3").job)
@@ -102,7 +110,7 @@ def test_a_rebuild_makes_what_the_topic_says(at: Scenario, start_sink: StartSink
     assert tables(at) == spoilt
     done = rebuild(at.settings, spark).operations
     assert done is not None and done == reported
-    assert (done.marks, done.jobs, done.states) == (2, 2, 3)
+    assert (done.marks, done.jobs, done.events, done.states) == (2, 2, 2, 3)
     assert tables(at) == exact
 
     at.execute(at.request(job="job-5").job)

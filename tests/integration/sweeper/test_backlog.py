@@ -148,6 +148,7 @@ def test_redrives_are_counted_by_category_outcome_and_state(tables: psycopg.Conn
         ("a", "redrive", "running", '{"redriven": 3, "no_members": 1}', "7 minutes"),
         ("b", "redrive", "paused", '{"redriven": 4}', "5 days"),
         ("c", "redrive", "finished", '{"redriven": 5}', "2 hours"),
+        ("f", "redrive", "awaiting", "{}", "3 days"),
         ("d", "archive", "finished", '{"archived": 6}', "2 hours"),
         ("e", "redrive", "finished", '{"redriven": 7}', "2 days"),
     ):
@@ -166,7 +167,7 @@ def test_redrives_are_counted_by_category_outcome_and_state(tables: psycopg.Conn
         ("payments", "dead_letter"): 1,
         ("payments", "other"): 1,
     }
-    jobs = {("running",): 1, ("paused",): 1, ("finished",): 2, ("cancelled",): 0}
+    jobs = {("awaiting",): 1, ("running",): 1, ("paused",): 1, ("finished",): 2, ("cancelled",): 0}
     assert values(readings, m.REDRIVE_JOBS) == jobs
     assert values(readings, m.REDRIVE_LONGEST_SILENCE)[()] == pytest.approx(420, abs=60)
     assert values(readings, m.OPERATIONS_STALENESS)[()] == pytest.approx(90, abs=60)

@@ -136,6 +136,8 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
         "waitreg dlq edit": ["dlq:0:1"],
         "waitreg dlq merge": ["orders.dlq"],
         "waitreg dlq purge": ["orders.dlq", "--before", "30d"],
+        "waitreg dlq jobs rate": ["job-1", "5"],
+        "waitreg dlq jobs approve": ["job-1", "--reason", "r"],
         **{f"waitreg dlq jobs {name}": ["job-1"] for name in ("show", "pause", "cancel")},
     }
     lines = [[*path.split()[1:], *needed.get(path, [])] for path in commands]

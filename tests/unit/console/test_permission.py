@@ -10,7 +10,7 @@ import pytest
 
 import console
 from console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
-from console.access.permission import may_follow, permit, rights, select
+from console.access.permission import may_follow, permit, permit_approval, rights, select
 from redrive.filter import parse_filter
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
@@ -115,6 +115,21 @@ def test_a_person_follows_jobs_of_whole_groups_and_their_own() -> None:
     anna = olga("operator shop orders", name="anna")
     assert may_follow(anna, job())
     assert not may_follow(anna, job(via="command", authenticated=False))
+
+
+def test_only_another_person_with_the_role_approves_a_job() -> None:
+    assert permit_approval(olga("operator"), job()).person.name == "olga"
+    everybody = olga("admin")._replace(authenticated=False)
+    for who, asked, says in (
+        (olga("operator", name="anna"), job(), "another person"),
+        (olga("admin", name="anna"), job(via="command", authenticated=False), "another person"),
+        (everybody, job(), "names the console checks"),
+        (olga("support"), job(), "the role operator"),
+        (olga("operator shop orders"), job(), "the role operator"),
+        (olga("operator"), job(target="origin"), "the role admin"),
+    ):
+        with pytest.raises(NotAllowed, match=says):
+            permit_approval(who, asked)
 
 
 def test_the_least_role_with_some_rights() -> None:

@@ -13,11 +13,14 @@ from redrive.operations_tail import OperationsTail
 from wait_registry.errors import DataError, TransientError
 from wait_registry.records.operation import (
     Advanced,
+    Approved,
     Changed,
     Kind,
     Mark,
     Place,
+    RateChanged,
     Requested,
+    Revealed,
     State,
     decode_event,
     encode_event,
@@ -104,12 +107,12 @@ def test_the_tail_knows_how_far_its_own_job_is() -> None:
         Advanced(job="job-1", cursor=("a", 0, 1), counts={"redriven": 9}),
         Advanced(job="job-2", cursor=("a", 0, 1), counts={"redriven": 1}),
         Changed(job="job-2", state=State.PAUSED, by="anna"),
-        Changed(job="job-2", state=State.CANCELLED, by="ben"),
-        Changed(job="job-2", state=State.RUNNING, by="anna"),
+        Changed(job="job-1", state=State.CANCELLED, by="ben"),
+        Approved(job="job-2", by="ben", authenticated=True, via="console"),
     ):
         tail.add(event, 10)
     assert tail.advanced is not None and tail.advanced.counts == {"redriven": 1}
-    assert tail.changed is not None and tail.changed.state is State.CANCELLED
+    assert [(change.event, change.by) for change in tail.changes] == [("changed", "anna"), ("approved", "ben")]
 
 
 def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
@@ -123,6 +126,24 @@ places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st
 events = st.one_of(
     st.builds(Advanced, job=st.just("j"), cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
     st.builds(Changed, job=st.just("j"), state=st.sampled_from(State), by=st.text(), reason=st.text()),
+    st.builds(Approved, job=st.just("j"), by=st.text(), authenticated=st.booleans(), via=st.text(), reason=st.text()),
+    st.builds(
+        RateChanged,
+        job=st.just("j"),
+        rate=st.floats(0.1, 100),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+    ),
+    st.builds(
+        Revealed,
+        place=places,
+        group=st.none() | st.text(),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+        reason=st.text(min_size=1),
+    ),
     st.builds(
         Mark,
         job=st.just("j"),

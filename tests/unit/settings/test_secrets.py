@@ -25,7 +25,7 @@ GIVEN = {
     "kafka.java.ssl.keystore.key": PEM,
     "spark.conf.spark.hadoop.fs.s3a.access.key": SECRET,
     "console.oidc.client_secret": SECRET,
-    "console.oidc.session_key": f"{SECRET} {SECRET} {SECRET}",
+    "console.signing_key": f"{SECRET} {SECRET} {SECRET}",
     "processor.handler": f"https://user:{SECRET}@pay.example/charge",
     "processor.routes": f'[{{"handler": "https://user:{SECRET}@ship.example/send"}}]',
 }

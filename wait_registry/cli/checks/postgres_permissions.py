@@ -28,6 +28,7 @@ TABLES: Final[Mapping[TopicUser, Mapping[str, tuple[str, ...]]]] = {
         "quarantine": ("select", "insert"),
         "operation": _ALL,
         "dead_letter_mark": _ALL,
+        "operator_event": _ALL,
     },
     # It deletes rows after sweeper.retention_days.
     "sweeper": {
@@ -42,6 +43,7 @@ TABLES: Final[Mapping[TopicUser, Mapping[str, tuple[str, ...]]]] = {
         "quarantine": ("select", "delete"),
         "operation": ("select", "delete"),
         "dead_letter_mark": ("select", "delete"),
+        "operator_event": ("select", "delete"),
     },
     "redrive": {
         "wait_registry_migration": ("select",),
@@ -50,6 +52,7 @@ TABLES: Final[Mapping[TopicUser, Mapping[str, tuple[str, ...]]]] = {
         "dead_letter": ("select",),
         "operation": ("select",),
         "dead_letter_mark": ("select",),
+        "operator_event": ("select",),
     },
 }
 

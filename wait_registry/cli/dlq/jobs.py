@@ -14,7 +14,7 @@ _EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "wai
 
 @click.group("jobs", cls=Group, examples=_EXAMPLES)
 def jobs() -> None:
-    """List jobs, and pause or cancel one."""
+    """List jobs, and approve, slow down, pause or cancel one."""
 
 
 @jobs.command("list", cls=Command, extra="query", examples=("waitreg dlq jobs list",))
@@ -54,6 +54,30 @@ def show(invocation: Invocation, job: str) -> int:
     return 0
 
 
+@jobs.command(
+    "approve", cls=Command, extra="query", examples=("waitreg dlq jobs approve 3f2a9c4e7b10 --reason 'looked at 20'",)
+)
+@click.argument("job")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def approve(invocation: Invocation, job: str, reason: str) -> int:
+    """Approve a job of another person; `waitreg dlq redrive --resume JOB --send` runs it.
+
+    A redrive of more than redrive.approve_above dead letters awaits this. Which dead letters it means was fixed when it
+    was asked for.
+    """
+    from redrive.approval import require_awaiting
+    from redrive.job_change import approve as write
+    from redrive.request import Asker, open_job
+
+    settings, by = invocation.settings(), getpass.getuser()
+    asked, progress = open_job(settings, job)
+    require_awaiting(asked, progress.state, by)
+    write(settings, job, Asker(by, authenticated=False, via="command"), reason)
+    print(f"job {job} of {asked.by} is approved; to run it: waitreg dlq redrive --resume {job} --send")
+    return 0
+
+
 @jobs.command("pause", cls=Command, extra="query", examples=("waitreg dlq jobs pause 3f2a9c4e7b10",))
 @click.argument("job")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
@@ -70,6 +94,29 @@ def pause(invocation: Invocation, job: str, reason: str) -> int:
 def cancel(invocation: Invocation, job: str, reason: str) -> int:
     """End a job before its next chunk, for good."""
     return _change(invocation, job, State.CANCELLED, reason)
+
+
+@jobs.command("rate", cls=Command, extra="query", examples=("waitreg dlq jobs rate 3f2a9c4e7b10 50",))
+@click.argument("job")
+@click.argument("rate", type=float)
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.pass_obj
+def rate_(invocation: Invocation, job: str, rate: float, reason: str) -> int:
+    """Have a job send RATE records per second from its next chunk on, at most redrive.max_rate.
+
+    The job keeps this rate when it is resumed.
+    """
+    from redrive.approval import require_begun
+    from redrive.job_change import change_rate
+    from redrive.request import Asker, open_job, require_rate
+
+    settings = invocation.settings()
+    require_rate(settings, rate)
+    asked, progress = open_job(settings, job)
+    require_begun(asked, progress.state)
+    change_rate(settings, job, rate, Asker(getpass.getuser(), authenticated=False, via="command"), reason)
+    print(f"job {job} will send {rate:g} records per second from its next chunk on")
+    return 0
 
 
 @click.command(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from redrive.approval import needs_approval
 from redrive.category import DONE, MEANINGS, Category
 from redrive.request import Asker, Options, dry_run, open_job, selection
 from redrive.target import ORIGIN, REDELIVERY
@@ -19,7 +20,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 
 if TYPE_CHECKING:
-    from redrive.executor import Progress
+    from redrive.progress import Progress
     from redrive.survey import Survey
     from wait_registry.settings.root import Settings
 
@@ -82,7 +83,8 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
 
     Without --send, this shows what would be done with each dead letter, and nothing is sent. Each delivery is sent
     once, whatever fails meanwhile and whichever other operators redrive it: records and marks are one transaction. All
-    dead letters must be of one consumer group. Ctrl-C pauses the job. Ends with 1 if some were not redriven.
+    dead letters must be of one consumer group. Ctrl-C pauses the job. More than redrive.approve_above dead letters
+    await the approval of another person. Ends with 1 if some were not redriven.
     """
     settings = invocation.settings()
     if resume is not None:
@@ -145,15 +147,23 @@ def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: 
 
 
 def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
+    from redrive.job_change import ask_for_approval
+
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, Asker(getpass.getuser(), authenticated=False, via="command"))
     show_survey(found)
     if not found.job.expected.get(DONE[kind], 0):
         return 1
+    awaits = needs_approval(settings.redrive, found.job)
+    if awaits:
+        print("another person has to approve it before it begins (redrive.approve_above)")
     if not send:
         print(f"nothing was changed: add --send to have them {DONE[kind].value}")
         return 0
-    return execute(settings, found.job)
+    if not awaits:
+        return execute(settings, found.job)
+    ask_for_approval(settings, found.job)
+    return _awaits(found.job)
 
 
 def allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -186,10 +196,17 @@ def _meaning(category: Category, job: Requested) -> str:
 def _resume(settings: Settings, name: str, send: bool) -> int:
     job, progress = open_job(settings, name)
     print(f"job {name}: {job.kind.value} dead letters of group {job.group}, {progress.state.value}")
+    if progress.state is State.AWAITING:
+        return _awaits(job)
     if not send:
         print("nothing was changed: add --send to resume it")
         return 0
     return execute(settings, job)
+
+
+def _awaits(job: Requested) -> int:
+    print(f"job {job.job} awaits the approval of another person: waitreg dlq jobs approve {job.job} --reason TEXT")
+    return 1
 
 
 def execute(settings: Settings, job: Requested) -> int:
@@ -207,6 +224,8 @@ def execute(settings: Settings, job: Requested) -> int:
     print(f"\njob {job.job} is {ended.state.value}")
     for category, count in sorted(ended.counts.items(), key=lambda item: -item[1]):
         print(f"{count:>9}  {category}")
+    if ended.state is State.AWAITING:
+        return _awaits(job)
     if ended.state is State.PAUSED:
         print(f"to continue: waitreg dlq redrive --resume {job.job} --send")
     done = ended.counts[DONE[job.kind]]

@@ -1,0 +1,89 @@
+"""The rate of a job is changed while it runs, and it keeps the new one."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from redrive.job_change import change_rate
+from redrive.request import Asker
+from tests.integration.redrive.browser import Browser, acting
+from tests.integration.redrive.scenario import Scenario
+from tests.support.waiting import wait_until
+from wait_registry.records.operation import Advanced, Mark, Requested, State
+
+ANNA = Asker("anna", authenticated=False, via="command")
+
+
+@pytest.fixture
+def slow(at: Scenario) -> Requested:
+    """A paused job that would take half an hour for thirty dead letters."""
+    at.dead_letters(30)
+    at.read()
+    job = at.request(rate=1 / 60).job
+    stop = threading.Event()
+    stop.set()
+    assert at.execute(job, stop).state is State.PAUSED
+    return job
+
+
+def largest_chunk(at: Scenario) -> int:
+    """Return how many dead letters the largest chunk had."""
+    sizes, size = [0], 0
+    for event in at.events():
+        if isinstance(event, Mark):
+            size += 1
+        elif isinstance(event, Advanced):
+            sizes, size = [*sizes, size], 0
+    return max(sizes)
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["in the tail", "in the tables"])
+def test_a_job_has_the_rate_that_was_asked_for_last(at: Scenario, slow: Requested, read: bool) -> None:
+    for rate in (0.5, 2.0, 400.0):
+        change_rate(at.settings, slow.job, rate, ANNA, "")
+    if read:
+        at.read_operations()
+    assert at.execute(slow).state is State.FINISHED
+    assert len(at.sent()) == 30
+    at.read_operations()
+    assert at.rows("select rate, state from operation") == [(400.0, "finished")]
+    details = [detail for (detail,) in at.rows('select detail from operator_event order by "offset"')]
+    assert details == ["0.5 per second", "2 per second", "400 per second"]
+
+
+def test_a_lower_rate_makes_the_next_chunk_smaller(at: Scenario, slow: Requested) -> None:
+    change_rate(at.settings, slow.job, 3.0, ANNA, "")
+    assert at.execute(slow.model_copy(update={"rate": 500.0, "limit": 6})).state is State.FINISHED
+    assert largest_chunk(at) == 3
+
+
+def test_no_rate_is_above_the_limit_of_the_settings(at: Scenario, slow: Requested) -> None:
+    change_rate(at.settings, slow.job, 9_999.0, ANNA, "")
+    at.settings = at.settings.model_copy(update={"redrive": at.settings.redrive.model_copy(update={"max_rate": 4.0})})
+    assert at.execute(slow.model_copy(update={"limit": 8})).state is State.FINISHED
+    assert largest_chunk(at) == 4
+
+
+def test_the_page_changes_the_rate_of_a_job_that_runs(at: Scenario) -> None:
+    at.dead_letters(30)
+    at.read()
+    with acting(at.settings) as browser:
+        path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
+        wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+        at.read_operations()
+        assert "Change the rate" in browser.get(path).text
+        for wrong in ("", "0", "-1", "nan", "inf", "501", "fast"):
+            assert refused(browser, path, wrong) == 400
+        assert browser.post(f"{path}/rate", [("rate", "500")]).status == 303
+        browser.wait_state(path, "finished")
+        assert refused(browser, path, "20") == 400
+        at.read_operations()
+        assert "500" in browser.get(path).text and "Change the rate" not in browser.get(path).text
+    assert len(at.sent()) == 30
+
+
+def refused(browser: Browser, path: str, rate: str) -> int:
+    """Return the status that a rate gets."""
+    return browser.post(f"{path}/rate", [("rate", rate)]).status

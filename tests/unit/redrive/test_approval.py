@@ -1,0 +1,97 @@
+"""Which jobs another person has to approve, and the state of a job after each event."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
+from tests.support.jobs import requested
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Approved, Changed, Kind, Replacement, State
+from wait_registry.settings.redrive import RedriveSettings
+
+JOB = requested("shop", approval=True)
+PEOPLE = st.sampled_from(["anna", "ben", "system"])
+EVENTS = st.one_of(
+    st.builds(Approved, job=st.just("job-1"), by=PEOPLE, authenticated=st.booleans(), via=st.just("console")),
+    st.builds(Changed, job=st.just("job-1"), state=st.sampled_from(State), by=PEOPLE),
+)
+
+
+def approved(by: str) -> Approved:
+    """Return the approval of the job by a person."""
+    return Approved(job="job-1", by=by, authenticated=True, via="console")
+
+
+def changed(state: State) -> Changed:
+    """Return the event that puts the job into a state."""
+    return Changed(job="job-1", state=state, by="ben")
+
+
+@pytest.mark.parametrize(
+    ("above", "changes", "needs"),
+    [
+        (None, {"expected": {"redriven": 10_000}}, False),
+        (10, {"expected": {"redriven": 10, "max_redrives": 50}}, False),
+        (10, {"expected": {"redriven": 11}}, True),
+        (10, {"expected": {"redriven": 11}, "limit": 10}, False),
+        (0, {"expected": {"redriven": 1}}, True),
+        (0, {"expected": {"archived": 1}, "kind": Kind.ARCHIVE}, False),
+        (None, {"approval": True}, True),
+    ],
+)
+def test_a_redrive_of_many_needs_an_approval(above: int | None, changes: dict[str, object], needs: bool) -> None:
+    job = requested("shop", (), **changes)
+    assert needs_approval(RedriveSettings(approve_above=above), job) is needs
+    assert to_send(job) <= sum(job.expected.values())
+
+
+@pytest.mark.parametrize("asked_for", [False, True])
+def test_an_edit_needs_an_approval_if_the_setting_says_so(asked_for: bool) -> None:
+    limits = RedriveSettings(approve_edits=asked_for)
+    assert needs_approval(limits, requested("shop", replacement=Replacement(edited="0" * 64))) is asked_for
+    assert not needs_approval(limits, requested("shop"))
+
+
+@pytest.mark.parametrize(
+    ("events", "course"),
+    [
+        ([], Course(State.AWAITING)),
+        ([approved("ben")], Course(State.RUNNING, "ben")),
+        ([approved("anna")], Course(State.AWAITING)),
+        ([approved("ben"), approved("eve")], Course(State.RUNNING, "ben")),
+        ([changed(State.RUNNING)], Course(State.AWAITING)),
+        ([changed(State.PAUSED)], Course(State.AWAITING)),
+        ([changed(State.FINISHED)], Course(State.AWAITING)),
+        ([changed(State.CANCELLED), approved("ben")], Course(State.CANCELLED)),
+        ([approved("ben"), changed(State.PAUSED), changed(State.RUNNING)], Course(State.RUNNING, "ben")),
+        ([approved("ben"), changed(State.FINISHED), changed(State.RUNNING)], Course(State.FINISHED, "ben")),
+    ],
+)
+def test_only_another_person_makes_an_awaiting_job_run(events: list[Approved | Changed], course: Course) -> None:
+    found = first_course(JOB)
+    for event in events:
+        found = after(found, event, JOB)
+    assert found == course
+
+
+@pytest.mark.guarantee("R1.17")
+@given(st.lists(EVENTS, max_size=8))
+def test_no_sequence_of_events_runs_a_job_that_is_not_approved(events: list[Approved | Changed]) -> None:
+    course = first_course(JOB)
+    for event in events:
+        before, course = course, after(course, event, JOB)
+        assert course.approved_by != JOB.by
+        if course.state in (State.RUNNING, State.PAUSED, State.FINISHED):
+            assert course.approved_by is not None
+        assert before.state not in ENDED or course == before
+
+
+def test_an_approval_that_would_not_count_is_refused() -> None:
+    require_awaiting(JOB, State.AWAITING, "ben")
+    with pytest.raises(ConfigurationError, match="another person"):
+        require_awaiting(JOB, State.AWAITING, "anna")
+    with pytest.raises(ConfigurationError, match="it is running"):
+        require_awaiting(JOB, State.RUNNING, "ben")
