@@ -8,6 +8,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from console.cells import cells, shown
+from console.moments import ago
 from console.page import Page, address
 from redrive.filter import literal
 
@@ -38,5 +39,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(cells=cells, shown=shown, address=address, literal=literal, menu=_MENU)
+    environment.globals.update(cells=cells, shown=shown, ago=ago, address=address, literal=literal, menu=_MENU)
     return environment
