@@ -14,6 +14,8 @@ from wait_registry.display import safe, value_text
 _LONGEST: Final = 160
 # Texts of more than this may take several lines.
 _ONE_LINE: Final = 48
+# The span of time that a row counts: its beginning is the row's name.
+_SPANS: Final = frozenset(("minute", "bucket", "hour", "day"))
 # Words with a meaning of their own, by column, and how each is marked; the word is always shown, too.
 _STATES: Final = {
     "open": "warn", "redriven": "quiet", "archived": "quiet",
@@ -35,13 +37,14 @@ class Cell(NamedTuple):
     """A text, the address that it links to (or ""), and how both are shown.
 
     ``kind`` is "number" (aligned at the right), "long" (may take several lines) or "". ``tone`` marks a state: "good",
-    "warn", "bad", "quiet" or "".
+    "warn", "bad", "quiet" or "". ``at`` is the moment that the text names, if pages may show how long ago it was.
     """
 
     text: str
     link: str = ""
     kind: str = ""
     tone: str = ""
+    at: datetime | None = None
 
 
 def cells(columns: Sequence[str], row: Sequence[Any]) -> Iterator[Cell]:
@@ -50,7 +53,8 @@ def cells(columns: Sequence[str], row: Sequence[Any]) -> Iterator[Cell]:
     for column, value in values.items():
         link = "" if value in (None, "") else _link(column, str(value), values)
         text = _cut(shown(value))
-        yield Cell(text, link, _kind(value, text), _TONES.get(column, {}).get(text, ""))
+        at = value if isinstance(value, datetime) and column not in _SPANS else None
+        yield Cell(text, link, _kind(value, text), _TONES.get(column, {}).get(text, ""), at)
 
 
 def shown(value: object) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 from console.tables import Tables
 
 if TYPE_CHECKING:
     from console.acting.actor import Actor
+
+
+# A path of this console: browsers take // and /\\ as the beginning of another host. A cookie has at most 4 kB.
+_LOCAL: Final = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 
 
 class Asked(NamedTuple):
@@ -79,3 +84,8 @@ class NotThere(Exception):
 def address(path: str, *pairs: tuple[str, str]) -> str:
     """Return a path with values behind a question mark."""
     return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def local_path(text: str) -> str:
+    """Return a path if it leads to a page of this console, or else that of the start page."""
+    return text if _LOCAL.fullmatch(text) else "/"

@@ -12,6 +12,7 @@ from threading import Event
 import orjson
 from pyspark.sql import SparkSession
 
+from sweeper.alerts.watch import AlertWatch
 from sweeper.backlog_watch import BacklogWatch
 from sweeper.health import readiness
 from sweeper.job import SparkJob
@@ -66,7 +67,7 @@ class SweeperService:
             require_startable: another check before the start, with the connections of the service.
 
         Raises:
-            ConfigurationError: settings contradict each other.
+            ConfigurationError: settings contradict each other, or an alert rule can't be read.
         """
         require_relations(settings, "sweeper")
         self._settings = settings
@@ -79,7 +80,9 @@ class SweeperService:
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
         self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
-        self._backlog = BacklogWatch(settings, self._connections)
+        self._watches: list[BacklogWatch | AlertWatch] = [BacklogWatch(settings, self._connections)]
+        if settings.alerts.rule:
+            self._watches.append(AlertWatch(settings, self._connections))
         self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         self._last: Sweep | None = None
         self._last_ended = 0.0
@@ -142,14 +145,17 @@ class SweeperService:
     def _run_scheduled(self) -> None:
         telemetry = self._settings.telemetry
         self._registry.collect_from(self._readings)
-        self._backlog.expose(self._registry)
+        for watch in self._watches:
+            watch.expose(self._registry)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            self._backlog.start()
+            for watch in self._watches:
+                watch.thread.start()
             try:
                 self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
             finally:
-                self._backlog.stop()
+                for watch in self._watches:
+                    watch.thread.stop()
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

@@ -114,7 +114,7 @@ class Answers:
             log.info("contents of %s %s %s", page.contents_of, what, safe(person.name))
         if isinstance(page, Download):
             return page
-        about = {"age": age, "limits": person.limits(), **_header(person)}
+        about = {"now": asked.now, "age": age, "limits": person.limits(), **_header(person)}
         return page._replace(values={**page.values, **about})
 
 

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from console.acting.actor import Actor
+from console.http import theme
 from console.http.answers import PERSON, Answers, OpenTables, failure, response
 from console.http.forms import SAFE, require_own_page
 from console.http.identity import Identify, Identity
@@ -43,6 +44,7 @@ _FILES: Final = {
     "console.css": "text/css",
     "edit.js": "text/javascript",
     "icon.svg": "image/svg+xml",
+    "keys.js": "text/javascript",
     "live.js": "text/javascript",
 }
 _MOST_BODY_BYTES: Final = 64 * 1024
@@ -76,7 +78,8 @@ def application(
         else:
             add = app.router.add_post if route.changes else app.router.add_get
             add(route.path, answers.handler(route.view))
-    app.router.add_routes([*identity.routes, *(web.get(path, handler) for path, handler in taken.items())])
+    app.router.add_routes([*identity.routes, theme.route(behind_tls=console.behind_tls)])
+    app.router.add_routes([*(web.get(path, handler) for path, handler in taken.items())])
     app.cleanup_ctx.append(end)
     return app
 
@@ -90,6 +93,7 @@ def _acting(actor: Actor | None) -> Sequence[Route]:
 def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        theme.choose(request)
         identify = None if request.match_info.handler in open_to_all else identity.identify
         answer = await _answer(request, handler, console, identify)
         answer.headers.update(_HEADERS)

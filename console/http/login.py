@@ -5,17 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import re
 import secrets
 import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from console.http.seal import Seal
+from console.page import local_path
 
 LONGEST_S: Final = 600.0
-# A path of this console: browsers take // and /\ as the beginning of another host. A cookie has at most 4 kB.
-_LOCAL: Final = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 
 
 class Login(NamedTuple):
@@ -49,7 +47,7 @@ class Logins:
 
     def begin(self, target: str) -> Login:
         """Return a new login; it leads to the start page if the target isn't a path of this console."""
-        return self._login(secrets.token_urlsafe(32), target if _LOCAL.fullmatch(target) else "/")
+        return self._login(secrets.token_urlsafe(32), local_path(target))
 
     def cookie(self, login: Login) -> str:
         """Return the text of the cookie."""

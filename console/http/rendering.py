@@ -8,6 +8,8 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from console.cells import cells, shown
+from console.http.theme import CURRENT, Theme
+from console.moments import ago
 from console.page import Page, address
 from redrive.filter import literal
 from wait_registry.postgres.query_file import query_names
@@ -23,11 +25,22 @@ _MENU: Final = (
     ("/system", "System"),
     ("/help", "Help"),
 )
+# What console/static/keys.js does, for those who press "?".
+_KEYS: Final = (
+    ("j, k", "next, previous row"),
+    ("Enter", "open the row"),
+    ("x", "tick the row"),
+    ("r", "dry run of a redrive of what is ticked; nothing is sent"),
+    ("[, ]", "previous, next dead letter of the list that this tab showed last"),
+    ("/", "first field of the page"),
+    ("g and a letter", "the page that begins with this letter: g d is Dead letters"),
+    ("?", "this list"),
+)
 
 
 def render(page: Page) -> str:
-    """Return the HTML of a page."""
-    return _environment().get_template(page.template).render(page.values)
+    """Return the HTML of a page, in the theme of the request that is being answered."""
+    return _environment().get_template(page.template).render({**page.values, "theme": CURRENT.get()})
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:
@@ -45,6 +58,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(
+        cells=cells, shown=shown, ago=ago, address=address, literal=literal, menu=_MENU, keys=_KEYS, themes=tuple(Theme)
+    )
     environment.globals.update(pieces=_pieces, questions=frozenset(query_names()))
-    environment.globals.update(cells=cells, shown=shown, address=address, literal=literal, menu=_MENU)
     return environment

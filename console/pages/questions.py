@@ -13,7 +13,6 @@ from console.tables import Answer, Tables
 from redrive.category import MEANINGS
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
 
-NOW: Final = ("burst_timeline", "stuck_now", "overdue", "waiting_by_group", "dead_letters_by_reason")
 INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
 TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
 SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
@@ -23,11 +22,15 @@ def page_of(title: str, names: Sequence[str]) -> View:
     """Return a page with the answers of some questions, with their defaults."""
 
     def view(asked: Asked, tables: Tables) -> Page:
-        queries = filter(tables.may_ask, map(load_query, names))
-        answers = [tables.ask_within(query) for query in queries]
-        return Page("questions.html", {"title": title, "answers": _with_charts(answers, asked.now)})
+        return Page("questions.html", {"title": title, "answers": answered(asked, tables, names)})
 
     return view
+
+
+def answered(asked: Asked, tables: Tables, names: Sequence[str]) -> Sequence[tuple[Answer, Chart | None]]:
+    """Return the answers of some questions, as far as the person may ask them, with their charts."""
+    queries = filter(tables.may_ask, map(load_query, names))
+    return _with_charts([tables.ask_within(query) for query in queries], asked.now)
 
 
 def question(asked: Asked, tables: Tables) -> Page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from console.page import Fixed, View
-from console.pages import acting, dead_letters, editing, jobs, questions
+from console.pages import acting, dead_letters, editing, jobs, now, questions
 
 
 class Route(NamedTuple):
@@ -27,7 +27,7 @@ _NEW: Final = "/{kind:redrive|archive|restore}/new"
 _JOB: Final = r"/jobs/{job:[0-9a-zA-Z-]{1,64}}"
 # A console that only reads has these alone.
 ROUTES: Final = (
-    Route("/", questions.page_of("Now", questions.NOW)),
+    Route("/", now.now),
     Route("/instances", questions.page_of("Instances", questions.INSTANCES)),
     Route("/timeline", questions.page_of("Timeline", questions.TIMELINE)),
     Route("/system", questions.page_of("System", questions.SYSTEM)),

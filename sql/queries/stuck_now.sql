@@ -4,9 +4,10 @@
 -- the handler's latency. If `overdue` stays above 0 for longer than a sweep, check that the sweeper runs
 -- (`last_sweeps`), or the connectors if a Kafka Connect source exports (`waitreg connect status`). `stuck_since` is
 -- when the sink wrote the row, not when the record was registered. A renewal, or a sink that caught up, makes it later
--- (`sink_freshness` shows the lag).
+-- (`sink_freshness` shows the lag). With minutes=0, it lists all registrations, and with group=... those of one group.
 -- Kind: waiting now
 \if :{?minutes} \else \set minutes 1 \endif
+\if :{?group} \else \set group '' \endif
 
 select
     consumer_group,
@@ -19,5 +20,6 @@ select
     min(wait_expiration_uuid) as oldest_wait_id
 from wait
 where created_at < now() - make_interval(mins => cast(:'minutes' as int))
+    and (:'group' = '' or consumer_group = :'group')
 group by consumer_group, original_topic, instance
 order by stuck_since;

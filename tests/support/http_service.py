@@ -33,11 +33,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service says; ``held_back``: only when the service ends and no caller waits any more."""
+    """What the service says; ``held_back``: only when the service ends and no caller waits any more.
+
+    ``location`` is where a redirection leads.
+    """
 
     status: int = 200
     body: object = None
     held_back: bool = False
+    location: str = ""
 
 
 class HttpService:
@@ -103,4 +107,5 @@ class HttpService:
         answer = self._answer(call)
         if answer.held_back:
             await self._ending.wait()
-        return web.json_response(answer.body, status=answer.status)
+        headers = {"Location": answer.location} if answer.location else {}
+        return web.json_response(answer.body, status=answer.status, headers=headers)

@@ -26,6 +26,7 @@ FROM_FILE = frozenset(
         "kafka.security.ca",
         "kafka.security.certificate",
         "kafka.security.key",
+        "alerts.webhook.url",
         "processor.grpc.ca",
         "processor.grpc.certificate",
         "processor.grpc.key",

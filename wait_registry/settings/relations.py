@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.topics import is_topic_name, redelivery_topic
+from wait_registry.settings.alert_relations import alert_problems
 from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
     AUTO,
@@ -349,6 +350,7 @@ def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"kafka.librdkafka.queue.buffering.max.messages is {queue}, less than twice sweeper.chunk_rows = "
             f"{chunk_rows}: a chunk could never be sent; raise the first or lower the second"
         )
+    yield from alert_problems(settings.alerts)
 
 
 def _telemetry_problems(settings: TelemetrySettings) -> Iterator[Diagnosis]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from wait_registry.settings.alerts import AlertsSettings
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.console import ConsoleSettings
 from wait_registry.settings.kafka import KafkaSettings
@@ -44,6 +45,7 @@ class Settings(BaseSettings):
     processor: ProcessorSettings = Field(ProcessorSettings(), description="the processor")
     sink: SinkSettings = Field(SinkSettings(), description="the sink")
     sweeper: SweeperSettings = Field(SweeperSettings(), description="the sweeper")
+    alerts: AlertsSettings = Field(AlertsSettings(), description="alerts by webhook")
     console: ConsoleSettings = Field(ConsoleSettings(), description="the web console")
     connect: ConnectSettings = Field(ConnectSettings(), description="Kafka Connect")
     spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")

@@ -66,7 +66,7 @@ def shown_value(setting: SettingName, key: str | None, value: Any) -> str:
     if isinstance(value, str) and not isinstance(value, Enum):
         return repr(without_credentials(value))
     if isinstance(value, BaseModel):
-        value = value.model_dump(exclude_defaults=True)
+        value = value.model_dump(exclude_defaults=True, by_alias=True)
     return without_credentials(str(value.value if isinstance(value, Enum) else value))
 
 

@@ -19,7 +19,7 @@ STEP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 # By the second part of a metric's name. What the sweeper counts in the tables is named after what is counted.
 _SERVICES: Final = {
     **{service: service for service in ("processor", "sink", "sweeper", "connect")},
-    **dict.fromkeys(("dead", "redrive", "operations"), "sweeper"),
+    **dict.fromkeys(("dead", "redrive", "operations", "alerts"), "sweeper"),
 }
 
 # A label whose values aren't known in advance; their number is bounded (topics, partitions, settings).
@@ -362,6 +362,19 @@ REDRIVE_LONGEST_SILENCE = _gauge(
 OPERATIONS_STALENESS = _gauge(
     "waitreg_operations_tables_staleness_seconds",
     "Age of the tables that the sink keeps from the operations topic; missing before the first sink has run",
+)
+
+# ---- alerts by webhook, of a sweeper with alerts.rule ---------------------------------------------------------------
+
+ALERTS_EVALUATED = _gauge(
+    "waitreg_alerts_evaluated_timestamp_seconds",
+    "When all rules of alerts.rule were last evaluated (epoch); 0 in a sweeper that leaves it to another one",
+)
+ALERTS_FIRING = _gauge("waitreg_alerts_firing", "1 while an alert of alerts.rule fires", rule=OPEN)
+ALERTS_DELIVERIES = _counter(
+    "waitreg_alerts_deliveries_total",
+    "Messages that the receiver of alerts.webhook.url took, and attempts that failed",
+    result=("delivered", "failed"),
 )
 
 # ---- connect (`waitreg connect watch`) ------------------------------------------------------------------------------

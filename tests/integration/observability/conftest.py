@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.observability.live_system import OVERRIDES, SERVICES, STEP_S, LiveSystem
 from tests.support.database import Database
+from tests.support.http_service import Answer, HttpService
 from tests.support.naming import Names
 from tests.support.prometheus import Prometheus, prometheus_tool, running_prometheus
 from tests.support.settings import settings_against
@@ -31,13 +32,22 @@ class Observed:
 
 
 @pytest.fixture(scope="module")
-def observed(stack: EmbeddedStack, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
+def receiver() -> Iterator[HttpService]:
+    """What takes the messages of the alerts."""
+    with HttpService(lambda _: Answer()) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def observed(
+    stack: EmbeddedStack, spark: SparkSession, receiver: HttpService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Observed]:
     prometheus_tool("prometheus")  # skips before anything is started
     settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), OVERRIDES)
     topics, database = Topics(stack.bootstrap_servers), Database(stack.postgres_url)
     topics.create_own(settings, 1)
     database.install(settings)
-    system = LiveSystem(settings, topics, database)
+    system = LiveSystem(settings, topics, database, receiver.address)
     jobs = {f"waitreg-{service}": [system.ports[service]] for service in SERVICES}
     try:
         system.start(spark)

@@ -30,6 +30,7 @@ from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_record import WaitRecord
+from wait_registry.settings.alerts import AlertsSettings
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -59,14 +60,15 @@ ANOTHER: Mapping[str, Any] = {"group": "another", "instance": "host-2", "deliver
 
 
 class LiveSystem:
-    """Starts the services, gives them work, and knows where they are scraped."""
+    """Starts the services, gives them work, and knows where they are scraped; ``receiver`` takes its alerts."""
 
-    def __init__(self, settings: Settings, topics: Topics, database: Database) -> None:
+    def __init__(self, settings: Settings, topics: Topics, database: Database, receiver: str) -> None:
         self.settings = settings
         self.ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
         self._topics = topics
         self._database = database
         self._processors = Processors()
+        self._receiver = receiver
         self._release = threading.Event()
         self._ends: list[tuple[threading.Thread, Callable[[], None]]] = []
 
@@ -84,7 +86,7 @@ class LiveSystem:
         self._topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
         self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
         self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
-        sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._of("sweeper"), spark)
+        sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._with_alerts(), spark)
         for service in (sink, sweeper):
             thread = threading.Thread(target=service.run, daemon=True)
             thread.start()
@@ -109,6 +111,11 @@ class LiveSystem:
         telemetry = self.settings.telemetry.model_copy(update={"port": self.ports[service]})
         own = self.settings.processor.model_copy(update=processor or {})
         return self.settings.model_copy(update={"telemetry": telemetry, "processor": own})
+
+    def _with_alerts(self) -> Settings:
+        webhook = {"url": self._receiver}
+        alerts = AlertsSettings.model_validate({"rule": [{"name": "any dead letter"}], "webhook": webhook})
+        return self._of("sweeper").model_copy(update={"alerts": alerts})
 
     def _handle(self, record: Record) -> Discard | None:
         if record.value == b"hang":

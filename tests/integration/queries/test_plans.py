@@ -117,6 +117,8 @@ DAY = 35_000
 RULES = {
     "stuck_now": counting("wait"),
     "waiting_by_group": counting("wait"),
+    # Of each of the 4 groups at most 1,001, and the oldest; an hour is 1,400 rows.
+    "groups_now": counting("wait", rows=4 * 1_010 + 1_500),
     "waiting_by_topic": counting("wait"),
     "waiting_by_partition": counting("wait"),
     "waiting_by_instance": counting("wait"),

@@ -1,13 +1,18 @@
-"""The metrics of dead letters and redrives: what is counted, and that a large table is counted through indexes."""
+"""The metrics of dead letters and redrives: what is counted, and that a large table is counted through indexes.
+
+The rules of alerts count the same table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
+from sweeper.alerts.counting import count_query
 from sweeper.backlog import BOUNDS, MOST_SERIES, QUERIES, read_backlog
 from sweeper.backlog_watch import BacklogWatch
 from tests.conftest import SettingsFactory
@@ -17,6 +22,7 @@ from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.settings.alerts import AlertRule
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
@@ -229,8 +235,28 @@ PLANS: dict[str, tuple[set[str], int]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_a_large_table_is_counted_through_indexes(large: psycopg.Connection[Any], name: str) -> None:
     indexes, most_rows = PLANS[name]
-    explain = f"explain (analyze, buffers, timing off, format json) {QUERIES[name]}"
-    row = large.execute(explain.encode(), {**BOUNDS, "operations_topic": "o"}).fetchone()
+    plan = within(large, QUERIES[name], {**BOUNDS, "operations_topic": "o"}, indexes, most_rows)
+    assert plan.nodes[0]["Actual Rows"] > 0 or name == "new_error_classes"
+
+
+# What a rule of alerts means, and as above.
+RULES: dict[str, tuple[dict[str, Any], set[str], int]] = {
+    "of a group that are open": ({"filter": ["group=group-1", "state=open"]}, {"dead_letter_open"}, ROWS // 10),
+    "of a window": ({"filter": ["error=Error1*"], "window": "10m"}, {"dead_letter_time"}, 1_000),
+    "of both": ({"filter": ["group=group-1", "state=open"], "window": "1h"}, {"dead_letter_open"}, 1_000),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_an_alert_rule_is_evaluated_through_an_index(large: psycopg.Connection[Any], name: str) -> None:
+    changes, indexes, most_rows = RULES[name]
+    query, parameters = count_query(AlertRule.model_validate({"name": "x", **changes}), datetime.now(UTC))
+    within(large, query, parameters, indexes, most_rows)
+
+
+def within(large: psycopg.Connection[Any], query: str, parameters: Any, indexes: set[str], most_rows: int) -> Plan:
+    """Return the plan of a query that scans no table, uses these indexes and looks at so few rows."""
+    row = large.execute(f"explain (analyze, buffers, timing off, format json) {query}".encode(), parameters).fetchone()
     assert row is not None
     plan = Plan(list(nodes_of(row[0][0]["Plan"])))
     tables = {"dead_letter", "dead_letter_mark", "operation", "wait"}
@@ -241,7 +267,7 @@ def test_a_large_table_is_counted_through_indexes(large: psycopg.Connection[Any]
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in scans
     )
     assert looked_at <= most_rows
-    assert plan.nodes[0]["Actual Rows"] > 0 or name == "new_error_classes"
+    return plan
 
 
 def test_every_query_but_that_of_the_position_has_a_plan() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeper.backlog import OTHERS, bounded
-from sweeper.backlog_watch import pause_after
+from sweeper.counting_thread import pause_after
 
 COUNTS = st.dictionaries(st.tuples(st.text("ab", max_size=2), st.text("ab", max_size=2)), st.integers(0, 9).map(float))
 

@@ -1,0 +1,25 @@
+"""The start page: a tile per consumer group, then the last hour and what is stuck."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from console.page import Asked, Page
+from console.pages.questions import answered
+from console.tables import Tables
+from console.tiles import tiles
+from wait_registry.postgres.query_file import load_query
+
+QUESTIONS: Final = ("burst_timeline", "stuck_now", "overdue", "dead_letters_by_reason")
+
+
+def now(asked: Asked, tables: Tables) -> Page:
+    """Show all groups, and the answers of some questions."""
+    groups = tables.ask_within(load_query("groups_now"))
+    values = {
+        "title": "Now",
+        "groups": groups,
+        "tiles": list(tiles(groups, asked.now)),
+        "answers": answered(asked, tables, QUESTIONS),
+    }
+    return Page("now.html", values)

@@ -1,0 +1,1 @@
+"""Alerts by webhook: too many dead letters, for places without Prometheus."""
