@@ -28,6 +28,7 @@ from wait_registry.records.dead_letter import (
 )
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
 from wait_registry.records.lineage import Lineage, append_lineage, redelivery_headers, split_lineage
+from wait_registry.records.operation import Event, decode_event, encode_event
 from wait_registry.records.original import Original, Source
 from wait_registry.records.times import format_utc_ms, parse_utc_ms
 from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_headers
@@ -182,6 +183,10 @@ def run_expired_tombstone(given: Any) -> Any:
     }
 
 
+def event_of(given: Any) -> Event:
+    return decode_event(json.dumps(given).encode())
+
+
 RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("wait_id", "wait_id"): lambda given: wait_id(**given),
     ("times", "parse"): parse_utc_ms,
@@ -207,6 +212,8 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ),
     ("redelivery", "topic"): lambda given: redelivery_topic(**given),
     ("redelivery", "consumed"): run_consumed,
+    ("operation", "decode"): lambda given: json.loads(event_of(given).model_dump_json()),
+    ("operation", "encode"): lambda given: json.loads(encode_event(event_of(given))),
     ("expired", "record"): run_expired_record,
     ("expired", "tombstone"): run_expired_tombstone,
 }
@@ -238,4 +245,4 @@ def test_every_operation_has_vectors() -> None:
 def test_the_committed_vectors_are_the_generators() -> None:
     assert {name: (FOLDER / name).read_text("ascii") for name in golden_files()} == golden_files()
     by_hand = {path.name for path in FOLDER.glob("*.json")} - golden_files().keys()
-    assert by_hand == {"times.json", "headers_json_size.json"}
+    assert by_hand == {"times.json", "headers_json_size.json", "operation.json"}
