@@ -22,9 +22,9 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
-    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide. ``FORCE`` is for what can have an effect
-    twice or in other groups: to redrive again, more often than the limit, what was finished late, or to the input
-    topic.
+    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide, ``BULK`` for jobs of many dead letters.
+    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
+    was finished late, or to the input topic.
     """
 
     VIEW = "view"
@@ -34,6 +34,7 @@ class Right(Enum):
     ARCHIVE = "archive"
     APPROVE = "approve"
     REVEAL = "reveal"
+    BULK = "bulk"
     FORCE = "force"
 
 
@@ -42,7 +43,7 @@ ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
-    "admin": (*_OPERATOR, Right.REVEAL, Right.FORCE),
+    "admin": (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE),
 }
 
 
@@ -73,12 +74,14 @@ class Person(NamedTuple):
         grants: those that they have.
         authenticated: whether it was checked who they are.
         has_session: whether they have a session that they can end.
+        bulk_above: a job of more dead letters needs the right to that; None if none does.
     """
 
     name: str
     grants: tuple[Grant, ...]
     authenticated: bool = True
     has_session: bool = False
+    bulk_above: int | None = None
 
     def may(self, right: Right, group: str | None, topic: str | None) -> bool:
         """Return whether they have a right to what has this group and topic; None is matched by an asterisk alone."""

@@ -74,7 +74,10 @@ class ConsoleSettings(Section):
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
         " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives), admin (and what"
-        " is hidden, and what can be done twice)",
+        " is hidden, many at once, and what can be done twice)",
+    )
+    bulk_above: int | None = Field(
+        1000, ge=0, description="a job of more dead letters needs the role admin, whatever it does with them"
     )
     masks: tuple[str, ...] = Field(
         (),
