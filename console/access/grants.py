@@ -22,10 +22,16 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
+<<<<<<< .merge_file_6hF2Ug
     ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide. ``FORCE`` is for what can have an effect
     twice or in other groups: to redrive again, more often than the limit, what was finished late, or to the input
     topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another key, which has another partition and
     another order.
+=======
+    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide, ``BULK`` for jobs of many dead letters.
+    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
+    was finished late, or to the input topic.
+>>>>>>> .merge_file_dE00Ue
     """
 
     VIEW = "view"
@@ -36,6 +42,7 @@ class Right(Enum):
     EDIT = "edit"
     APPROVE = "approve"
     REVEAL = "reveal"
+    BULK = "bulk"
     FORCE = "force"
     EDIT_KEY = "edit_key"
 
@@ -53,7 +60,11 @@ ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
+<<<<<<< .merge_file_6hF2Ug
     "admin": (*_OPERATOR, Right.REVEAL, Right.FORCE, Right.EDIT_KEY),
+=======
+    "admin": (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE),
+>>>>>>> .merge_file_dE00Ue
 }
 
 
@@ -84,12 +95,14 @@ class Person(NamedTuple):
         grants: those that they have.
         authenticated: whether it was checked who they are.
         has_session: whether they have a session that they can end.
+        bulk_above: a job of more dead letters needs the right to that; None if none does.
     """
 
     name: str
     grants: tuple[Grant, ...]
     authenticated: bool = True
     has_session: bool = False
+    bulk_above: int | None = None
 
     def may(self, right: Right, group: str | None, topic: str | None) -> bool:
         """Return whether they have a right to what has this group and topic; None is matched by an asterisk alone."""

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from console.access.grants import NotAllowed, Person, Right, role_with
+from redrive.approval import to_send
 from redrive.category import Category
 from redrive.dead_letter import DeadLetter
 from redrive.filter import Filter, parse_filter
@@ -109,7 +110,11 @@ def role_missing(person: Person, job: Requested, *more: Right) -> str:
         job: what was asked for.
         more: rights that are needed besides those to run the job.
     """
+<<<<<<< .merge_file_JwdroV
     needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement), *more)
+=======
+    needed = (*rights(job.kind, job.allowed, job.target), *more, *((Right.BULK,) if _is_bulk(person, job) else ()))
+>>>>>>> .merge_file_8Jsm4L
     conditions = parse_filter(job.conditions, datetime.now(UTC))
     topics: Iterable[str | None] = conditions.exact_values("topic") or (None,)
     return next(filter(None, (lacking(person, needed, job.group, topic) for topic in topics)), "")
@@ -123,8 +128,13 @@ def permit(person: Person, job: Requested, *more: Right) -> Permission:
     """
     role = role_missing(person, job, *more)
     if role:
-        raise NotAllowed(f"For this job of group {job.group}, you need the role {role} for all that it is about.")
+        many = f" It is about {to_send(job)} dead letters (console.bulk_above)." if _is_bulk(person, job) else ""
+        raise NotAllowed(f"For this job of group {job.group}, you need the role {role} for all that it is about.{many}")
     return Permission(person, job)
+
+
+def _is_bulk(person: Person, job: Requested) -> bool:
+    return person.bulk_above is not None and to_send(job) > person.bulk_above
 
 
 def approval_obstacle(person: Person, job: Requested) -> str:

@@ -118,7 +118,7 @@ async def _answer(
         if request.method not in SAFE and request.match_info.http_exception is None:
             require_own_page(request, behind_tls=console.behind_tls)
         if identify is not None:
-            request[PERSON] = await identify(request)
+            request[PERSON] = (await identify(request))._replace(bulk_above=console.bulk_above)
         return await handler(request)
     except Refused as refused:
         if request.method not in SAFE:

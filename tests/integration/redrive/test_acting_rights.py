@@ -307,6 +307,18 @@ def test_what_can_be_done_twice_needs_the_role_admin(dead: Scenario) -> None:
             assert ada.post(f"/jobs/{job}/cancel").status == 303
 
 
+def test_many_at_once_need_the_role_admin(dead: Scenario) -> None:
+    with acting(dead.settings, **BY_PROXY, grants=GRANTS, bulk_above=2) as served:
+        olga, ada = (Browser(served.port, X_Forwarded_User=who) for who in ("olga", "ada"))
+        refused = olga.dry_run(f"group={dead.group}")
+        assert (refused.status, "the role admin" in refused.text, "3 dead letters" in refused.text) == (403, True, True)
+        assert olga.dry_run(f"group={dead.group}", limit="2").status == 200
+        paused(dead, "of-all")
+        assert olga.post("/jobs/of-all/resume").status == 403
+        assert ada.post("/jobs/of-all/resume").status == 303
+        ada.wait_state("/jobs/of-all", "finished")
+
+
 IMPOSSIBLE: Final = (
     ("/redrive/new", "no dead letter is named"),
     ("/redrive/new?where=", "no dead letter is named"),

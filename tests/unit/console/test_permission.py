@@ -11,6 +11,7 @@ import pytest
 import console
 from console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
 from console.access.permission import may_follow, permit, permit_approval, rights, select
+from redrive.category import DONE
 from redrive.filter import parse_filter
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
@@ -132,6 +133,18 @@ def test_only_another_person_with_the_role_approves_a_job() -> None:
             permit_approval(who, asked)
 
 
+@pytest.mark.parametrize("kind", Kind)
+def test_many_at_once_need_the_role_admin(kind: Kind) -> None:
+    asked = job(kind=kind, expected={DONE[kind]: 11, "no_members": 99})
+    operator, admin = (olga(role)._replace(bulk_above=10) for role in ("operator", "admin"))
+    with pytest.raises(NotAllowed, match=r"the role admin .* 11 dead letters \(console.bulk_above\)"):
+        permit(operator, asked)
+    assert permit(admin, asked).job == asked
+    for few in (asked.model_copy(update={"limit": 10}), job(kind=kind, expected={DONE[kind]: 10})):
+        assert permit(operator, few).job == few
+    assert permit(olga("operator"), asked).job == asked
+
+
 def test_the_least_role_with_some_rights() -> None:
     assert [role_with([right]) for right in Right] == [
         "viewer",
@@ -140,6 +153,7 @@ def test_the_least_role_with_some_rights() -> None:
         "operator",
         "operator",
         "operator",
+        "admin",
         "admin",
         "admin",
     ]
