@@ -22,16 +22,10 @@ _GROUP: Final = "group:"
 class Right(Enum):
     """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
 
-<<<<<<< .merge_file_6hF2Ug
-    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide. ``FORCE`` is for what can have an effect
-    twice or in other groups: to redrive again, more often than the limit, what was finished late, or to the input
-    topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another key, which has another partition and
-    another order.
-=======
     ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide, ``BULK`` for jobs of many dead letters.
     ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
-    was finished late, or to the input topic.
->>>>>>> .merge_file_dE00Ue
+    was finished late, or to the input topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another
+    key, which has another partition and another order.
     """
 
     VIEW = "view"
@@ -60,11 +54,7 @@ ROLES: Final = {
     "viewer": (Right.VIEW,),
     "support": (Right.VIEW, Right.INSPECT),
     "operator": _OPERATOR,
-<<<<<<< .merge_file_6hF2Ug
-    "admin": (*_OPERATOR, Right.REVEAL, Right.FORCE, Right.EDIT_KEY),
-=======
-    "admin": (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE),
->>>>>>> .merge_file_dE00Ue
+    "admin": (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE, Right.EDIT_KEY),
 }
 
 

@@ -110,11 +110,8 @@ def role_missing(person: Person, job: Requested, *more: Right) -> str:
         job: what was asked for.
         more: rights that are needed besides those to run the job.
     """
-<<<<<<< .merge_file_JwdroV
-    needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement), *more)
-=======
-    needed = (*rights(job.kind, job.allowed, job.target), *more, *((Right.BULK,) if _is_bulk(person, job) else ()))
->>>>>>> .merge_file_8Jsm4L
+    bulk = (Right.BULK,) if _is_bulk(person, job) else ()
+    needed = (*rights(job.kind, job.allowed, job.target), *edit_rights(job.replacement), *more, *bulk)
     conditions = parse_filter(job.conditions, datetime.now(UTC))
     topics: Iterable[str | None] = conditions.exact_values("topic") or (None,)
     return next(filter(None, (lacking(person, needed, job.group, topic) for topic in topics)), "")

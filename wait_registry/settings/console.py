@@ -77,16 +77,11 @@ class ConsoleSettings(Section):
     grants: tuple[str, ...] = Field(
         (),
         description="who may see what: WHO ROLE [GROUP [TOPIC]], e.g. 'group:support support payments* *';"
-<<<<<<< .merge_file_p5OlKs
         " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives, edits), admin"
-        " (and what is hidden, what can be done twice, and edits of keys)",
-=======
-        " roles: viewer (rows), support (and contents), operator (and downloads, redrives, archives), admin (and what"
-        " is hidden, many at once, and what can be done twice)",
+        " (and what is hidden, many at once, what can be done twice, and edits of keys)",
     )
     bulk_above: int | None = Field(
         1000, ge=0, description="a job of more dead letters needs the role admin, whatever it does with them"
->>>>>>> .merge_file_vIrB3d
     )
     masks: tuple[str, ...] = Field(
         (),

@@ -153,6 +153,8 @@ def test_the_least_role_with_some_rights() -> None:
         "operator",
         "operator",
         "operator",
+        "operator",
+        "admin",
         "admin",
         "admin",
         "admin",
