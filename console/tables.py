@@ -209,6 +209,8 @@ class Tables:
             where = condition(self.person.pairs(Right.VIEW)).as_string(self.connection)
             pieces = dict.fromkeys(_OF_RECORDS, where) | dict.fromkeys(_OF_ALL, "false")
             pieces["operation"] = self._jobs.as_string(self.connection)
+            # What was done with these jobs; not who was shown what is hidden, which is about single records.
+            pieces["operator_event"] = "job in (select job from operation)"
         if not pieces:
             return b""
         tables = [f"{name} as not materialized (select * from {name} where {piece})" for name, piece in pieces.items()]

@@ -35,10 +35,6 @@ select * from (
     from operation
     where %(place)s::text is null
     union all
-    select changed_at, changed_by, state, job, consumer_group, null, null, changed_reason
-    from operation
-    where state <> 'running' and %(place)s::text is null
-    union all
     select
         mark.marked_at, mark.marked_by, concat(mark.kind, case when mark.edited then ', edited' end), mark.job,
         mark.consumer_group,
@@ -67,6 +63,13 @@ limit %(rows)s
 """
 
 
+_HISTORY: Final = b"""
+select requested_at as at, requested_by as by, 'asked for' as what, reason from operation where job = %(job)s
+union all
+(
+    select done_at, done_by, event, detail from operator_event where job = %(job)s order by "offset"
+)
+"""
 _DONE_BEFORE: Final = """
 select job, state_by as by, state, max(state_at) as at, count(*) as dead_letters
 from dead_letter
@@ -151,6 +154,12 @@ def audit(
     topic, partition, offset = of or (None, None, None)
     values = {"topic": topic, "partition": partition, "offset": offset, "place": place}
     cursor = reader.execute(_AUDIT.encode(), {**values, "since": since, "rows": rows, "by": by, "job": job})
+    return Rows([column.name for column in cursor.description or ()], cursor.fetchall())
+
+
+def history(reader: Reader, job: str) -> Rows:
+    """Return who asked for a job, and who changed it when and why, in that order."""
+    cursor = reader.execute(_HISTORY, {"job": job})
     return Rows([column.name for column in cursor.description or ()], cursor.fetchall())
 
 

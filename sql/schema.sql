@@ -206,8 +206,8 @@ create index dead_letter_mark_place on dead_letter_mark (original_offset, origin
 create index dead_letter_mark_job on dead_letter_mark (job, "offset");
 create index dead_letter_mark_age on dead_letter_mark (marked_at);
 
--- One row per approval, change of a rate and reveal of hidden contents; never updated. The offset is that of the
--- operations topic.
+-- One row per change of a job's state or rate, per approval and per reveal of hidden contents; never updated. The offset
+-- is that of the operations topic; `authenticated` is null if the record doesn't say it.
 create table operator_event (
     "offset" bigint primary key,
     event text not null,
@@ -215,13 +215,14 @@ create table operator_event (
     consumer_group text,
     done_at timestamptz not null,
     done_by text not null,
-    authenticated boolean not null,
+    authenticated boolean,
     detail text not null,
     dead_letter_topic text,
     dead_letter_partition int,
     dead_letter_offset bigint
 );
 
+create index operator_event_job on operator_event (job, "offset");
 create index operator_event_age on operator_event (done_at);
 
 -- Records of the wait topic that can't be decoded.

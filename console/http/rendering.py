@@ -20,6 +20,7 @@ _MENU: Final = (
     ("/instances", "Instances"),
     ("/dead-letters", "Dead letters"),
     ("/jobs", "Jobs"),
+    ("/audit", "Audit"),
     ("/records", "Record"),
     ("/timeline", "Timeline"),
     ("/system", "System"),

@@ -19,18 +19,29 @@ from redrive.category import DONE, Category
 from redrive.dead_letter import find
 from redrive.edit import record_digest, what_changes
 from redrive.filter import Condition, Filter, parse_filter
-from redrive.jobs import done_before, requested, require_job
+from redrive.jobs import audit as done
+from redrive.jobs import done_before, history, requested, require_job
 from redrive.jobs import jobs as newest
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Requested, State
 
 ROWS: Final = 100
+SINCE: Final = "7d"
 
 
 def jobs(asked: Asked, tables: Tables) -> Page:
     """List the newest jobs."""
     return Page("jobs.html", {"title": "Jobs", "found": tables.without_contents(newest(tables, ROWS))})
+
+
+def audit(asked: Asked, tables: Tables) -> Page:
+    """List what operators did with dead letters, the newest first."""
+    given = {"since": SINCE, **asked.values()}
+    (since,) = parse_filter([f"since={given['since']}"], asked.now).conditions
+    only = {name: given[name] for name in ("by", "job", "place") if name in given}
+    found = tables.without_contents(done(tables, since.value, ROWS, **only))
+    return Page("audit.html", {"title": "Audit", "given": given, "found": found})
 
 
 def job(asked: Asked, tables: Tables) -> Page:
@@ -50,6 +61,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "done": DONE[of.kind].value,
         "asked": asked.values().get("asked", "") if state is State.RUNNING else "",
         "outcomes": tables.outcomes.of_job(tables, name),
+        "history": history(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
         "edit": edit,

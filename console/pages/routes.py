@@ -38,6 +38,7 @@ ROUTES: Final = (
     Route(f"{_DEAD_LETTER}/value", dead_letters.value_of_dead_letter),
     Route("/jobs", jobs.jobs),
     Route(_JOB, jobs.job),
+    Route("/audit", jobs.audit),
     Route("/help", Fixed(questions.help_page)),
 )
 ACTING: Final = (

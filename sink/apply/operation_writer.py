@@ -118,6 +118,7 @@ def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, 
         case Changed():
             values = {"job": event.job, "state": event.state.value, "by": event.by, "reason": event.reason}
             yield "change_operation", {**values, "offset": offset, "at": at}
+            yield "insert_operator_event", _event(event, offset, at, event.reason)
         case Approved():
             yield "approve_operation", {"job": event.job, "by": event.by, "reason": event.reason, "at": at}
             yield "insert_operator_event", _event(event, offset, at, event.reason)
@@ -129,6 +130,9 @@ def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, 
             yield "insert_operator_event", _event(event, offset, at, event.reason)
 
 
-def _event(event: Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str) -> tuple[Any, ...]:
+def _event(
+    event: Changed | Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str
+) -> tuple[Any, ...]:
     job, group, place = (None, event.group, event.place) if isinstance(event, Revealed) else (event.job, None, _NOWHERE)
-    return (offset, event.event, job, group, at, event.by, event.authenticated, detail, *place)
+    what, checked = (event.state.value, None) if isinstance(event, Changed) else (event.event, event.authenticated)
+    return (offset, what, job, group, at, event.by, checked, detail, *place)

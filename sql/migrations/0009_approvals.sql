@@ -6,8 +6,8 @@ add column approved_by text;
 drop index operation_unfinished;
 create index operation_unfinished on operation (changed_at) where state in ('awaiting', 'running', 'paused');
 
--- One row per approval, change of a rate and reveal of hidden contents; never updated. The offset is that of the
--- operations topic.
+-- One row per change of a job's state or rate, per approval and per reveal of hidden contents; never updated. The offset
+-- is that of the operations topic; `authenticated` is null if the record doesn't say it.
 create table operator_event (
     "offset" bigint primary key,
     event text not null,
@@ -15,11 +15,12 @@ create table operator_event (
     consumer_group text,
     done_at timestamptz not null,
     done_by text not null,
-    authenticated boolean not null,
+    authenticated boolean,
     detail text not null,
     dead_letter_topic text,
     dead_letter_partition int,
     dead_letter_offset bigint
 );
 
+create index operator_event_job on operator_event (job, "offset");
 create index operator_event_age on operator_event (done_at);

@@ -34,6 +34,7 @@ ADDRESSES: Final[dict[str, tuple[str, ...]]] = {
     r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}/value": (),
     "/jobs": ("/jobs",),
     r"/jobs/{job:[0-9a-zA-Z-]{1,64}}": ("/jobs/7c1f09ab23de",),
+    "/audit": ("/audit", "/audit?place=orders.dlq:1:119&since=365d"),
     "/help": ("/help",),
 }
 # Pages of one kind, which differ in their tables.

@@ -37,6 +37,7 @@ EXPECTED: Final = {
     "GET /dead-letters/{topic}/{partition}/{offset}/value": (403, 403, 403, 200, 200, 404),
     "GET /jobs": ALL_SEE,
     "GET /jobs/{job}": (403, 200, 200, 200, 200, 404),
+    "GET /audit": ALL_SEE,
     "GET /help": ALL_SEE,
     "GET /{kind}/new": (403, 403, 403, 200, 200, 400),
     "POST /{kind}/new": (403, 400, 400, 303, 303, 400),
