@@ -19,7 +19,8 @@ _SPANS: Final = frozenset(("minute", "bucket", "hour", "day"))
 # Words with a meaning of their own, by column, and how each is marked; the word is always shown, too.
 _STATES: Final = {
     "open": "warn", "redriven": "quiet", "archived": "quiet",
-    "running": "warn", "paused": "warn", "finished": "quiet", "cancelled": "quiet", "stopped": "bad",
+    "running": "warn", "paused": "warn", "awaiting": "warn",
+    "finished": "quiet", "cancelled": "quiet", "stopped": "bad",
 }  # fmt: skip
 _REASONS: Final = {
     "failed": "bad", "expired": "bad", "blocked": "warn", "malformed": "warn", "unregistrable": "warn",

@@ -9,12 +9,12 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from wait_registry.display import is_text, lines_of, safe, value_text
+from wait_registry.display import MOST_BYTES, is_text, lines_of, safe, value_text
 from wait_registry.records.headers import Headers
 
 _AROUND: Final = 8
 # More lines take too long to compare for a page, and more fields are too many to read.
-_MOST_LINES: Final = 1_000
+_MOST_LINES, _MOST_FIELDS = 200, 1_000
 _MISSING: Final = object()
 
 
@@ -41,13 +41,14 @@ def difference(left: Content, right: Content) -> Iterator[str]:
 def changes(left: Content, right: Content) -> Iterator[str]:
     """Yield the lines that show what an edit changes, byte for byte: ``-`` for the left side, ``+`` for the right one.
 
-    Text is shown line by line, and other values as hexadecimal digits. Of long values that differ much, the first
-    difference is shown alone. JSON is compared field by field as well.
+    Text is shown line by line, and other values as hexadecimal digits. JSON is compared field by field as well. What is
+    too long to be shown whole says so.
     """
     yield from _values("key", left.key, right.key)
     if left.headers != right.headers:
         yield f"headers: {len(left.headers)}, {len(right.headers)}"
-        yield from _changed_lines([_header(one) for one in left.headers], [_header(one) for one in right.headers])
+        before, after = ([_exactly(one) for one in side] for side in (left.headers, right.headers))
+        yield from _changed_lines(before, after)
     if left.value == right.value:
         return
     yield from islice(_values("value", left.value, right.value), 1)
@@ -56,11 +57,21 @@ def changes(left: Content, right: Content) -> Iterator[str]:
     before, after = (list(lines_of(side, as_text=all(map(is_text, both)))) for side in both)
     lines = list(_changed_lines(before, after))
     yield from lines or islice(_values("value", left.value, right.value), 1, None)
-    parsed = _json_of(left.value), _json_of(right.value)
-    if _MISSING not in parsed:
-        paths = _paths("$", *parsed)
-        yield from islice(paths, _MOST_LINES)
-        yield from islice((f"more than {_MOST_LINES} fields differ" for _ in paths), 1)
+    if max(map(len, both)) > MOST_BYTES:
+        yield f"Differences beyond {MOST_BYTES} bytes aren't shown: compare SHA-256."
+    yield from _fields(left.value, right.value)
+
+
+def _fields(left: bytes | None, right: bytes | None) -> Iterator[str]:
+    parsed = _json_of(left), _json_of(right)
+    if _MISSING in parsed:
+        return
+    paths = _paths("$", *parsed)
+    try:
+        yield from islice(paths, _MOST_FIELDS)
+        yield from islice((f"more than {_MOST_FIELDS} fields differ" for _ in paths), 1)
+    except RecursionError:
+        yield "The JSON is nested too deep to compare all of its fields."
 
 
 def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:
@@ -69,8 +80,14 @@ def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:
         (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(map(len, (before, after)))
     )
     before, after = before[start:], after[start:]
+    same = next(
+        (at for at, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=False)) if a != b),
+        min(len(before), len(after)),
+    )
+    before, after = before[: len(before) - same], after[: len(after) - same]
     if max(len(before), len(after)) > _MOST_LINES:
-        return
+        yield f"  more than {_MOST_LINES} lines differ, of which this is the first; compare SHA-256:"
+        before, after = before[:1], after[:1]
     for what, first, last, to_first, to_last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what != "equal":
             yield f"  line {start + first + 1}:"
@@ -99,6 +116,14 @@ def _headers(left: Headers, right: Headers) -> Iterator[str]:
         after = right[number] if number < len(right) else None
         if before != after:
             yield f"header {number + 1}: {_header(before)}, {_header(after)}"
+
+
+def _exactly(header: tuple[str, bytes | None]) -> str:
+    """Return a header so that no other one has the same text."""
+    name, value = header
+    if value is None:
+        return f"{safe(name)}: null"
+    return f'{safe(name)} = "{safe(value.decode())}"' if is_text(value) else f"{safe(name)}: 0x{value.hex()}"
 
 
 def _header(header: tuple[str, bytes | None] | None) -> str:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import psycopg
 from confluent_kafka import Message
 
-from redrive.approval import first_course, most_unapproved, needs_approval
+from redrive.approval import first_course, most_unapproved, needs_approval, to_send
 from redrive.brake import LOOK_S, Brake, Sent
 from redrive.category import DONE, Candidate
 from redrive.connect_tables import require_current
@@ -131,7 +131,8 @@ class Executor:
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
         self._may_resume = resumes
-        self._filter = parse_filter(job.conditions, datetime.now(UTC))
+        # Dead letters of another group may come to meet the conditions, and their executors are others.
+        self._filter = parse_filter(job.conditions, datetime.now(UTC)).only("group", [job.group])
 
     def run(self) -> Progress:
         """Run the job to its end; an outage of Kafka or Postgres is waited out.
@@ -200,7 +201,8 @@ class Executor:
                 return progress
             # What is too much for a lower rate is for the next chunk.
             most = self._a_second(progress)
-            candidates, chunk = chain(chunk[most:], candidates), chunk[:most]
+            if chunk[most:]:
+                candidates, chunk = chain(chunk[most:], candidates), chunk[:most]
             verdict = self._brake.look(sent)
             if not verdict.proceeds:
                 return self._held(producer, progress, verdict)
@@ -218,7 +220,7 @@ class Executor:
 
     def _finished(self, producer: FencedProducer, progress: Progress) -> Progress:
         progress.state = State.FINISHED
-        reason = "limit reached" if self._left(progress) == 0 else ""
+        reason = "limit reached" if self._job.limit is not None and self._left(progress) == 0 else ""
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
         return progress
 
@@ -274,9 +276,9 @@ class Executor:
         return max(1, min(CHUNK, int(self._rate(progress))))
 
     def _left(self, progress: Progress) -> int | None:
-        """Return how many more records the job may send; None if it has no limit."""
-        done = progress.counts[DONE[self._job.kind]]
-        return None if self._job.limit is None else max(0, self._job.limit - done)
+        """Return how many more dead letters the job may act on: no more than its dry run counted, or None."""
+        most = to_send(self._job) if self._job.expected else self._job.limit
+        return None if most is None else max(0, most - progress.counts[DONE[self._job.kind]])
 
     def _next(self, candidates: Iterator[Candidate], progress: Progress, sent: Sent) -> Iterator[Candidate]:
         """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""

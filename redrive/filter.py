@@ -93,10 +93,13 @@ FIELDS: Final[Mapping[str, Field]] = {
         "",
         Kind.JOB,
         "job that redrove the record before it failed again",
-        "(original_topic, original_partition, original_offset, consumer_group) in"
-        " (select original_topic, original_partition, original_offset, consumer_group"
-        " from dead_letter_mark where job = %s)"
-        " and dead_letter_time > (select min(marked_at) from dead_letter_mark where job = %s)",
+        # As `dead_again` in sql/redrive.sql.
+        "exists (select from dead_letter_mark as mark where mark.job = %s and mark.kind = 'redrive'"
+        " and mark.original_offset = dead_letter.original_offset"
+        " and mark.original_partition = dead_letter.original_partition"
+        " and mark.original_topic = dead_letter.original_topic"
+        " and mark.consumer_group = dead_letter.consumer_group"
+        " and (mark.next_wait_id = dead_letter.wait_expiration_uuid or mark.delivery < dead_letter.delivery))",
     ),
     "idempotency_key": Field(
         "idempotency_key",

@@ -31,7 +31,8 @@ select * from (
     select
         requested_at as at, requested_by as by,
         concat(kind, case when replacement is not null then ', edited' end) as what, job, consumer_group as "group",
-        null as record, null as sent_to, concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
+        null as record, null as sent_to, authenticated,
+        concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
     from operation
     where %(place)s::text is null
     union all
@@ -40,6 +41,7 @@ select * from (
         mark.consumer_group,
         mark.original_topic || ':' || mark.original_partition || ':' || mark.original_offset,
         mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
+        null,
         'wait ID ' || mark.wait_expiration_uuid
     from dead_letter_mark as mark
     where %(place)s::text is null
@@ -51,7 +53,8 @@ select * from (
     union all
     select
         event.done_at, event.done_by, event.event, event.job, coalesce(event.consumer_group, operation.consumer_group),
-        dead_letter_topic || ':' || dead_letter_partition || ':' || dead_letter_offset, null, detail
+        dead_letter_topic || ':' || dead_letter_partition || ':' || dead_letter_offset, null,
+        event.authenticated, detail
     from operator_event as event
     left join operation using (job)
     where %(place)s::text is null
@@ -64,10 +67,12 @@ limit %(rows)s
 
 
 _HISTORY: Final = b"""
-select requested_at as at, requested_by as by, 'asked for' as what, reason from operation where job = %(job)s
+select requested_at as at, requested_by as by, authenticated, 'asked for' as what, reason
+from operation
+where job = %(job)s
 union all
 (
-    select done_at, done_by, event, detail from operator_event where job = %(job)s order by "offset"
+    select done_at, done_by, authenticated, event, detail from operator_event where job = %(job)s order by "offset"
 )
 """
 _DONE_BEFORE: Final = """

@@ -140,7 +140,7 @@ def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, lis
 def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:
     """Return the pairs of consumer group and input topic of the dead letters that a filter means."""
     where, parameters = chosen.sql()
-    query = f"select distinct consumer_group, original_topic from dead_letter as letter where {where}"
+    query = f"select distinct consumer_group, original_topic from dead_letter where {where}"
     return [(group, topic) for group, topic in reader.execute(query.encode(), parameters)]
 
 

@@ -48,6 +48,7 @@ class Outcomes:
         reader: Reader,
         clock: Clock | None = None,
         pause: Callable[[float], object] = time.sleep,
+        patience_s: float | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -56,6 +57,7 @@ class Outcomes:
             reader: of the tables; each of its queries sees the newest rows.
             clock: for deadlines.
             pause: waits, s.
+            patience_s: how long the tables may take to come to where their topics end; None for `PATIENCE_S`.
         """
         self._wait_topic = settings.wait.topic
         self._dead_letters = settings.dead_letter.topic
@@ -63,6 +65,7 @@ class Outcomes:
         self._reader = reader
         self._clock = clock or SystemClock()
         self._pause = pause
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
 
     def of(self, job: str, after: int = 0, until: int = ALL, asks_kafka: bool = True) -> Counter[Outcome]:
         """Count the records that a job redrove by what became of them, as far as the tables have their marks.
@@ -138,7 +141,7 @@ class Outcomes:
         except TransientError as error:
             log.warning("how far the tables are behind is unknown: %s", error)
             return False
-        deadline = self._clock.monotonic() + PATIENCE_S
+        deadline = self._clock.monotonic() + self._patience_s
         while not all(self._is_at(topic, at) for topic, at in ends.items()):
             if self._clock.monotonic() >= deadline:
                 return False
@@ -175,7 +178,8 @@ def last_redrive(settings: Settings, reader: Reader, wait_id: str) -> Redriven |
     if found is None:
         return None
     mark, job, by, at = found
-    (became,) = _known(Outcomes(settings, reader), job, mark - 1, mark) or (Outcome.UNKNOWN,)
+    # One of several things that are shown, so it doesn't wait for the sink.
+    (became,) = _known(Outcomes(settings, reader, patience_s=0.0), job, mark - 1, mark) or (Outcome.UNKNOWN,)
     return Redriven(job, by, at, became)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wait_registry.records.operation import Replacement
     from wait_registry.settings.root import Settings
 
+# A job looks for a pause, a cancellation and another rate before each record.
+LEAST_RATE: Final = 0.01
 _NAMED: Final = ("state", "place=", "wait_id=")
 
 
@@ -174,10 +176,12 @@ def require_rate(settings: Settings, rate: float) -> float:
     """Return a rate, records per second.
 
     Raises:
-        ConfigurationError: it is none, or more than `redrive.max_rate`.
+        ConfigurationError: it is less than one record in 100 s, or more than `redrive.max_rate`.
     """
     most = settings.redrive.max_rate
-    if not 0 < rate <= most:
+    if not rate >= LEAST_RATE:
+        raise ConfigurationError(f"the rate is {rate:g} per second, expected at least {LEAST_RATE:g}")
+    if rate > most:
         raise ConfigurationError(f"the rate is {rate:g} per second, redrive.max_rate allows {most:g}")
     return rate
 

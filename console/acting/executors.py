@@ -77,8 +77,12 @@ class _Run:
         from redrive.executor import Executor
 
         if self._after is not None:
-            self._after.join()
-            self._after = None
+            before, self._after = self._after, None
+            before.join()
+            if before._error:
+                self._error = f"job {before.job.job} of its group was stopped before it had ended"
+                self.ended_s = time.monotonic()
+                return
         try:
             executor = Executor(self._settings, self.job, self._stop, self._report, resumes=False)
             self._report(executor.run())

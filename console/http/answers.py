@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 OpenTables: TypeAlias = Callable[[Person], AbstractContextManager[Tables]]
 # Pages that are made at once, each with a connection to Postgres, and those that wait for their turn.
 AT_ONCE, WAITING = 8, 32
+# Edited records that are read at once.
+LARGE: Final = 4
 _AGAIN_S: Final = "5"
 PERSON: Final = web.RequestKey("person", Person)
 
@@ -42,6 +44,7 @@ class Answers:
         self._actor = actor
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
         self._taken = 0
+        self._large = asyncio.Semaphore(LARGE)
 
     def handler(self, view: View | Fixed, most_bytes: int = 0) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler that answers with the page of a view.
@@ -56,7 +59,8 @@ class Answers:
                 return response(failure(503, "Too many pages are asked for at once", "Try again in some seconds."))
             person = request[PERSON]
             form = [] if request.method in SAFE or most_bytes else await read_form(request)
-            content = await read_bytes(request, most_bytes) if most_bytes else b""
+            async with self._large:
+                content = await read_bytes(request, most_bytes) if most_bytes else b""
             query = list(request.query.items())
             asked = Asked(dict(request.match_info), query, datetime.now(UTC), form, self._actor, content)
             self._taken += 1

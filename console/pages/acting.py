@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from console.page import Asked, Page, Redirect
 from console.tables import CONTENT_FIELDS, Tables
 from redrive.approval import require_begun, to_send
 from redrive.category import DONE, MEANINGS, Category
-from redrive.filter import FIELDS, Filter
+from redrive.filter import FIELDS, Filter, parse_filter
 from redrive.filter import Kind as FieldKind
 from redrive.listing import groups_and_topics
 from redrive.request import Options, selection
@@ -146,6 +147,7 @@ def approve(asked: Asked, tables: Tables) -> Redirect:
     job, state = actor.job(name)
     permission = permit_approval(tables.person, job)
     _require_edits(actor, job)
+    _require_seen(job, tables)
     if state is State.AWAITING:
         reason = dict(asked.form).get("reason", "").strip()
         require_reason(reason)
@@ -194,6 +196,13 @@ def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
         _require_edits(actor, job)
     actor.change(permission, state)
     return _to_job(name, f"?asked={state.value}")
+
+
+def _require_seen(job: Requested, tables: Tables) -> None:
+    """Refuse an approval by a person to whom something of what is approved isn't shown."""
+    fields = {condition.field for condition in parse_filter(job.conditions, datetime.now(UTC)).conditions}
+    if not tables.shows_all_contents and (job.replacement is not None or CONTENT_FIELDS & fields):
+        raise NotAllowed("Something of what this job means is hidden from you, so another person has to approve it.")
 
 
 def _require_edits(actor: Actor, job: Requested) -> None:
@@ -256,6 +265,12 @@ def _count(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
+def _number(rate: float) -> str:
+    """Return the text of a rate, which is read as the same number."""
+    short = f"{rate:g}"
+    return short if float(short) == rate else str(rate)
+
+
 def _require_options_of(job: Requested, form: Sequence[tuple[str, str]]) -> None:
     """Refuse a start whose form has other options than its dry run."""
     given = {name: value for name, value in form if value}
@@ -297,7 +312,7 @@ def _form(asked: Asked, options: Options, chosen: Filter, person: Person, job: R
     missing = next(filter(None, (lacking(person, forced, group, topic) for topic in topics)), "")
     return {
         "kept": [(name, value) for name, value in asked.query if name in ("where", "since")],
-        "rate": asked.values().get("rate", f"{job.rate:g}"),
+        "rate": asked.values().get("rate", _number(job.rate)),
         "limit": asked.values().get("limit", ""),
         "canary": asked.values().get("canary", ""),
         "reason": asked.values().get("reason", ""),

@@ -44,6 +44,10 @@ async function turn() {
   setTimeout(turn, EVERY_MS);
 }
 
+// What is shown for some time only is gone then, also from a page that stays open.
+const limited = document.querySelector("[data-until-s]");
+if (limited) setTimeout(() => location.replace(location.pathname), 1000 * limited.dataset.untilS);
+
 if (document.querySelector("main [data-live]")) {
   const box = document.getElementById("refresh");
   box.checked = !off();

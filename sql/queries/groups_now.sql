@@ -85,7 +85,7 @@ recent as (
 unfinished as (
     select distinct on (consumer_group) consumer_group, job, state
     from operation
-    where state in ('running', 'paused')
+    where state in ('awaiting', 'running', 'paused')
     order by consumer_group, state desc, changed_at desc
 )
 

@@ -81,3 +81,26 @@ def test_what_arrives_after_the_dry_run_is_not_part_of_the_job(at: Scenario, kin
     assert at.execute(asked).counts == {DONE[kind]: 6}
     acted = {place for event in at.events() if isinstance(event, Mark) for place in event.dead_letters}
     assert acted == first
+
+
+@pytest.mark.guarantee("R1.14")
+def test_a_job_acts_on_no_more_than_its_dry_run_counted(at: Scenario) -> None:
+    at.dead_letters(5)
+    at.read()
+    at.execute(at.request(kind=Kind.ARCHIVE, job="earlier", limit=3).job)
+    at.read_operations()
+    asked = at.request(f"group={at.group}", "state=open").job
+    at.execute(at.request(kind=Kind.RESTORE, job="meanwhile").job)
+    at.read_operations()
+    assert at.execute(asked).counts == {Category.REDRIVEN: 2}
+    assert len(at.sent()) == 2
+
+
+@pytest.mark.guarantee("R1.2")
+def test_dead_letters_of_another_group_are_for_its_own_executors(at: Scenario) -> None:
+    at.dead_letters(3)
+    at.read()
+    asked = at.request(f"dlq={at.settings.dead_letter.topic}").job
+    with at.database.connect(at.settings) as connection:
+        connection.execute(b"update dead_letter set consumer_group = 'another' where original_offset = 1")
+    assert at.execute(asked).counts == {Category.REDRIVEN: 2}

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import click
 
+from redrive.approval import to_send
+from redrive.category import DONE
+from redrive.dead_letter import Reader, find
+from redrive.edit import what_changes
+from redrive.filter import parse_filter
 from wait_registry.cli.command import Command, Group, Invocation
-from wait_registry.records.operation import State
+from wait_registry.records.operation import Requested, State
 
 _EXAMPLES = ("waitreg dlq jobs list", "waitreg dlq jobs show 3f2a9c4e7b10", "waitreg dlq jobs pause 3f2a9c4e7b10")
 
@@ -39,19 +46,37 @@ def list_(invocation: Invocation, rows: int, as_json: bool) -> int:
 @click.pass_obj
 def show(invocation: Invocation, job: str) -> int:
     """Show a job, and what became of the records that it redrove."""
+    from redrive.jobs import history, requested, require_job
     from redrive.jobs import jobs as newest
-    from redrive.jobs import require_job
     from redrive.outcomes import outcome_rows
     from wait_registry.cli.read_tables import read_tables
     from wait_registry.cli.result_rows import render_rows
 
     settings = invocation.settings()
     with read_tables(settings, invocation.path, "the job") as connection:
-        require_job(connection, job)
-        for found in (newest(connection, 1, job), outcome_rows(settings, connection, job)):
+        state = require_job(connection, job)
+        for found in (
+            newest(connection, 1, job),
+            history(connection, job),
+            outcome_rows(settings, connection, job),
+        ):
             for line in render_rows(found.columns, found.rows, as_json=False):
                 print(line)
+        if state == State.AWAITING:
+            for line in _what_is_approved(connection, requested(connection, job)):
+                print(line)
     return 0
+
+
+def _what_is_approved(reader: Reader, job: Requested) -> Iterator[str]:
+    """Yield what a person should know of a job before they approve it."""
+    counts = ", ".join(f"{name}: {count}" for name, count in sorted(job.expected.items()))
+    yield f"its dry run: {counts}; at most {to_send(job)} are {DONE[job.kind].value}"
+    yield f"to: {job.target}, at {job.rate:g} per second, canary: {job.canary or 'none'}"
+    yield f"all the same: {', '.join(job.allowed) or 'nothing'}"
+    if job.replacement is not None:
+        (place,) = parse_filter(job.conditions, datetime.now(UTC)).exact_values("place")
+        yield from what_changes(find(reader, place)[0].content, job.replacement)
 
 
 @jobs.command(
@@ -138,9 +163,6 @@ def rate_(invocation: Invocation, job: str, rate: float, reason: str) -> int:
 @click.pass_obj
 def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **only: str | None) -> int:
     """List what operators did with dead letters, the newest first: one row per job and per delivery."""
-    from datetime import UTC, datetime
-
-    from redrive.filter import parse_filter
     from redrive.jobs import audit as done
     from wait_registry.cli.read_tables import read_tables
     from wait_registry.cli.result_rows import render_rows
