@@ -30,14 +30,9 @@ def to_send(job: Requested) -> int:
     return count if job.limit is None else min(count, job.limit)
 
 
-def most_unapproved(limits: RedriveSettings, job: Requested) -> int | None:
-    """Return how many records a job may send without an approval; None if there is no limit."""
-    return limits.approve_above if job.kind is Kind.REDRIVE else None
-
-
 def needs_approval(limits: RedriveSettings, job: Requested) -> bool:
     """Return whether a job begins only when another person has approved it."""
-    most = most_unapproved(limits, job)
+    most = limits.approve_above if job.kind is Kind.REDRIVE else None
     edited = limits.approve_edits and job.replacement is not None
     return job.approval or edited or (most is not None and to_send(job) > most)
 

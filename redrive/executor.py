@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import psycopg
 from confluent_kafka import Message
 
-from redrive.approval import first_course, most_unapproved, needs_approval, to_send
+from redrive.approval import first_course, needs_approval, to_send
 from redrive.brake import LOOK_S, Brake, Sent
 from redrive.category import DONE, Candidate
 from redrive.connect_tables import require_current
@@ -207,8 +207,8 @@ class Executor:
             if not verdict.proceeds:
                 return self._held(producer, progress, verdict)
             judged = self._judged(chunk, view, tail)
-            if self._exceeds(judged, progress):
-                return self._awaiting(producer, progress)
+            if judged.todo and self._left(progress) == 0:
+                return self._finished(producer, progress, "more meet its conditions now than its dry run counted")
             acted = self._chunk(producer, chunk, judged, tail, progress)
             sent = sent._replace(records=sent.records + acted)
             backoff.reset()
@@ -216,11 +216,10 @@ class Executor:
             self._stop.wait(acted / self._rate(progress))
             if self._clock.monotonic() >= view_ends:
                 return None
-        return self._finished(producer, progress)
+        return self._finished(producer, progress, "limit reached" if self._is_at_limit(progress) else "")
 
-    def _finished(self, producer: FencedProducer, progress: Progress) -> Progress:
+    def _finished(self, producer: FencedProducer, progress: Progress, reason: str) -> Progress:
         progress.state = State.FINISHED
-        reason = "limit reached" if self._job.limit is not None and self._left(progress) == 0 else ""
         self._write(producer, [], [self._changed(State.FINISHED, reason)])
         return progress
 
@@ -260,13 +259,6 @@ class Executor:
         progress.state = State.AWAITING
         return progress
 
-    def _exceeds(self, judged: Judged, progress: Progress) -> bool:
-        """Return whether the job would send more with this chunk than it may without an approval."""
-        most = most_unapproved(self._settings.redrive, self._job)
-        if most is None or progress.approved_by is not None:
-            return False
-        return progress.counts[DONE[self._job.kind]] + len(judged.todo) > most
-
     def _rate(self, progress: Progress) -> float:
         """Return how many records per second are sent at most."""
         return min(progress.rate or self._job.rate, self._settings.redrive.max_rate)
@@ -280,11 +272,16 @@ class Executor:
         most = to_send(self._job) if self._job.expected else self._job.limit
         return None if most is None else max(0, most - progress.counts[DONE[self._job.kind]])
 
+    def _is_at_limit(self, progress: Progress) -> bool:
+        return self._job.limit is not None and progress.counts[DONE[self._job.kind]] >= self._job.limit
+
     def _next(self, candidates: Iterator[Candidate], progress: Progress, sent: Sent) -> Iterator[Candidate]:
         """Yield the dead letters of the next chunk: those of one second at most, and not too many bytes."""
+        if self._is_at_limit(progress):
+            return
         left, canary, size = self._left(progress), self._brake.canary_left(sent), 0
         most = 1 if self._alone else min(self._a_second(progress), canary or CHUNK)
-        for candidate in islice(candidates, most if left is None else min(most, left)):
+        for candidate in islice(candidates, min(most, left or CHUNK)):
             yield candidate
             size += candidate.most_bytes
             if size >= CHUNK_BYTES:

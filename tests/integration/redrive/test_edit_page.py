@@ -92,7 +92,7 @@ def test_a_text_is_edited_reviewed_and_handled(window: Visit, at: Scenario, proc
         handled.append(record)
 
     page = window.open(dead_letter(at, b'{"amount": "12"}').replace("/edit/", "/dead-letters/"))
-    page.get_by_role("link", name="Edit …").click()
+    page.get_by_role("button", name="Edit …").click()
     fits(page)
     page.get_by_label("text, with line feeds alone").fill('{"amount": 12}')
     page.get_by_label("Value of the header", exact=True).first.fill("red")

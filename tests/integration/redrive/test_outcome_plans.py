@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.outcomes import QUERIES
+from redrive.outcomes import ALL, QUERIES
 from tests.conftest import SettingsFactory
 from tests.integration.queries.plan import nodes_of
 from tests.integration.sink.test_statement_plans import is_whole
@@ -38,6 +38,8 @@ FILL = f"""
 VALUES = {
     "job": "job-0",
     "after": -1,
+    "until": ALL,
+    "wait_id": "none",
     "topics": ["target"] * 8,
     "partitions": list(range(8)),
     "committed": [ROWS] * 8,

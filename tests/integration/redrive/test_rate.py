@@ -49,7 +49,9 @@ def test_a_job_has_the_rate_that_was_asked_for_last(at: Scenario, slow: Requeste
     assert len(at.sent()) == 30
     at.read_operations()
     assert at.rows("select rate, state from operation") == [(400.0, "finished")]
-    details = [detail for (detail,) in at.rows('select detail from operator_event order by "offset"')]
+    details = [
+        detail for (detail,) in at.rows("select detail from operator_event where event = 'rate' order by \"offset\"")
+    ]
     assert details == ["0.5 per second", "2 per second", "400 per second"]
 
 
