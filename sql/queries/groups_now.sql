@@ -39,6 +39,8 @@ opened as (
             where letter.state = 'open'
                 and coalesce(length(letter.consumer_group), 0) < 250
                 and letter.consumer_group = open_group.consumer_group
+            -- The order of an index, so that no other plan is taken.
+            order by letter.topic, letter.reason, letter.dead_letter_time
             limit 1001
         ) as letters
     ) as counted

@@ -97,7 +97,8 @@ def test_a_text_is_edited_reviewed_and_handled(window: Visit, at: Scenario, proc
     page.get_by_label("text, with line feeds alone").fill('{"amount": 12}')
     page.get_by_label("Value of the header", exact=True).first.fill("red")
     reviewed(page)
-    for line in ('- {"amount": "12"}', '+ {"amount": 12}', "- tenant = blue", "+ tenant = red", '$.amount: "12", 12'):
+    headers = ('- tenant = "blue"', '+ tenant = "red"')
+    for line in ('- {"amount": "12"}', '+ {"amount": 12}', *headers, '$.amount: "12", 12'):
         expect(page.locator("#review pre")).to_contain_text(line)
     fits(page)
     sent(page, at)

@@ -47,6 +47,8 @@ insert into operation (
         'job-' || n, 'redrive', 'g', 'finished', now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1, '{}',
         '{}', now() - make_interval(mins => n / 2), 'anna'
     from generate_series(1, 20000) n;
+insert into operator_event ("offset", event, job, done_at, done_by, detail)
+    select n, 'paused', 'job-' || n, now() - make_interval(mins => n / 2), 'anna', '' from generate_series(1, 20000) n;
 insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
     select 'wait', now() - make_interval(mins => n / 2), 0, 0, '[]', 'done'
     from generate_series(1, 20000) n;
