@@ -68,13 +68,13 @@ class View:
     def groups(self, chosen: Filter) -> list[str | None]:
         """Return the consumer groups of the dead letters that a filter means, three at most."""
         where, parameters = chosen.sql()
-        query = f"select distinct consumer_group from dead_letter as letter where {where} limit 3"
+        query = f"select distinct consumer_group from dead_letter where {where} limit 3"
         return [row[0] for row in self._connection.execute(query.encode(), parameters)]
 
     def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
         """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition."""
         where, parameters = chosen.sql()
-        query = f'select topic, partition, max("offset") + 1 from dead_letter as letter where {where} group by 1, 2'
+        query = f'select topic, partition, max("offset") + 1 from dead_letter where {where} group by 1, 2'
         found: dict[str, dict[int, int]] = {}
         for topic, partition, end in self._connection.execute(query.encode(), parameters):
             found.setdefault(topic, {})[partition] = end

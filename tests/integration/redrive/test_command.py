@@ -89,8 +89,8 @@ def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: 
     status, printed = typed(*asked, "--without-members")
     assert status == 0, printed
     for line in (
-        "- tenant = blue",
-        "+ tenant = red",
+        '- tenant = "blue"',
+        '+ tenant = "red"',
         "+ value 0\\x0d",
         "value before: 7 bytes, SHA-256 ",
         "value after:  9 bytes, SHA-256 ",
