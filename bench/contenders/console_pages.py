@@ -50,8 +50,8 @@ def stand_dead_letters(bench: Bench, settings: Settings, rows: int) -> None:
     bench.say(f"{settings.postgres.schema_name} holds {rows} dead letters after {time.monotonic() - began:.0f} s")
 
 
-def measure_pages(bench: Bench, settings: Settings) -> Figures:
-    """Ask for each page again and again; return the 95th percentile of each, and the memory of the console.
+def measure_pages(bench: Bench, settings: Settings, times: int) -> Figures:
+    """Ask for each page a number of times; return the 95th percentile of each, and the memory of the console.
 
     `peak_mb` is the most resident memory that the console has had, with a value of 10 MB open and downloaded.
     """
@@ -59,7 +59,7 @@ def measure_pages(bench: Bench, settings: Settings) -> Figures:
     with running(bench, "console", settings) as console:
         console.await_ready()
         for name, path in PAGES.items():
-            took_ms = [_took_ms(console.address + path) for _ in range(bench.size(4, 25))]
+            took_ms = [_took_ms(console.address + path) for _ in range(times)]
             figures[f"{name}_p95_ms"] = quantiles(took_ms[1:], n=20)[-1]
         figures["pages_peak_mb"] = console.peak_mb()["python_peak_mb"]
         for path in (LARGE, f"{LARGE}/value"):
