@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROWS: Final = 100
 WINDOW: Final = "24h"
 _BY: Final = "error,topic,reason"
+_NAMES: Final = {"wait_expiration_uuid": "wait ID", "original_timestamp": "produced"}
 
 
 def dead_letters(asked: Asked, tables: Tables) -> Page:
@@ -191,7 +192,7 @@ def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
     )  # fmt: skip
     facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
     shown = cells(list(facts), list(facts.values()))
-    return {name.replace("_", " "): cell for name, cell in zip(facts, shown, strict=True)}
+    return {_NAMES.get(name, name.replace("_", " ")): cell for name, cell in zip(facts, shown, strict=True)}
 
 
 def _decoded(value: bytes | None, tables: Tables) -> Decoded | None:
