@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from console.access.permission import Permission
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 MOST: Final = 4
 # What has ended is known for longer than a form can start it.
 _KNOWN_S: Final = 3600.0
+_TURN_S: Final = 5.0
 
 
 class Busy(Exception):
@@ -123,7 +125,7 @@ class Executors:
         Raises:
             Busy: too many jobs run or wait here.
         """
-        with self._lock:
+        with self._turn():
             if permission.job.job not in self._runs:
                 self._require_room()
                 if self._last_of(permission.job.group) is not None:
@@ -137,7 +139,7 @@ class Executors:
             permission: the job, with who asks for it.
             ask: writes that it is asked for.
         """
-        with self._lock:
+        with self._turn():
             if permission.job.job not in self._runs:
                 ask()
                 self._keep(_Run(self._settings, permission.job, State.AWAITING))
@@ -152,7 +154,7 @@ class Executors:
         Raises:
             Busy: too many jobs run or wait here.
         """
-        with self._lock:
+        with self._turn():
             run = self._runs.get(permission.job.job)
             if run is not None and run.alive:
                 ask()
@@ -182,6 +184,16 @@ class Executors:
             run.join(max(0.0, end_s - time.monotonic()))
             if run.alive:
                 log.warning("job %s could not be paused in time: resume it", run.job.job)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for those who ask Kafka at the moment, but not for long: other pages need the threads."""
+        if not self._lock.acquire(timeout=_TURN_S):
+            raise Busy("Kafka hasn't answered to the clicks before this one. Try again in some seconds.")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _require_room(self) -> None:
         if self._stopped:
