@@ -62,7 +62,7 @@ function pressed(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || target.matches(TYPING)) return;
   // A link or a button that has the focus is pressed by Enter itself.
   if (key === "Enter" && !target.matches("tr")) return;
-  const goes = Date.now() < goesUntil;
+  const goes = Date.now() < goesUntil && /^[a-z]$/.test(key);
   goesUntil = 0;
   if (!goes && !Object.hasOwn(ACTIONS, key)) return;
   event.preventDefault();
