@@ -78,9 +78,9 @@ class _Run:
     def _run(self) -> None:
         from redrive.executor import Executor
 
-        if self._after is not None:
-            before, self._after = self._after, None
+        if (before := self._after) is not None:
             before.join()
+            self._after = None
             if before._error:
                 self._error = f"job {before.job.job} of its group was stopped before it had ended"
                 self.ended_s = time.monotonic()
