@@ -179,10 +179,10 @@ def require_rate(settings: Settings, rate: float) -> float:
         ConfigurationError: it is less than one record in 100 s, or more than `redrive.max_rate`.
     """
     most = settings.redrive.max_rate
-    if not rate >= LEAST_RATE:
-        raise ConfigurationError(f"the rate is {rate:g} per second, expected at least {LEAST_RATE:g}")
-    if rate > most:
-        raise ConfigurationError(f"the rate is {rate:g} per second, redrive.max_rate allows {most:g}")
+    if not LEAST_RATE <= rate <= most:
+        raise ConfigurationError(
+            f"the rate is {rate:g} per second, redrive.max_rate allows {most:g}, and the least is {LEAST_RATE:g}"
+        )
     return rate
 
 
