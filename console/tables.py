@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,7 @@ from console.access.grants import ALL, NotAllowed, Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter, Reader, Redriven
 from redrive.decoded import Decoded
+from redrive.filter import Condition
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
@@ -109,7 +110,7 @@ class Tables:
         """
         if not self.may_ask(question):
             raise NotAllowed("This question is about the records of all groups, and you may not see all of them.")
-        self.require_content(CONTENT_FIELDS & {name for name, value in given.items() if value})
+        self.require_content(name for name, value in given.items() if value)
         values = bind(question, given)
         text = f"select * from (\n{question.sql.rstrip().rstrip(';')}\n) as asked limit {ROWS + 1}"
         cursor = self.execute(text.encode(), values)
@@ -145,14 +146,19 @@ class Tables:
         """Whether nothing is hidden of the records whose rows the person may see."""
         return self.person.inspects_all() and not self.masks.masks
 
-    def require_content(self, fields: frozenset[str] | set[str]) -> None:
-        """Refuse conditions that would find what is hidden.
+    def hides_one_of(self, conditions: Iterable[Condition]) -> bool:
+        """Return whether one of these conditions would show what is hidden from the person."""
+        return not self.shows_all_contents and any(one.field in CONTENT_FIELDS for one in conditions)
+
+    def require_content(self, fields: Iterable[str]) -> None:
+        """Refuse fields that would find what is hidden.
 
         Raises:
             NotAllowed: one of these fields is hidden.
         """
-        if fields and not self.shows_all_contents:
-            raise NotAllowed(f"Something of records is hidden from you, so they can't be found by {sorted(fields)[0]}.")
+        hidden = sorted(CONTENT_FIELDS.intersection(fields))
+        if hidden and not self.shows_all_contents:
+            raise NotAllowed(f"Something of records is hidden from you, so they can't be found by {hidden[0]}.")
 
     def hides(self, group: str | None, topic: str | None) -> bool:
         """Return whether anything is hidden of what a record of this group and topic contains."""

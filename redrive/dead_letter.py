@@ -42,9 +42,10 @@ class Redriven(NamedTuple):
     at: datetime
     outcome: Outcome
 
-    def __format__(self, spec: str) -> str:
-        """Return who redrove it and when, in UTC."""
-        return f"it was redriven at {self.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by {safe(self.by)}"
+    def is_done(self) -> str:
+        """Return whether the work is done since then, in a sentence."""
+        redrive = f"it was redriven at {self.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC by {safe(self.by)}"
+        return _SINCE[self.outcome].format(redrive)
 
 
 _SINCE: Final[Mapping[Outcome, str]] = {
@@ -90,7 +91,7 @@ class DeadLetter(NamedTuple):
             redriven: the last redrive of this delivery, if there was one.
         """
         if redriven is not None:
-            return _SINCE[redriven.outcome].format(redriven)
+            return redriven.is_done()
         if self.row["finished_late"]:
             at = self.row["finished_time"]
             return f"Yes: after its deadline it ended as {self.row['finished_outcome'] or 'done'}, at {at}."

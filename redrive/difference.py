@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from wait_registry.display import MOST_BYTES, is_text, lines_of, safe, value_text
+from wait_registry.display import MOST_BYTES, is_text, lines_of, safe
 from wait_registry.records.headers import Headers
 
 _AROUND: Final = 8
@@ -47,7 +47,7 @@ def changes(left: Content, right: Content) -> Iterator[str]:
     yield from _values("key", left.key, right.key)
     if left.headers != right.headers:
         yield f"headers: {len(left.headers)}, {len(right.headers)}"
-        before, after = ([_exactly(one) for one in side] for side in (left.headers, right.headers))
+        before, after = ([_header(one) for one in side] for side in (left.headers, right.headers))
         yield from _changed_lines(before, after)
     if left.value == right.value:
         return
@@ -118,18 +118,14 @@ def _headers(left: Headers, right: Headers) -> Iterator[str]:
             yield f"header {number + 1}: {_header(before)}, {_header(after)}"
 
 
-def _exactly(header: tuple[str, bytes | None]) -> str:
+def _header(header: tuple[str, bytes | None] | None) -> str:
     """Return a header so that no other one has the same text."""
+    if header is None:
+        return "none"
     name, value = header
     if value is None:
         return f"{safe(name)}: null"
     return f'{safe(name)} = "{safe(value.decode())}"' if is_text(value) else f"{safe(name)}: 0x{value.hex()}"
-
-
-def _header(header: tuple[str, bytes | None] | None) -> str:
-    if header is None:
-        return "none"
-    return f"{safe(header[0])} = {value_text(header[1])}"
 
 
 def _size(data: bytes | None) -> str:

@@ -68,7 +68,9 @@ def review(before: Content, after: Content) -> Review:
 
 
 def what_changes(before: Content, replacement: Replacement) -> Sequence[str]:
-    """Return the lines that show what the edit of a record changes, byte for byte."""
+    """Return the lines that show what the edit of a record changes, byte for byte, or that it is of another record."""
+    if record_digest(before) != replacement.edited:
+        return ["The tables have another record at this place than the one that was edited."]
     headers = tuple(header for header in before.headers if header[0] != WAITREG_EDITED)
     after = Content(replacement.key, replacement.headers, replacement.value)
     return list(changes(before._replace(headers=headers), after))

@@ -71,9 +71,8 @@ select requested_at as at, requested_by as by, authenticated, 'asked for' as wha
 from operation
 where job = %(job)s
 union all
-(
-    select done_at, done_by, authenticated, event, detail from operator_event where job = %(job)s order by "offset"
-)
+select done_at, done_by, authenticated, event, detail from operator_event where job = %(job)s
+order by at
 """
 _DONE_BEFORE: Final = """
 select job, state_by as by, state, max(state_at) as at, count(*) as dead_letters

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from redrive.approval import ENDED
 from redrive.category import Category
 from redrive.dead_letter import parse_place
 from redrive.filter import Filter, parse_filter
 from redrive.target import REDELIVERY
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Kind, Requested, State
+from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.wait_id import is_wait_id
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
     from wait_registry.kafka.clients import admin
 
     job, progress = find_job(settings, name, admin(settings.kafka))
-    if progress.state in (State.FINISHED, State.CANCELLED):
+    if progress.state in ENDED:
         raise ConfigurationError(f"job {name} is {progress.state.value} already")
     return job, progress
 

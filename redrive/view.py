@@ -61,6 +61,7 @@ class View:
             self.topic_id: str = row[0]
             self.start: int = row[1]
             self.as_of: datetime = row[2]
+            self._jobs: dict[str, JobRow | None] = {}
         except BaseException:
             self._connection.close()
             raise
@@ -81,7 +82,12 @@ class View:
         return found
 
     def job(self, name: str) -> JobRow | None:
-        """Return a job, if the tables have it."""
+        """Return a job, if the tables have it; it is asked for once, since a view doesn't change."""
+        if name not in self._jobs:
+            self._jobs[name] = self._job(name)
+        return self._jobs[name]
+
+    def _job(self, name: str) -> JobRow | None:
         with self._connection.cursor(row_factory=dict_row) as cursor:
             row = cursor.execute(QUERIES["job"], {"job": name}).fetchone()
         if row is None:

@@ -13,7 +13,7 @@ from console.access.permission import FORCED, lacking, permit, permit_approval, 
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
 from console.page import Asked, Page, Redirect
-from console.tables import CONTENT_FIELDS, Tables
+from console.tables import Tables
 from redrive.approval import require_begun, to_send
 from redrive.category import DONE, MEANINGS, Category
 from redrive.filter import FIELDS, Filter, parse_filter
@@ -87,7 +87,7 @@ def new(asked: Asked, tables: Tables) -> Page:
     """Show what a job would do with each dead letter; nothing is changed."""
     kind, options = Kind(asked.path["kind"]), _options(asked.values(), asked.query)
     chosen = _chosen(asked, kind, options.allowed)
-    tables.require_content(CONTENT_FIELDS & {condition.field for condition in chosen.conditions})
+    tables.require_content({condition.field for condition in chosen.conditions})
     needed, person = rights(kind, options.allowed, options.target), tables.person
     selected = select(person, kind, chosen, needed, groups_and_topics(tables, chosen))
     tables.release()
@@ -147,7 +147,8 @@ def approve(asked: Asked, tables: Tables) -> Redirect:
     job, state = actor.job(name)
     permission = permit_approval(tables.person, job)
     _require_edits(actor, job)
-    _require_seen(job, tables)
+    if hidden := hidden_of(job, tables):
+        raise NotAllowed(hidden)
     if state is State.AWAITING:
         reason = dict(asked.form).get("reason", "").strip()
         require_reason(reason)
@@ -198,11 +199,12 @@ def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     return _to_job(name, f"?asked={state.value}")
 
 
-def _require_seen(job: Requested, tables: Tables) -> None:
-    """Refuse an approval by a person to whom something of what is approved isn't shown."""
-    fields = {condition.field for condition in parse_filter(job.conditions, datetime.now(UTC)).conditions}
-    if not tables.shows_all_contents and (job.replacement is not None or CONTENT_FIELDS & fields):
-        raise NotAllowed("Something of what this job means is hidden from you, so another person has to approve it.")
+def hidden_of(job: Requested, tables: Tables) -> str:
+    """Return why a person can't approve a job of which something isn't shown to them; "" if all of it is."""
+    edits = job.replacement is not None and not tables.shows_all_contents
+    if not edits and not tables.hides_one_of(parse_filter(job.conditions, datetime.now(UTC)).conditions):
+        return ""
+    return "Something of what this job means is hidden from you, so another person has to approve it."
 
 
 def _require_edits(actor: Actor, job: Requested) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from console.access.grants import Right
 from console.access.masks import HIDDEN
 from console.access.permission import lacking, permit_reveal, reveal_obstacle
+from console.acting.reveals import LIFETIME_S
 from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, Redirect, address
 from console.pages.acting import MOST_REASON, Button, buttons, require_reason
-from console.tables import CONTENT_FIELDS, Tables
+from console.tables import Tables
 from redrive.dead_letter import DeadLetter, Redriven, find
 from redrive.decoded import Decoded
 from redrive.filter import FIELDS, literal, parse_filter
@@ -38,7 +39,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     conditions = list(filter(None, named)) if named else ["state=open"]
     since = given.get("since", WINDOW)
     chosen = parse_filter([*conditions, f"since={since}"], asked.now)
-    tables.require_content(CONTENT_FIELDS & {condition.field for condition in chosen.conditions})
+    tables.require_content({condition.field for condition in chosen.conditions})
     kept = [*(("where", condition) for condition in conditions), ("since", since)]
     by = given.get("by", "" if any(named) else _BY)
     values: dict[str, Any] = {
@@ -47,8 +48,9 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
         "buttons": buttons(tables.person, kept) if asked.actor is not None else [],
     }  # fmt: skip
     if by and by != "none":
-        tables.require_content(CONTENT_FIELDS & set(parse_by(by)))
-        counted = groups(tables, chosen, parse_by(by), ROWS)
+        fields = parse_by(by)
+        tables.require_content(fields)
+        counted = groups(tables, chosen, fields, ROWS)
         links = [address("/dead-letters", *kept, *_of_group(counted, row), ("by", "none")) for row in counted.rows]
         return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": ""})
     after = given.get("after")
@@ -81,7 +83,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
         "buttons": _buttons_of(letter, tables, asked.actor),
-        "revealed": revealed,
+        "revealed_s": LIFETIME_S if revealed else 0,
         "hidden": tables.hides(letter.row["consumer_group"], letter.row["original_topic"]),
         "obstacle": _no_actor(asked) or reveal_obstacle(tables.person, found),
         "reveal": f"{dead_letter_link(*letter.place)}/reveal",

@@ -12,13 +12,13 @@ from console.access.masks import HIDDEN
 from console.access.permission import approval_obstacle, may_follow, role_missing
 from console.acting.executors import Shown
 from console.page import Asked, NotThere, Page
-from console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button
-from console.tables import CONTENT_FIELDS, Tables
+from console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button, hidden_of
+from console.tables import Tables
 from redrive.approval import ENDED, to_send
 from redrive.category import DONE, Category
 from redrive.dead_letter import find
-from redrive.edit import record_digest, what_changes
-from redrive.filter import Condition, Filter, parse_filter
+from redrive.edit import what_changes
+from redrive.filter import Filter, parse_filter
 from redrive.jobs import audit as done
 from redrive.jobs import done_before, history, requested, require_job
 from redrive.jobs import jobs as newest
@@ -117,8 +117,6 @@ def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
         return "The tables have no such dead letter any more.", ""
     if tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
         return "The record is hidden from you.", ""
-    if record_digest(letter.content) != of.replacement.edited:
-        return "The tables have another record at this place than the one that was edited.", ""
     return "\n".join(what_changes(letter.content, of.replacement)), place
 
 
@@ -134,18 +132,14 @@ def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
         **{name: allowances.get(name, name) for name in of.allowed},
     }
     return {
-        "conditions": [HIDDEN if _is_hidden(one, tables) else str(one) for one in chosen.conditions],
+        "conditions": [HIDDEN if tables.hides_one_of([one]) else str(one) for one in chosen.conditions],
         "expected": sorted(of.expected.items(), key=lambda pair: -pair[1]),
         "to_send": to_send(of),
         "options": {name: value for name, value in options.items() if value is not None},
-        "obstacle": approval_obstacle(tables.person, of),
+        "obstacle": approval_obstacle(tables.person, of) or hidden_of(of, tables),
         "missing": role_missing(tables.person, of, Right.APPROVE),
         "most_reason": MOST_REASON,
     }
-
-
-def _is_hidden(condition: Condition, tables: Tables) -> bool:
-    return condition.field in CONTENT_FIELDS and not tables.shows_all_contents
 
 
 def _done_before(
@@ -156,8 +150,7 @@ def _done_before(
     if Category.ALREADY_REDRIVEN not in counts:
         return None
     chosen = parse_filter(of.conditions, now)
-    hidden = CONTENT_FIELDS & {condition.field for condition in chosen.conditions}
-    if hidden and not tables.shows_all_contents:
+    if tables.hides_one_of(chosen.conditions):
         return None
     kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
     return done_before(tables, Filter(kept), of.job)

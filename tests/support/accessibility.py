@@ -12,13 +12,17 @@ NARROW: ViewportSize = {"width": 320, "height": 640}
 
 
 def require_accessible(page: Page) -> None:
-    """Check a page; AssertionError with what axe says. The page is narrow and dark afterwards."""
+    """Check a page; AssertionError with what axe says."""
+    size = page.viewport_size
+    assert size is not None
     _fits(page, _RULES)
     # Another theme has other colors, and nothing else.
     page.emulate_media(color_scheme="dark")
     _fits(page, ["color-contrast"])
     page.set_viewport_size(NARROW)
     require_narrow(page)
+    page.set_viewport_size(size)
+    page.emulate_media(color_scheme="null")
 
 
 def require_narrow(page: Page) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.integration.sink.applying import now_ms
+from tests.support.accessibility import require_accessible
 from tests.support.browser import Visit, chromium, running_browser
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
@@ -22,7 +22,6 @@ from wait_registry.records.lineage import split_lineage
 
 # What HTML, or a script, could change on the way.
 TEXT = "\n\n\ufeff<b> &amp; \t12345678901234567890\n</textarea>{{ ä }}\u2028\n".encode()
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +72,6 @@ def sent(page: Page, at: Scenario) -> None:
     wait_until(lambda: len(at.sent()) == 1, what="the edited record")
 
 
-def fits(page: Page) -> None:
-    """Fail if the page breaks a rule of axe in either theme, or is wider than a narrow screen."""
-    for theme, rules in (("light", RULES), ("dark", ["color-contrast"])):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        found = Axe().run(page, options={"runOnly": rules})
-        assert found.violations_count == 0, found.generate_report()
-    page.set_viewport_size({"width": 320, "height": 640})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    page.set_viewport_size({"width": 1280, "height": 720})
-
-
 @pytest.mark.guarantee("R1.16")
 def test_a_text_is_edited_reviewed_and_handled(window: Visit, at: Scenario, processors: Processors) -> None:
     handled: list[Record] = []
@@ -93,14 +81,14 @@ def test_a_text_is_edited_reviewed_and_handled(window: Visit, at: Scenario, proc
 
     page = window.open(dead_letter(at, b'{"amount": "12"}').replace("/edit/", "/dead-letters/"))
     page.get_by_role("button", name="Edit …").click()
-    fits(page)
+    require_accessible(page)
     page.get_by_label("text, with line feeds alone").fill('{"amount": 12}')
     page.get_by_label("Value of the header", exact=True).first.fill("red")
     reviewed(page)
     headers = ('- tenant = "blue"', '+ tenant = "red"')
     for line in ('- {"amount": "12"}', '+ {"amount": 12}', *headers, '$.amount: "12", 12'):
         expect(page.locator("#review pre")).to_contain_text(line)
-    fits(page)
+    require_accessible(page)
     sent(page, at)
     processor = at.settings.processor.model_copy(update={"handler": processors.handler(handle)})
     processors.start(at.settings.model_copy(update={"processor": processor}))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.conftest import SettingsFactory
@@ -12,6 +13,7 @@ from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.traces import traced
+from wait_registry.settings.root import Settings
 
 __all__ = ["traced"]
 
@@ -27,6 +29,21 @@ def scenario(prepared: SettingsFactory, topics: Topics, database: Database) -> S
         return Scenario(settings, topics, database)
 
     return make
+
+
+@pytest.fixture
+def settings(settings_for: SettingsFactory, database: Database) -> Settings:
+    """Settings of a schema without rows."""
+    settings = settings_for({})
+    database.install(settings)
+    return settings
+
+
+@pytest.fixture
+def tables(settings: Settings, database: Database) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to the tables of `settings`."""
+    with database.connect(settings) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ import psycopg
 import pytest
 
 from sweeper.alerts.watch import LONGEST_PAUSE_S, AlertWatch
-from tests.conftest import SettingsFactory
 from tests.integration.sweeper.test_backlog import dead_letter
-from tests.support.database import Database
 from tests.support.http_service import Answer, Call, HttpService
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.open_connections import OpenConnections
@@ -58,19 +56,6 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
     made = Hook()
     with made.service:
         yield made
-
-
-@pytest.fixture
-def settings(settings_for: SettingsFactory, database: Database) -> Settings:
-    settings = settings_for({})
-    database.install(settings)
-    return settings
-
-
-@pytest.fixture
-def tables(settings: Settings, database: Database) -> Iterator[psycopg.Connection[Any]]:
-    with database.connect(settings) as connection:
-        yield connection
 
 
 @pytest.fixture

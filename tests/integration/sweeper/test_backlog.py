@@ -15,7 +15,6 @@ import pytest
 from sweeper.alerts.counting import count_query
 from sweeper.backlog import BOUNDS, MOST_SERIES, QUERIES, read_backlog
 from sweeper.backlog_watch import BacklogWatch
-from tests.conftest import SettingsFactory
 from tests.integration.queries.plan import Plan, nodes_of
 from tests.support.database import Database
 from tests.support.naming import Names
@@ -76,19 +75,6 @@ insert into operation (
 insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, wait_offset)
     select (n + 1000000)::text, 'orders', now(), 'wait', 0, n from generate_series(1, 100000) n;
 """
-
-
-@pytest.fixture
-def settings(settings_for: SettingsFactory, database: Database) -> Settings:
-    settings = settings_for({})
-    database.install(settings)
-    return settings
-
-
-@pytest.fixture
-def tables(settings: Settings, database: Database) -> Iterator[psycopg.Connection[Any]]:
-    with database.connect(settings) as connection:
-        yield connection
 
 
 def values(readings: list[Reading], metric: Metric) -> dict[tuple[str, ...], float]:

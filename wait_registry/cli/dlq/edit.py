@@ -12,13 +12,12 @@ from typing import Any, Final
 
 import click
 
-from redrive.category import DONE
 from redrive.dead_letter import find, parse_place
 from redrive.difference import Content
 from redrive.edit import Review, review, with_headers
 from redrive.request import Asker, Options, dry_run, selection
 from wait_registry.cli.command import Command, Invocation
-from wait_registry.cli.dlq.redrive import allowed, execute, show_survey
+from wait_registry.cli.dlq.redrive import allowed, begin
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind
 
@@ -69,13 +68,7 @@ def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given
     asker = Asker(getpass.getuser(), authenticated=False, via="command")
     chosen = selection([place], Kind.REDRIVE, options.allowed, datetime.now(UTC))
     surveyed = dry_run(settings, Kind.REDRIVE, chosen, options, asker, found.replacement)
-    show_survey(surveyed)
-    if not surveyed.job.expected.get(DONE[Kind.REDRIVE], 0):
-        return 1
-    if not send:
-        print("nothing was changed: add --send to send the edited record")
-        return 0
-    return execute(settings, surveyed.job)
+    return begin(settings, surveyed, "send the edited record", send=send)
 
 
 def _edited(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from redrive.approval import needs_approval
+from redrive.approval import needs_approval, to_send
 from redrive.category import DONE, MEANINGS, Category
 from redrive.request import Asker, Options, dry_run, open_job, selection
 from redrive.target import ORIGIN, REDELIVERY
@@ -147,18 +147,33 @@ def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: 
 
 
 def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
-    from redrive.job_change import ask_for_approval
-
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, Asker(getpass.getuser(), authenticated=False, via="command"))
+    return begin(settings, found, f"have them {DONE[kind].value}", send=send)
+
+
+def begin(settings: Settings, found: Survey, aim: str, *, send: bool) -> int:
+    """Print what a dry run has found and, with ``send``, run its job, or have it await its approval.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+        found: by the dry run.
+        aim: what --send is for, for the person who left it out.
+        send: whether anything is changed.
+
+    Returns:
+        The exit status.
+    """
+    from redrive.job_change import ask_for_approval
+
     show_survey(found)
-    if not found.job.expected.get(DONE[kind], 0):
+    if not to_send(found.job):
         return 1
     awaits = needs_approval(settings.redrive, found.job)
     if awaits:
-        print("another person has to approve it before it begins (redrive.approve_above)")
+        print("another person has to approve it before it begins (redrive.approve_above, redrive.approve_edits)")
     if not send:
-        print(f"nothing was changed: add --send to have them {DONE[kind].value}")
+        print(f"nothing was changed: add --send to {aim}")
         return 0
     if not awaits:
         return execute(settings, found.job)
