@@ -112,6 +112,28 @@ def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: 
     assert (status, "already_redriven" in printed, "--again" in printed) == (1, True, False)
 
 
+@pytest.mark.guarantee("R1.17")
+def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
+    at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_EDITS", "true")
+    at.dead_letters(1)
+    at.read()
+    asked = ("edit", str(at.place()), "--header", "tenant=red", "--without-members", "--send")
+    status, printed = typed(*asked)
+    assert status == 1
+    (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
+    # It is only asked for: no executor has fenced another one of the group for it.
+    assert [type(event).__name__ for event in at.events()] == ["Requested"]
+    at.read_operations()
+    _, printed = typed("jobs", "show", job)
+    assert '- tenant = "blue"' in printed and "at most 1 are redriven" in printed and "no_members" in printed
+    monkeypatch.setattr("getpass.getuser", lambda: "ben")
+    assert typed("jobs", "approve", job, "--reason", "looked at it")[0] == 0
+    assert typed("redrive", "--resume", job, "--send")[0] == 0
+    assert len(at.sent()) == 1
+
+
 def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     at.dead_letters(1)
     at.read()
