@@ -20,6 +20,7 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
+from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertRule
 from wait_registry.settings.root import Settings
@@ -203,6 +204,14 @@ def large(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
         with psycopg.ClientCursor(connection) as cursor:
             cursor.execute(LARGE.replace("%%", "%").encode())
         connection.execute("vacuum analyze")
+
+        def seen_by_all() -> bool:
+            connection.execute("vacuum dead_letter")
+            query = b"select relallvisible >= relpages * 0.9 from pg_class where oid = 'dead_letter'::regclass"
+            return connection.execute(query).fetchone() == (True,)
+
+        # A snapshot of another test keeps old rows, and then no plan reads an index alone.
+        wait_until(seen_by_all, what="rows that all see")
         connection.execute("set max_parallel_workers_per_gather to 0")
         yield connection
     database.close()
