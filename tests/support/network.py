@@ -192,6 +192,10 @@ class Link:
         return len(tasks)
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.CancelledError):  # a cut; asyncio's server would log it as an error
+            await self._connect(client, to_client)
+
+    async def _connect(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         pair = Pair(self._figures.connections, asyncio.current_task())
         self._figures.connections += 1
         self._pairs.add(pair)

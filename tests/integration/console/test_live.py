@@ -112,9 +112,9 @@ def test_what_was_opened_scrolled_or_typed_stays(window: Visit) -> None:
 
 
 def asked(window: Visit) -> list[str]:
-    """Return the list of requests that the page makes from now on."""
+    """Return the list of requests that the page's scripts make from now on."""
     urls: list[str] = []
-    window.page.on("request", lambda request: urls.append(request.url))
+    window.page.on("request", lambda request: urls.extend([request.url] * (request.resource_type == "fetch")))
     return urls
 
 
