@@ -60,7 +60,8 @@ FIELDS: Final[Mapping[str, Field]] = {
         "consumer_group",
         Kind.TEXT,
         "consumer group",
-        "left(consumer_group, 250) = left(%s, 250) and consumer_group = %s",
+        # Where the beginning says all, nothing more is compared: Postgres would take two conditions for a rare match.
+        "left(consumer_group, 250) = left(%s, 250) and (length(%s) < 250 or consumer_group = %s)",
     ),
     "topic": Field("original_topic", Kind.TEXT, "input topic"),
     "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
@@ -77,7 +78,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "reason": Field(
         "coalesce(reason, 'foreign')", Kind.TEXT, "failed, expired, blocked, unregistrable, malformed or foreign"
     ),
-    "error": Field("error_class", Kind.TEXT, "class of the error"),
+    "error": Field(
+        "error_class",
+        Kind.TEXT,
+        "class of the error",
+        "left(error_class, 250) = left(%s, 250) and (length(%s) < 250 or error_class = %s)",
+    ),
     "message": Field("error_message", Kind.TEXT, "message of the error"),
     "key": Field(
         "key",

@@ -6,31 +6,31 @@
 -- Kind: the system
 \if :{?days} \else \set days 7 \endif
 
-with counted as (
+with days as (
+    select day, day + interval '1 day' as until
+    from generate_series(
+        date_trunc('day', now() - make_interval(days => cast(:'days' as int))), now(), interval '1 day'
+    ) as day
+),
+
+-- A day's rows are counted in an index, without working out the day of each; only wait has none by this time.
+counted as (
     select 'wait' as table_name, date_trunc('day', created_at) as day, count(*) as rows
     from wait
-    where created_at > now() - make_interval(days => cast(:'days' as int))
+    where created_at >= date_trunc('day', now() - make_interval(days => cast(:'days' as int)))
     group by day
     union all
-    select 'dead_letter', date_trunc('day', created_at) as day, count(*)
-    from dead_letter
-    where created_at > now() - make_interval(days => cast(:'days' as int))
-    group by day
+    select 'dead_letter', day, (select count(*) from dead_letter where created_at >= day and created_at < until)
+    from days
     union all
-    select 'late_outcome', date_trunc('day', created_at) as day, count(*)
-    from late_outcome
-    where created_at > now() - make_interval(days => cast(:'days' as int))
-    group by day
+    select 'late_outcome', day, (select count(*) from late_outcome where created_at >= day and created_at < until)
+    from days
     union all
-    select 'quarantine', date_trunc('day', created_at) as day, count(*)
-    from quarantine
-    where created_at > now() - make_interval(days => cast(:'days' as int))
-    group by day
+    select 'quarantine', day, (select count(*) from quarantine where created_at >= day and created_at < until)
+    from days
     union all
-    select 'sweep', date_trunc('day', started_at) as day, count(*)
-    from sweep
-    where started_at > now() - make_interval(days => cast(:'days' as int))
-    group by day
+    select 'sweep', day, (select count(*) from sweep where started_at >= day and started_at < until)
+    from days
 )
 
 select
@@ -45,4 +45,5 @@ join pg_class as class
     on class.relname = counted.table_name and class.relkind = 'r'
     and class.relnamespace = to_regnamespace(quote_ident(current_schema()))
 left join pg_stat_user_tables as stats on stats.relid = class.oid
+where counted.rows > 0
 order by counted.day desc, counted.table_name;

@@ -42,7 +42,7 @@ ids as (
 select
     at,
     event,
-    wait_expiration_uuid as wait_id,
+    ids.wait_expiration_uuid as wait_id,
     original_topic,
     original_partition,
     original_offset,
@@ -54,5 +54,8 @@ select
     log_offset,
     detail
 from ids
-join record_event using (wait_expiration_uuid)
+-- `offset 0` makes each look-up a probe of an index.
+cross join lateral (
+    select * from record_event where record_event.wait_expiration_uuid = ids.wait_expiration_uuid offset 0
+) as found
 order by at, log_topic, log_offset;

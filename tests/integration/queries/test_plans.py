@@ -50,7 +50,8 @@ FILL = [
         original_topic, original_partition, original_offset, consumer_group, instance, delivery, key, headers, body,
         finished_late, finished_time, created_at, idempotency_key)
     select
-        'dlq', i % 4, i, at, case when i % 10 = 0 then 'expired' else 'failed' end, 'Error' || i % 3,
+        'dlq', i % 4, i, at, case when i % 10 = 0 then 'expired' else 'failed' end,
+        case when i % 100000 = 0 then 'RareError' else 'Error' || i % 3 end,
         'message ' || i % 5, '10000000-0000-8000-8000-' || lpad(i::text, 12, '0'), 'orders-' || i % 3, i % 12, i / 12,
         'group-' || i % 4, 'host-' || i % 16, 1, convert_to('customer-' || i % 200000, 'UTF8'), '[]',
         convert_to(md5(i::text), 'UTF8'), i % 1000 = 0, at, at,
@@ -235,9 +236,20 @@ NOW = datetime.now(UTC)
             looking_up(),
         ),
         (listing.page_query(parse_filter(["since=365d", "topic=orders-1", "offset=500"], NOW), 100), looking_up()),
+        (listing.page_query(parse_filter(["since=365d", "error=RareError", "state=open"], NOW), 100), looking_up()),
+        (listing.page_query(parse_filter(["since=365d", "error=Error1", "state=open"], NOW), 100), looking_up()),
         (listing.groups_query(parse_filter(["since=24h"], NOW), ["error", "topic"], 50), counting(rows=DAY)),
     ],
-    ids=["first page", "later page", "key", "idempotency key", "record", "counts of a day"],
+    ids=[
+        "first page",
+        "later page",
+        "key",
+        "idempotency key",
+        "record",
+        "rare error",
+        "frequent error",
+        "counts of a day",
+    ],
 )
 def test_a_list_of_dead_letters_does_what_its_rule_allows(
     query: tuple[str, list[Any]], rule: Rule, large: psycopg.Connection[Any]

@@ -72,9 +72,9 @@ def test_several_values_of_one_field_are_alternatives_and_fields_are_not() -> No
     chosen = parse_filter(["reason=failed", "group=a", "reason=expired", "group!=b", "offset>=3", "offset<9"], NOW)
     assert chosen.sql() == (
         "(coalesce(reason, 'foreign') = %s or coalesce(reason, 'foreign') = %s) and "
-        "((left(consumer_group, 250) = left(%s, 250) and consumer_group = %s)) and "
+        "((left(consumer_group, 250) = left(%s, 250) and (length(%s) < 250 or consumer_group = %s))) and "
         "(consumer_group is distinct from %s) and (original_offset >= %s) and (original_offset < %s)",
-        ["failed", "expired", "a", "a", "b", 3, 9],
+        ["failed", "expired", "a", "a", "a", "b", 3, 9],
     )
 
 
