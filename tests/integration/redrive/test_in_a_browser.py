@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from redrive import outcomes
+from sweeper.alerts.watch import AlertWatch
+from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.browser import acting
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.support.accessibility import require_accessible
 from tests.support.browser import Visit, running_browser
 from tests.support.hands import Keyboard, Mouse, NoScripts
+from tests.support.http_service import Answer, HttpService
 from tests.support.waiting import wait_until
+from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.records.operation import Mark
+from wait_registry.settings.alerts import AlertsSettings
 
 Visitor = Callable[..., Visit]
-# Where the alerts on the backlog lead.
-ALERTED = "/dead-letters?where=group%3D{group}&where=state%3Dopen&since=24h"
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +62,51 @@ def await_text(page: Page, *texts: str) -> None:
     wait_until(shown, 60, f"{texts} on {page.url}", poll_s=0.2)
 
 
+@contextmanager
+def alerting(at: Scenario, console_url: str) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Have the sweeper's rule on the group's open dead letters; yield what evaluates it and returns what it sends."""
+    # In a thread of its own, as in the sweeper: the browser's has a running event loop.
+    with HttpService(lambda _: Answer()) as hook, ThreadPoolExecutor(1) as thread:
+        rule = {"name": "open", "filter": [f"group={at.group}", "state=open"], "window": "24h"}
+        given = {"rule": [rule], "webhook": {"url": f"{hook.address}/hook"}, "console_url": console_url}
+        alerts = AlertsSettings.model_validate(given)
+        watch = AlertWatch(at.settings.model_copy(update={"alerts": alerts}), OpenConnections())
+
+        def sent() -> dict[str, Any]:
+            hook.calls.clear()
+            thread.submit(watch.run_once).result()
+            (alert,) = hook.calls[0].json()["alerts"]
+            return dict(alert)
+
+        yield sent
+        watch.close()
+
+
 @pytest.mark.parametrize("hand", [Mouse, Keyboard, NoScripts])
 def test_from_the_alert_to_settled(
     at: Scenario, handling: Handling, visit: Visitor, hand: type[Mouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outcomes, "PATIENCE_S", 1.0)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     handling.refused = {b"value 0"}
     processor = handling.start()
     at.dead_letters(5)
     at.read()
     window = visit(hand.scripts)
-    page = window.open(ALERTED.format(group=at.group))
-    operator = hand(page)
+    operator = hand(window.page)
+    with alerting(at, window.origin) as sent:
+        alert = sent()
+        assert alert["status"] == "firing"
+        link = alert["generatorURL"].removeprefix(window.origin)
+        _redrive_and_archive(at, processor, window, operator, link)
+        assert sent()["status"] == "resolved"
+    assert window.problems() == []
+    assert len(at.sent()) == 5
 
+
+def _redrive_and_archive(at: Scenario, processor: RunningProcessor, window: Visit, operator: Mouse, link: str) -> None:
+    """Do what support does, from the link of an alert on."""
+    page = window.open(link)
     operator.follow(f"{at.settings.dead_letter.topic}:0:0")
     expect(page.locator("dl.facts").first).to_contain_text("ValueError")
     page.go_back()
@@ -97,10 +135,8 @@ def test_from_the_alert_to_settled(
     operator.follow("Jobs")
     expect(page.locator("table")).to_contain_text("payments are back")
     expect(page.locator("table")).to_contain_text("refused for good")
-    page.goto(window.origin + ALERTED.format(group=at.group))
+    page.goto(window.origin + link)
     expect(page.locator("#found")).to_contain_text("No dead letters.")
-    assert window.problems() == []
-    assert len(at.sent()) == 5
 
 
 def test_two_operators_who_start_at_once_redrive_each_delivery_once(at: Scenario, visit: Visitor) -> None:
