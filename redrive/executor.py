@@ -29,6 +29,7 @@ from redrive.filter import parse_filter
 from redrive.judge import Judge, Judged
 from redrive.operations_tail import OperationsTail
 from redrive.outcome import Verdict
+from redrive.pace import Pace
 from redrive.progress import Progress, come_to, redriven
 from redrive.target import Ready
 from redrive.view import View
@@ -186,6 +187,7 @@ class Executor:
         if progress.state is not State.RUNNING:
             return progress
         self._report(progress)
+        pace = Pace(self._clock.monotonic())
         view_ends = self._clock.monotonic() + VIEW_S
         candidates = view.candidates(self._filter, self._job.ends, progress.cursor)
         sent = redriven(view, tail, self._job.job)
@@ -213,7 +215,7 @@ class Executor:
             sent = sent._replace(records=sent.records + acted)
             backoff.reset()
             self._report(progress)
-            self._stop.wait(acted / self._rate(progress))
+            self._stop.wait(pace.pause_s(acted, self._rate(progress), self._clock.monotonic()))
             if self._clock.monotonic() >= view_ends:
                 return None
         return self._finished(producer, progress, "limit reached" if self._is_at_limit(progress) else "")
