@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,16 +35,17 @@ CONTENT: Final = frozenset(
         "key",
         "latest_key",
         "body",
-        "detail",
         "message",
         "error_message",
         "latest_message",
         "error_stacktrace",
-        "conditions",
     )
 )
+# What happened to a record with a detail of ours, such as its expiry; the detail of other events quotes an error.
+_OUR_EVENTS: Final = ("waiting", "late tombstone", "redriven", "archived", "restored")
 # Fields of conditions that would show it to those who try values.
 CONTENT_FIELDS: Final = frozenset({"key", "message"})
+_CONTENT_CONDITION: Final = re.compile(rf"\b({'|'.join(sorted(CONTENT_FIELDS))})(=|!=|~)")
 # Tables and views with a row per record, and those that show more than one person's records.
 _OF_RECORDS: Final = (
     "wait",
@@ -225,8 +227,17 @@ class Tables:
 
 
 def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
-    cells = zip(columns, row, strict=True)
-    return [HIDDEN if name in CONTENT and cell is not None else cell for name, cell in cells]
+    cells = dict(zip(columns, row, strict=True))
+    return [HIDDEN if cell is not None and _is_content(name, cells) else cell for name, cell in cells.items()]
+
+
+def _is_content(name: str, cells: Mapping[str, Any]) -> bool:
+    """Return whether a cell of a row shows what a record contains, or what a handler said of it."""
+    if name == "conditions":
+        return _CONTENT_CONDITION.search(cells[name]) is not None
+    if name == "detail":
+        return not str(cells.get("event")).startswith(_OUR_EVENTS)
+    return name in CONTENT
 
 
 @contextmanager

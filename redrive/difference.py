@@ -149,8 +149,19 @@ def _paths(path: str, left: Any, right: Any) -> Iterator[str]:
             sides = (side[number] if number < len(side) else _MISSING for side in (left, right))
             yield from _paths(f"{path}[{number}]", *sides)
     elif type(left) is not type(right) or left != right:
-        yield f"{safe(path)}: {_json(left)}, {_json(right)}"
+        yield f"{safe(path)}: {_json(left)} -> {_json(right)}"
 
 
 def _json(value: Any) -> str:
-    return "none" if value is _MISSING else safe(json.dumps(value, ensure_ascii=False, default=str))
+    return "none" if value is _MISSING else safe(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return JSON as text in one line; a `Decimal` stays a number, with all of its digits."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json_text(name)}: {json_text(part)}' for name, part in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(json_text, value))}]"
+    return json.dumps(value, ensure_ascii=False)

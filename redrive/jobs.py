@@ -31,8 +31,8 @@ select * from (
     select
         requested_at as at, requested_by as by,
         concat(kind, case when replacement is not null then ', edited' end) as what, job, consumer_group as "group",
-        null as record, null as sent_to, authenticated,
-        concat_ws(': ', nullif(reason, ''), array_to_string(conditions, ' ')) as detail
+        null as record, null as sent_to, authenticated, reason, array_to_string(conditions, ' ') as conditions,
+        null as wait_id
     from operation
     where %(place)s::text is null
     union all
@@ -41,8 +41,7 @@ select * from (
         mark.consumer_group,
         mark.original_topic || ':' || mark.original_partition || ':' || mark.original_offset,
         mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
-        null,
-        'wait ID ' || mark.wait_expiration_uuid
+        null, null, null, mark.wait_expiration_uuid
     from dead_letter_mark as mark
     where %(place)s::text is null
         or mark.wait_expiration_uuid in (
@@ -54,7 +53,7 @@ select * from (
     select
         event.done_at, event.done_by, event.event, event.job, coalesce(event.consumer_group, operation.consumer_group),
         dead_letter_topic || ':' || dead_letter_partition || ':' || dead_letter_offset, null,
-        event.authenticated, detail
+        event.authenticated, detail, null, null
     from operator_event as event
     left join operation using (job)
     where %(place)s::text is null

@@ -75,7 +75,9 @@ def after_comebacks(numbers: Sequence[int], above: float) -> Verdict:
     found = most_within(numbers, WINDOW)
     if found <= above * WINDOW:
         return PROCEED
-    return Verdict(False, f"{found} of {WINDOW} records came back as dead letters, redrive.pause_above is {above:g}")
+    return Verdict(
+        False, f"{found} of {WINDOW} records or fewer came back as dead letters, redrive.pause_above is {above:g}"
+    )
 
 
 def most_within(numbers: Sequence[int], window: int) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from redrive.difference import Content
+from redrive.difference import Content, json_text
 from redrive.filter import matches
 from wait_registry.errors import ConfigurationError
 
@@ -80,17 +81,10 @@ def _parse(text: str) -> Mask:
 
 def _without(value: bytes, path: list[str]) -> bytes:
     try:
-        # Numbers stay as they are written.
-        parsed = json.loads(value, parse_float=_Number, parse_int=_Number)
-        return _dumped(_hide(parsed, path)).encode() if isinstance(parsed, dict | list) else HIDDEN.encode()
+        parsed = json.loads(value, parse_float=Decimal)
+        return json_text(_hide(parsed, path)).encode() if isinstance(parsed, dict | list) else HIDDEN.encode()
     except (ValueError, RecursionError):
         return HIDDEN.encode()
-
-
-class _Number(str):
-    """A number of JSON, as its text."""
-
-    __slots__ = ()
 
 
 def _hide(value: Any, path: list[str]) -> Any:
@@ -105,13 +99,3 @@ def _hide(value: Any, path: list[str]) -> Any:
         return [_hide(part, path) for part in value]
     # Where there should be more of the path, there may be the same in another form.
     return value if value is None else HIDDEN
-
-
-def _dumped(value: Any) -> str:
-    if isinstance(value, _Number):
-        return str(value)
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(name)}: {_dumped(part)}' for name, part in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_dumped, value))}]"
-    return json.dumps(value, ensure_ascii=False)

@@ -85,7 +85,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "buttons": _buttons_of(letter, tables, asked.actor),
         "revealed_s": LIFETIME_S if revealed else 0,
         "hidden": tables.hides(letter.row["consumer_group"], letter.row["original_topic"]),
-        "obstacle": _no_actor(asked) or reveal_obstacle(tables.person, found),
+        "obstacle": _masks_nothing(tables, found) or _no_actor(asked) or reveal_obstacle(tables.person, found),
         "reveal": f"{dead_letter_link(*letter.place)}/reveal",
         "most_reason": MOST_REASON,
     }
@@ -110,6 +110,13 @@ def _is_revealed(asked: Asked, tables: Tables, letter: DeadLetter) -> bool:
     if asked.actor is None or reveal_obstacle(tables.person, letter):
         return False
     return asked.actor.reveals.holds(tables.person, letter.place, asked.values().get("reveal", ""))
+
+
+def _masks_nothing(tables: Tables, letter: DeadLetter) -> str:
+    """Return the role that shows what a dead letter contains; "" if masks hide something from any role."""
+    group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+    role = lacking(tables.person, [Right.INSPECT], group, topic)
+    return f"To see what it contains, you need the role {role}." if role and not tables.masks.of(topic) else ""
 
 
 def _no_actor(asked: Asked) -> str:

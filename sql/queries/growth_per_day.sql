@@ -13,7 +13,7 @@ with days as (
     ) as day
 ),
 
--- A day's rows are counted in an index, without working out the day of each; only wait has none by this time.
+-- A day's rows are counted in an index, without working out the day of each. Only wait has none by this time.
 counted as (
     select 'wait' as table_name, date_trunc('day', created_at) as day, count(*) as rows
     from wait

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from sweeper.alerts.state import Message
+from wait_registry.records.delays import parse_delay
 from wait_registry.settings.alert_relations import NOT_EVALUATED
 from wait_registry.settings.alerts import AlertRule
 
@@ -59,7 +60,7 @@ def notice_of(rule: AlertRule, message: Message, console_url: str) -> Notice:
         details = "The sweeper's log has the reason. An alert may be missing meanwhile."
         return Notice(rule.name, _trouble(message), details, console, "", *times)
     details = f"Conditions: {' '.join(rule.filter)}" if rule.filter else "All dead letters count."
-    return Notice(rule.name, _too_many(rule, message), details, console, _link(rule, console), *times)
+    return Notice(rule.name, _too_many(rule, message), details, console, _link(rule, message, console), *times)
 
 
 def _too_many(rule: AlertRule, message: Message) -> str:
@@ -82,9 +83,15 @@ def _trouble(message: Message) -> str:
     return f"All rules are evaluated again. They were not from {_utc(message.began_s)} to {_utc(message.ended_s)}"
 
 
-def _link(rule: AlertRule, console: str) -> str:
-    pairs = [*(("where", one) for one in rule.filter), ("since", rule.window or _ANY_AGE), ("by", "none")]
+def _link(rule: AlertRule, message: Message, console: str) -> str:
+    # From the window in which it began, so that the link shows its first dead letters whenever it is followed.
+    since = _ANY_AGE if rule.window is None else _iso(message.began_s - parse_delay(rule.window))
+    pairs = [*(("where", one) for one in rule.filter), ("since", since), ("by", "none")]
     return f"{console}/dead-letters?{urlencode(pairs)}" if console else ""
+
+
+def _iso(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _utc(time_s: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
@@ -25,4 +26,9 @@ def _variables(model: BaseModel, prefix: str) -> Iterator[tuple[str, str]]:
             yield from _variables(value, f"{variable}__")
         elif value is not None and value != field.default:
             plain = value.get_secret_value() if isinstance(value, SecretStr) else value
-            yield variable, str(plain) if isinstance(plain, str) else json.dumps(plain)
+            yield variable, str(plain) if isinstance(plain, str) else json.dumps(plain, default=_given)
+
+
+def _given(model: BaseModel) -> dict[str, Any]:
+    """Return a section of a list as it was given."""
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -21,9 +21,9 @@ def test_there_is_a_difference_exactly_if_one_byte_differs(left: Content, right:
 @pytest.mark.parametrize(
     ("changed", "lines"),
     [
-        ({"value": b'{"id": 1, "lines": [{"sku": "y", "price": 9.10}]}'}, ['$.lines[0].sku: "x", "y"']),
-        ({"value": b'{"id": 1, "lines": []}'}, ['$.lines[0]: {"sku": "x", "price": "9.10"}, none']),
-        ({"value": b'{"id": true, "lines": [{"sku": "x", "price": 9.10}]}'}, ["$.id: 1, true"]),
+        ({"value": b'{"id": 1, "lines": [{"sku": "y", "price": 9.10}]}'}, ['$.lines[0].sku: "x" -> "y"']),
+        ({"value": b'{"id": 1, "lines": []}'}, ['$.lines[0]: {"sku": "x", "price": 9.10} -> none']),
+        ({"value": b'{"id": true, "lines": [{"sku": "x", "price": 9.10}]}'}, ["$.id: 1 -> true"]),
         ({"value": b'{"id":1,"lines":[{"sku":"x","price":9.10}]}'}, ["value: the same JSON, written in another way"]),
         ({"headers": (("a", b"1"), ("a", None))}, ["header 2: none, a: null"]),
         ({"headers": (("a", b""),)}, ['header 1: a = "1", a = ""']),

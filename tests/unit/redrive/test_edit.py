@@ -144,7 +144,7 @@ def test_no_byte_is_hidden_in_a_review(value: bytes, lines: list[str]) -> None:
 def test_a_json_value_is_compared_field_by_field_too() -> None:
     left = Content(None, (), b'{"id": 12345678901234567890, "rate": 1.10}')
     *_, last = changes(left, left._replace(value=b'{"id": 12345678901234567891, "rate": 1.10}'))
-    assert last == "$.id: 12345678901234567890, 12345678901234567891"
+    assert last == "$.id: 12345678901234567890 -> 12345678901234567891"
 
 
 def test_long_values_that_differ_much_show_the_first_difference() -> None:
