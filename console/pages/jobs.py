@@ -59,7 +59,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "title": f"Job {name}",
         "facts": facts,
         "done": DONE[of.kind].value,
-        "asked": asked.values().get("asked", "") if state is State.RUNNING else "",
+        "asked": _asked(asked.values().get("asked", ""), state),
         "outcomes": tables.outcomes.of_job(tables, name),
         "history": history(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
@@ -76,6 +76,11 @@ def job(asked: Asked, tables: Tables) -> Page:
 def _state(in_tables: State, here: Shown | None) -> State:
     """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
     return in_tables if here is None or (not here.running and in_tables in ENDED) else here.state
+
+
+def _asked(wanted: str, state: State) -> str:
+    """Return the state that a person has just asked for, as long as the job isn't in it."""
+    return wanted if wanted in (State.PAUSED, State.CANCELLED) and state not in (wanted, *ENDED) else ""
 
 
 def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:

@@ -474,3 +474,13 @@ def test_conditions_of_a_job_are_hidden_with_what_they_quote(incident: Settings,
         for path in ("/jobs", f"/jobs/{job}"):
             assert get(path).status == 200
             assert "4711" not in get(path).text
+
+
+def test_what_our_services_say_stays_visible_beside_a_mask(incident: Settings, job: str) -> None:
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute("update operation set conditions = '{group=payments,idempotency_key=abc}'")
+    with served(incident, masks=("* key",)) as get:
+        assert re.search(r"expires 20.*, then dlq", get("/records?id=w-overdue").text)
+        for path in ("/jobs", f"/jobs/{job}", "/audit"):
+            page = get(path).text
+            assert "test orders" in page and "group=payments idempotency_key=abc" in page, path
