@@ -13,8 +13,8 @@ with days as (
     ) as day
 ),
 
--- A day's rows are counted in an index, without working out the day of each. Only wait has none by this time.
-counted as (
+-- Each day is counted once, in an index, without working out the day of each row. Only wait has no index by this time.
+counted as materialized (
     select 'wait' as table_name, date_trunc('day', created_at) as day, count(*) as rows
     from wait
     where created_at >= date_trunc('day', now() - make_interval(days => cast(:'days' as int)))
