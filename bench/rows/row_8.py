@@ -16,7 +16,7 @@ MANY: Final = "10 million dead letters"
 CONSOLE: Final = "console"
 PAGE_MS: Final = 300.0
 MEMORY_MB: Final = 200.0
-WHY: Final = "../docs/decisions/0038-pages-that-take-longer.md"
+WHY: Final = "../docs/decisions/0038-pages-within-300-ms.md"
 
 
 def _settings(bench: Bench, name: str) -> Settings:
