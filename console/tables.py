@@ -41,7 +41,7 @@ CONTENT: Final = frozenset(
         "error_stacktrace",
     )
 )
-# What happened to a record with a detail of ours, such as its expiry; the detail of other events quotes an error.
+# Events of a record whose detail our services write, such as its expiry. The detail of all others may quote an error.
 _OUR_EVENTS: Final = ("waiting", "late tombstone", "redriven", "archived", "restored")
 # Fields of conditions that would show it to those who try values.
 CONTENT_FIELDS: Final = frozenset({"key", "message"})
@@ -228,7 +228,8 @@ class Tables:
 
 def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
     cells = dict(zip(columns, row, strict=True))
-    return [HIDDEN if cell is not None and _is_content(name, cells) else cell for name, cell in cells.items()]
+    hidden = {name for name, cell in cells.items() if cell is not None and _is_content(name, cells)}
+    return [HIDDEN if name in hidden else cell for name, cell in zip(columns, row, strict=True)]
 
 
 def _is_content(name: str, cells: Mapping[str, Any]) -> bool:

@@ -55,13 +55,20 @@ class Field(NamedTuple):
     equals: str = ""
 
 
+def _equals_by_beginning(column: str) -> str:
+    """Return the condition on a text of which an index has the first 250 characters.
+
+    The rest is compared only if the value has one: of two conditions Postgres expects far fewer rows than there are.
+    """
+    return f"left({column}, 250) = left(%s, 250) and (length(%s) < 250 or {column} = %s)"
+
+
 FIELDS: Final[Mapping[str, Field]] = {
     "group": Field(
         "consumer_group",
         Kind.TEXT,
         "consumer group",
-        # Where the beginning says all, nothing more is compared: Postgres would take two conditions for a rare match.
-        "left(consumer_group, 250) = left(%s, 250) and (length(%s) < 250 or consumer_group = %s)",
+        _equals_by_beginning("consumer_group"),
     ),
     "topic": Field("original_topic", Kind.TEXT, "input topic"),
     "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
@@ -78,12 +85,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "reason": Field(
         "coalesce(reason, 'foreign')", Kind.TEXT, "failed, expired, blocked, unregistrable, malformed or foreign"
     ),
-    "error": Field(
-        "error_class",
-        Kind.TEXT,
-        "class of the error",
-        "left(error_class, 250) = left(%s, 250) and (length(%s) < 250 or error_class = %s)",
-    ),
+    "error": Field("error_class", Kind.TEXT, "class of the error", _equals_by_beginning("error_class")),
     "message": Field("error_message", Kind.TEXT, "message of the error"),
     "key": Field(
         "key",

@@ -75,9 +75,8 @@ def after_comebacks(numbers: Sequence[int], above: float) -> Verdict:
     found = most_within(numbers, WINDOW)
     if found <= above * WINDOW:
         return PROCEED
-    return Verdict(
-        False, f"{found} of {WINDOW} records or fewer came back as dead letters, redrive.pause_above is {above:g}"
-    )
+    came_back = f"{found} records came back as dead letters, among at most {WINDOW} that were sent one after another"
+    return Verdict(False, f"{came_back}; redrive.pause_above is {above:g}")
 
 
 def most_within(numbers: Sequence[int], window: int) -> int:

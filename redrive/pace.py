@@ -1,4 +1,4 @@
-"""How long a job waits between its chunks, so that it keeps to its rate whatever the sending takes."""
+"""How long a job waits between its chunks, so that the time of the sending doesn't lower its rate."""
 
 from __future__ import annotations
 

@@ -152,9 +152,15 @@ def permit_approval(person: Person, job: Requested) -> Permission:
     return permit(person, job, Right.APPROVE)
 
 
-def reveal_obstacle(person: Person, letter: DeadLetter) -> str:
-    """Return why a person can't be shown what is hidden of a dead letter; "" if they can."""
-    role = lacking(person, [Right.REVEAL], letter.row["consumer_group"], letter.row["original_topic"])
+def reveal_obstacle(person: Person, letter: DeadLetter, right: Right = Right.REVEAL) -> str:
+    """Return why a person can't be shown what is hidden of a dead letter; "" if they can.
+
+    Args:
+        person: who wants to see it.
+        letter: the dead letter.
+        right: what shows it, `Right.INSPECT` if masks hide nothing of it.
+    """
+    role = lacking(person, [right], letter.row["consumer_group"], letter.row["original_topic"])
     if role:
         return f"To be shown what is hidden, you need the role {role}."
     return "" if person.authenticated else "Only people whose names the console checks can be shown what is hidden."

@@ -85,7 +85,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "buttons": _buttons_of(letter, tables, asked.actor),
         "revealed_s": LIFETIME_S if revealed else 0,
         "hidden": tables.hides(letter.row["consumer_group"], letter.row["original_topic"]),
-        "obstacle": _masks_nothing(tables, found) or _no_actor(asked) or reveal_obstacle(tables.person, found),
+        "obstacle": _obstacle(asked, tables, found),
         "reveal": f"{dead_letter_link(*letter.place)}/reveal",
         "most_reason": MOST_REASON,
     }
@@ -112,16 +112,13 @@ def _is_revealed(asked: Asked, tables: Tables, letter: DeadLetter) -> bool:
     return asked.actor.reveals.holds(tables.person, letter.place, asked.values().get("reveal", ""))
 
 
-def _masks_nothing(tables: Tables, letter: DeadLetter) -> str:
-    """Return the role that shows what a dead letter contains; "" if masks hide something from any role."""
-    group, topic = letter.row["consumer_group"], letter.row["original_topic"]
-    role = lacking(tables.person, [Right.INSPECT], group, topic)
-    return f"To see what it contains, you need the role {role}." if role and not tables.masks.of(topic) else ""
-
-
-def _no_actor(asked: Asked) -> str:
-    only_reads = "This console only reads (console.read_only), so it can't record who is shown what is hidden."
-    return "" if asked.actor is not None else only_reads
+def _obstacle(asked: Asked, tables: Tables, letter: DeadLetter) -> str:
+    """Return why this console doesn't show a person what is hidden of a dead letter; "" if it can."""
+    if not tables.masks.of(letter.row["original_topic"]):
+        return reveal_obstacle(tables.person, letter, Right.INSPECT)
+    if asked.actor is None:
+        return "This console only reads (console.read_only), so it can't record who is shown what is hidden."
+    return reveal_obstacle(tables.person, letter)
 
 
 def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:

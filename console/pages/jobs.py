@@ -64,7 +64,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "history": history(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
-        "ended": ENDED,
+        "state": state,
         "edit": edit,
         "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
         "rate": f"{of.rate:g}" if state in (State.RUNNING, State.PAUSED) else "",

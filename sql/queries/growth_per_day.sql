@@ -17,7 +17,7 @@ with days as (
 counted as materialized (
     select 'wait' as table_name, date_trunc('day', created_at) as day, count(*) as rows
     from wait
-    where created_at >= date_trunc('day', now() - make_interval(days => cast(:'days' as int)))
+    where created_at >= (select min(day) from days)
     group by day
     union all
     select 'dead_letter', day, (select count(*) from dead_letter where created_at >= day and created_at < until)

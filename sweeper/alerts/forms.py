@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from sweeper.alerts.notice import Notice
+from sweeper.alerts.notice import Notice, rfc3339
 from wait_registry.settings.alerts import WebhookForm
 
 # What Alertmanager sends as the end of an alert that continues: the time zero of Go.
@@ -29,8 +28,8 @@ def _alertmanager(notice: Notice) -> Json:
         "status": notice.status,
         "labels": labels,
         "annotations": annotations,
-        "startsAt": _rfc3339(notice.began_s),
-        "endsAt": _NOT_ENDED if notice.ended_s is None else _rfc3339(notice.ended_s),
+        "startsAt": rfc3339(notice.began_s),
+        "endsAt": _NOT_ENDED if notice.ended_s is None else rfc3339(notice.ended_s),
         "generatorURL": notice.link,
         "fingerprint": hashlib.sha256(notice.name.encode()).hexdigest()[:16],
     }
@@ -76,10 +75,6 @@ def _teams(notice: Notice) -> Json:
 
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _rfc3339(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _FORMS: Final[Mapping[WebhookForm, Callable[[Notice], Json]]] = {

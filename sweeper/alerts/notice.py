@@ -85,13 +85,14 @@ def _trouble(message: Message) -> str:
 
 def _link(rule: AlertRule, message: Message, console: str) -> str:
     # From the window in which it began, so that the link shows its first dead letters whenever it is followed.
-    since = _ANY_AGE if rule.window is None else _iso(message.began_s - parse_delay(rule.window))
+    since = _ANY_AGE if rule.window is None else rfc3339(message.began_s - parse_delay(rule.window))
     pairs = [*(("where", one) for one in rule.filter), ("since", since), ("by", "none")]
     return f"{console}/dead-letters?{urlencode(pairs)}" if console else ""
 
 
-def _iso(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def rfc3339(time_s: float) -> str:
+    """Return a moment, s since the epoch, as RFC 3339 has it, in UTC."""
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _utc(time_s: float) -> str:

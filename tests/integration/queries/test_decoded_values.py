@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from redrive.dead_letter import find
-from tests.integration.queries.test_console import served
+from tests.integration.queries.served_console import served
 from tests.support.schema_registry import SchemaRegistryServer, running_schema_registry
 from wait_registry.cli.dlq.show import lines
 from wait_registry.postgres.connection import connect

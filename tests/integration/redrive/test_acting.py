@@ -140,6 +140,21 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
     assert [state for state, _ in states] == [State.PAUSED, State.RUNNING, State.CANCELLED]
 
 
+def test_a_paused_job_that_is_cancelled_is_shown_as_cancelled(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(30)
+    at.read()
+    path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
+    wait_until(lambda: len(at.sent()) >= 1, what="the first record")
+    assert browser.post(f"{path}/pause").status == 303
+    browser.wait_state(path, "paused")
+    at.read_operations()
+    shown = browser.get(browser.post(f"{path}/cancel").headers["Location"]).text
+    assert "It was asked to be cancelled." in shown
+    at.read_operations()
+    shown = browser.get(path).text
+    assert "State: cancelled." in shown and "asked to be" not in shown and "Resume the job" not in shown
+
+
 def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scenario) -> None:
     at.dead_letters(6)
     at.read()

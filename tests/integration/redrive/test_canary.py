@@ -127,7 +127,7 @@ def test_records_that_come_back_pause_the_job(at: Scenario, handling: Handling, 
         assert executor(at, job)().state is State.PAUSED
         ((by, reason),) = pauses(at)
         assert by == "system"
-        assert reason.endswith("of 100 records or fewer came back as dead letters, redrive.pause_above is 0.5")
+        assert reason.endswith("among at most 100 that were sent one after another; redrive.pause_above is 0.5")
         assert marked(at) < 400
         shown = [("paused", "system", reason)]
         changed = "select state, changed_by, changed_reason from operation"

@@ -20,7 +20,7 @@ RESOLVED = Message(1_800_000_000.0, 1_800_000_600.0, 7)
 CONSOLE = "https://console.example.com/"
 LINK = (
     "https://console.example.com/dead-letters?where=group%3Dpay%26co&where=error%3D%3C%2ATime%60out%2A%3E"
-    "&since=2027-01-15T07%3A50%3A00Z&by=none"
+    "&since=2027-01-15T07%3A50%3A00.000Z&by=none"
 )
 
 
