@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from console.access.grants import ALL, NotAllowed, Person, Right, condition
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter, Reader, Redriven
 from redrive.decoded import Decoded
-from redrive.filter import Condition
+from redrive.filter import Filter
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import QueryFile, bind
@@ -112,7 +112,7 @@ class Tables:
         """
         if not self.may_ask(question):
             raise NotAllowed("This question is about the records of all groups, and you may not see all of them.")
-        self.require_content(name for name, value in given.items() if value)
+        self.require_content([name for name, value in given.items() if value], Filter(()))
         values = bind(question, given)
         text = f"select * from (\n{question.sql.rstrip().rstrip(';')}\n) as asked limit {ROWS + 1}"
         cursor = self.execute(text.encode(), values)
@@ -148,19 +148,33 @@ class Tables:
         """Whether nothing is hidden of the records whose rows the person may see."""
         return self.person.inspects_all() and not self.masks.masks
 
-    def hides_one_of(self, conditions: Iterable[Condition]) -> bool:
-        """Return whether one of these conditions would show what is hidden from the person."""
-        return not self.shows_all_contents and any(one.field in CONTENT_FIELDS for one in conditions)
+    def hides_one_of(self, fields: Iterable[str], chosen: Filter) -> bool:
+        """Return whether one of these fields, of dead letters that a filter means, may be hidden from the person."""
+        return not CONTENT_FIELDS.isdisjoint(fields) and not self._shows_contents_of(chosen)
 
-    def require_content(self, fields: Iterable[str]) -> None:
+    def require_content(self, fields: Collection[str], chosen: Filter) -> None:
         """Refuse fields that would find what is hidden.
 
+        Args:
+            fields: what is to be found or counted by.
+            chosen: the conditions for this.
+
         Raises:
-            NotAllowed: one of these fields is hidden.
+            NotAllowed: one of these fields may be hidden.
         """
-        hidden = sorted(CONTENT_FIELDS.intersection(fields))
-        if hidden and not self.shows_all_contents:
-            raise NotAllowed(f"Something of records is hidden from you, so they can't be found by {hidden[0]}.")
+        if self.hides_one_of(fields, chosen):
+            hidden = min(CONTENT_FIELDS.intersection(fields))
+            raise NotAllowed(
+                f"Something of records is hidden from you, so they can't be found by {hidden}. Dead letters can be, "
+                "with the condition topic=TOPIC, if nothing is hidden of this input topic."
+            )
+
+    def _shows_contents_of(self, chosen: Filter) -> bool:
+        """Return whether nothing is hidden of the records that a filter means."""
+        groups: Sequence[str | None] = chosen.exact_values("group") or (None,)
+        topics = chosen.exact_values("topic")
+        named = bool(topics) and not any(self.hides(group, topic) for group in groups for topic in topics)
+        return self.shows_all_contents or named
 
     def hides(self, group: str | None, topic: str | None) -> bool:
         """Return whether anything is hidden of what a record of this group and topic contains."""

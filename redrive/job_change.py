@@ -22,21 +22,21 @@ from wait_registry.records.operation import (
 from wait_registry.settings.root import Settings
 
 
-def change(settings: Settings, job: str, state: State, by: str, reason: str) -> None:
+def change(settings: Settings, job: str, state: State, asker: Asker, reason: str) -> None:
     """Ask the executor of a job to pause or to end, which it does before its next chunk.
 
     Args:
         settings: of the cluster.
         job: which one.
         state: the new state.
-        by: who wants it.
+        asker: who wants it.
         reason: why.
 
     Raises:
         ConfigurationError: the broker refuses it.
         TransientError: the broker doesn't answer.
     """
-    event = Changed(job=job, state=state, by=by, reason=reason)
+    event = Changed(job=job, state=state, by=asker.by, authenticated=asker.authenticated, reason=reason)
     write_event(settings, job, event, f"asking that job {job} be {state.value}")
 
 

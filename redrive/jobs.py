@@ -43,12 +43,14 @@ select * from (
         mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
         null, null, null, mark.wait_expiration_uuid
     from dead_letter_mark as mark
-    where %(place)s::text is null
+    where %(deliveries)s and (
+        %(place)s::text is null
         or mark.wait_expiration_uuid in (
             select letter.wait_expiration_uuid
             from dead_letter as letter
             where letter.topic = %(topic)s and letter.partition = %(partition)s and letter."offset" = %(offset)s
         )
+    )
     union all
     select
         event.done_at, event.done_by, event.event, event.job, coalesce(event.consumer_group, operation.consumer_group),
@@ -138,7 +140,14 @@ def requested(reader: Reader, job: str) -> Requested:
 
 
 def audit(
-    reader: Reader, since: Value, rows: int, by: str | None = None, job: str | None = None, place: str | None = None
+    reader: Reader,
+    since: Value,
+    rows: int,
+    *,
+    deliveries: bool,
+    by: str | None = None,
+    job: str | None = None,
+    place: str | None = None,
 ) -> Rows:
     """Return what operators did, the newest first.
 
@@ -146,6 +155,7 @@ def audit(
         reader: of the tables.
         since: not before this time, the value of a condition.
         rows: how many at most.
+        deliveries: also each delivery that was redriven, archived or restored.
         by: only what this user did.
         job: only this job.
         place: only what was done with the dead letter at this place.
@@ -155,7 +165,7 @@ def audit(
     """
     of = parse_place(place) if place is not None else None
     topic, partition, offset = of or (None, None, None)
-    values = {"topic": topic, "partition": partition, "offset": offset, "place": place}
+    values = {"topic": topic, "partition": partition, "offset": offset, "place": place, "deliveries": deliveries}
     cursor = reader.execute(_AUDIT.encode(), {**values, "since": since, "rows": rows, "by": by, "job": job})
     return Rows([column.name for column in cursor.description or ()], cursor.fetchall())
 

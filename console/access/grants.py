@@ -20,25 +20,23 @@ _GROUP: Final = "group:"
 
 
 class Right(Enum):
-    """What can be allowed: to see rows, to see and download what records contain, and to act on dead letters.
+    """What can be allowed, in the words of the page Help.
 
-    ``APPROVE`` is for jobs of another person, ``REVEAL`` for what masks hide, ``BULK`` for jobs of many dead letters.
-    ``FORCE`` is for what can have an effect twice or in other groups: to redrive again, more often than the limit, what
-    was finished late, or to the input topic. ``EDIT`` is to send an edited record, and ``EDIT_KEY`` one with another
-    key, which has another partition and another order.
+    ``FORCE`` is to redrive again, more often than the limit, what was finished late, or to the input topic. A record
+    with another key, ``EDIT_KEY``, has another partition and another order.
     """
 
-    VIEW = "view"
-    INSPECT = "inspect"
-    EXPORT = "export"
+    VIEW = "see rows"
+    INSPECT = "see what records contain"
+    EXPORT = "download values"
     REDRIVE = "redrive"
-    ARCHIVE = "archive"
-    EDIT = "edit"
-    APPROVE = "approve"
-    REVEAL = "reveal"
-    BULK = "bulk"
-    FORCE = "force"
-    EDIT_KEY = "edit_key"
+    ARCHIVE = "archive and restore"
+    EDIT = "edit a record"
+    APPROVE = "approve jobs of others"
+    REVEAL = "see what masks hide"
+    BULK = "act on more than console.bulk_above dead letters"
+    FORCE = "redrive what may have an effect twice or in other groups"
+    EDIT_KEY = "edit a key"
 
 
 _OPERATOR: Final = (

@@ -124,8 +124,13 @@ class Actor:
         change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
         log.info("job %s: %g per second asked for by %s", name, rate, person.by)
 
-    def change(self, permission: Permission, state: State) -> None:
+    def change(self, permission: Permission, state: State, reason: str) -> None:
         """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.
+
+        Args:
+            permission: the job, with who asks.
+            state: the new state.
+            reason: why.
 
         Raises:
             Busy: too many jobs run or wait here.
@@ -133,13 +138,13 @@ class Actor:
         """
         from redrive.job_change import change
 
-        name, by = permission.job.job, permission.person.name
-        ask = partial(change, self._settings, name, state, by, "asked for in the console")
+        name, person = permission.job.job, asker(permission.person)
+        ask = partial(change, self._settings, name, state, person, reason)
         if state is State.RUNNING:
             self.executors.resume(permission, ask)
         else:
             ask()
-        log.info("job %s: %s asked for by %s", name, state.value, by)
+        log.info("job %s: %s asked for by %s", name, state.value, person.by)
 
     def reveal(self, reveal: Reveal, reason: str) -> str:
         """Record that a person is shown what is hidden of a dead letter; then return the proof, with which it is.

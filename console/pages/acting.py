@@ -12,7 +12,7 @@ from console.access.grants import NotAllowed, Person
 from console.access.permission import FORCED, lacking, permit, permit_approval, rights, select
 from console.acting.actor import Actor
 from console.cells import dead_letter_link
-from console.page import Asked, Page, Redirect
+from console.page import Asked, Page, Redirect, address
 from console.tables import Tables
 from redrive.approval import require_begun, to_send
 from redrive.category import DONE, MEANINGS, Category
@@ -87,7 +87,7 @@ def new(asked: Asked, tables: Tables) -> Page:
     """Show what a job would do with each dead letter; nothing is changed."""
     kind, options = Kind(asked.path["kind"]), _options(asked.values(), asked.query)
     chosen = _chosen(asked, kind, options.allowed)
-    tables.require_content({condition.field for condition in chosen.conditions})
+    tables.require_content({condition.field for condition in chosen.conditions}, chosen)
     needed, person = rights(kind, options.allowed, options.target), tables.person
     selected = select(person, kind, chosen, needed, groups_and_topics(tables, chosen))
     tables.release()
@@ -117,10 +117,15 @@ def new(asked: Asked, tables: Tables) -> Page:
 
 
 def start(asked: Asked, tables: Tables) -> Redirect:
-    """Start the job that a dry run showed; the second time, as by a double click, only show it."""
+    """Start the job that a dry run showed; the second time, as by a double click, only show it.
+
+    A form that has other options than its dry run leads to a dry run with these.
+    """
     given = dict(asked.form)
     job, fresh = actor_of(asked).tokens.read(tables.person.name, given.get("token", ""))
-    _require_options_of(job, asked.form)
+    if _other_options(job, asked.form):
+        kept = [(name, value) for name, value in asked.form if value and name not in ("token", "number")]
+        return Redirect(address(f"/{job.kind.value}/new", *kept))
     return begin(asked, tables, job.model_copy(update={"reason": given.get("reason", "").strip()}), fresh)
 
 
@@ -188,6 +193,8 @@ def rate(asked: Asked, tables: Tables) -> Redirect:
 
 def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
     actor, name = actor_of(asked), asked.path["job"]
+    reason = dict(asked.form).get("reason", "").strip() or "asked for in the console"
+    require_reason(reason)
     tables.release()
     job, found = actor.job(name)
     permission = permit(tables.person, job)
@@ -195,14 +202,15 @@ def _change(asked: Asked, tables: Tables, state: State) -> Redirect:
         require_begun(job, found)
     if state is State.RUNNING:
         _require_edits(actor, job)
-    actor.change(permission, state)
+    actor.change(permission, state, reason)
     return _to_job(name, f"?asked={state.value}")
 
 
 def hidden_of(job: Requested, tables: Tables) -> str:
     """Return why a person can't approve a job of which something isn't shown to them; "" if all of it is."""
     edits = job.replacement is not None and not tables.shows_all_contents
-    if not edits and not tables.hides_one_of(parse_filter(job.conditions, datetime.now(UTC)).conditions):
+    chosen = parse_filter(job.conditions, datetime.now(UTC))
+    if not edits and not tables.hides_one_of((one.field for one in chosen.conditions), chosen):
         return ""
     return "Something of what this job means is hidden from you, so another person has to approve it."
 
@@ -273,14 +281,13 @@ def _number(rate: float) -> str:
     return short if float(short) == rate else str(rate)
 
 
-def _require_options_of(job: Requested, form: Sequence[tuple[str, str]]) -> None:
-    """Refuse a start whose form has other options than its dry run."""
+def _other_options(job: Requested, form: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the form of a start has other options than its dry run."""
     given = {name: value for name, value in form if value}
     options = _options(given, form)
     rate = options.rate if "rate" in dict(form) else job.rate
     asked = (options.target, options.limit, options.canary, options.allowed, rate)
-    if "limit" in dict(form) and asked != (job.target, job.limit, job.canary, job.allowed, job.rate):
-        raise ConfigurationError("the options are others than those of the dry run: make the dry run with them first")
+    return "limit" in dict(form) and asked != (job.target, job.limit, job.canary, job.allowed, job.rate)
 
 
 class CategoryRow(NamedTuple):

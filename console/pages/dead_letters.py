@@ -39,7 +39,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     conditions = list(filter(None, named)) if named else ["state=open"]
     since = given.get("since", WINDOW)
     chosen = parse_filter([*conditions, f"since={since}"], asked.now)
-    tables.require_content({condition.field for condition in chosen.conditions})
+    tables.require_content({condition.field for condition in chosen.conditions}, chosen)
     kept = [*(("where", condition) for condition in conditions), ("since", since)]
     by = given.get("by", "" if any(named) else _BY)
     values: dict[str, Any] = {
@@ -49,17 +49,18 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     }  # fmt: skip
     if by and by != "none":
         fields = parse_by(by)
-        tables.require_content(fields)
+        tables.require_content(fields, chosen)
         counted = groups(tables, chosen, fields, ROWS)
         links = [address("/dead-letters", *kept, *_of_group(counted, row), ("by", "none")) for row in counted.rows]
-        return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": ""})
+        return Page("dead_letters.html", {**values, "found": counted, "links": links, "following": "", "counts": ""})
     after = given.get("after")
     found = page(tables, chosen, ROWS, None if after is None else parse_cursor(after))
     following = ""
     if found.following is not None:
         following = address("/dead-letters", *kept, ("by", "none"), ("after", str(found.following)))
     shown = found._replace(rows=[_seen(dict(zip(found.columns, row, strict=True)), tables) for row in found.rows])
-    return Page("dead_letters.html", {**values, "found": shown, "links": [], "following": following})
+    counts = address("/dead-letters", *kept, ("by", _BY))
+    return Page("dead_letters.html", {**values, "found": shown, "links": [], "following": following, "counts": counts})
 
 
 def dead_letter(asked: Asked, tables: Tables) -> Page:

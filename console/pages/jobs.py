@@ -36,11 +36,12 @@ def jobs(asked: Asked, tables: Tables) -> Page:
 
 
 def audit(asked: Asked, tables: Tables) -> Page:
-    """List what operators did with dead letters, the newest first."""
+    """List what operators did, the newest first; each delivery of it, if that is asked for or a place is given."""
     given = {"since": SINCE, **asked.values()}
     (since,) = parse_filter([f"since={given['since']}"], asked.now).conditions
     only = {name: given[name] for name in ("by", "job", "place") if name in given}
-    found = tables.without_contents(done(tables, since.value, ROWS, **only))
+    deliveries = "deliveries" in given or "place" in given
+    found = tables.without_contents(done(tables, since.value, ROWS, deliveries=deliveries, **only))
     return Page("audit.html", {"title": "Audit", "given": given, "found": found})
 
 
@@ -68,7 +69,8 @@ def job(asked: Asked, tables: Tables) -> Page:
         "edit": edit,
         "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
         "rate": f"{of.rate:g}" if state in (State.RUNNING, State.PAUSED) else "",
-        "buttons": [] if asked.actor is None else _buttons(tables, of, state, here),
+        **_changes(tables, of, state, here, asked.actor is not None and state not in ENDED),
+        "most_reason": MOST_REASON,
     }
     return Page("job.html", values, contents_of=place)
 
@@ -98,18 +100,15 @@ def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, 
     return dict(zip(found.columns, row, strict=True)), requested(tables, name)
 
 
-def _buttons(tables: Tables, of: Requested, state: State, here: Shown | None) -> list[Button]:
+def _changes(tables: Tables, of: Requested, state: State, here: Shown | None, can: bool) -> dict[str, Any]:
     """Return what can be asked of a job now, with the role that the person lacks for it."""
-    if state in ENDED:
-        return []
-    missing, running = role_missing(tables.person, of), here is not None and here.running
-    labels = {"pause": "Pause the job", "resume": "Resume the job", "cancel": "Cancel the job for good"}
-    if state is State.AWAITING:
-        unwanted = {"pause", "resume"}
-    else:
-        unwanted = {"pause" if state is State.PAUSED else "", "resume" if running else ""}
-    path = f"/jobs/{quote(of.job, safe='')}"
-    return [Button(label, f"{path}/{name}", missing) for name, label in labels.items() if name not in unwanted]
+    if not can:
+        return {"buttons": [], "cancel": None}
+    missing, path = role_missing(tables.person, of), f"/jobs/{quote(of.job, safe='')}"
+    begun, running = state is not State.AWAITING, here is not None and here.running
+    pause = [Button("Pause the job", f"{path}/pause", missing)] if begun and state is not State.PAUSED else []
+    resume = [Button("Resume the job", f"{path}/resume", missing)] if begun and not running else []
+    return {"buttons": pause + resume, "cancel": Button("Cancel the job", f"{path}/cancel", missing)}
 
 
 def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
@@ -138,13 +137,12 @@ def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
         **{name: allowances.get(name, name) for name in of.allowed},
     }
     return {
-        "conditions": [HIDDEN if tables.hides_one_of([one]) else str(one) for one in chosen.conditions],
+        "conditions": [HIDDEN if tables.hides_one_of([one.field], chosen) else str(one) for one in chosen.conditions],
         "expected": sorted(of.expected.items(), key=lambda pair: -pair[1]),
         "to_send": to_send(of),
         "options": {name: value for name, value in options.items() if value is not None},
         "obstacle": approval_obstacle(tables.person, of) or hidden_of(of, tables),
         "missing": role_missing(tables.person, of, Right.APPROVE),
-        "most_reason": MOST_REASON,
     }
 
 
@@ -156,7 +154,7 @@ def _done_before(
     if Category.ALREADY_REDRIVEN not in counts:
         return None
     chosen = parse_filter(of.conditions, now)
-    if tables.hides_one_of(chosen.conditions):
+    if tables.hides_one_of((one.field for one in chosen.conditions), chosen):
         return None
     kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
     return done_before(tables, Filter(kept), of.job)

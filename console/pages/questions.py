@@ -57,7 +57,7 @@ def help_page() -> Page:
     """List all questions by their kind."""
     queries = [load_query(name) for name in query_names()]
     kinds = {kind: [query for query in queries if query.kind == kind] for kind in KINDS}
-    roles = {role: ", ".join(right.value for right in rights) for role, rights in ROLES.items()}
+    roles = {role: [right.value for right in rights] for role, rights in ROLES.items()}
     return Page("help.html", {"title": "Help", "kinds": kinds, "categories": MEANINGS, "roles": roles})
 
 

@@ -1,5 +1,5 @@
 // Asks for the page again every ten seconds while it is on the screen, and replaces the parts that have changed. Parts
-// have the attribute data-live and an ID. A part that is being used, by pointer, focus, selection or ticks, stays as it is.
+// have the attribute data-live and an ID. A part that is being used, by pointer, focus, selection, ticks or text, stays.
 "use strict";
 
 const EVERY_MS = 10_000;
@@ -9,7 +9,8 @@ const off = () => localStorage.getItem(SWITCH) === "off";
 function used(part) {
   const selection = document.getSelection();
   const selected = !selection.isCollapsed && selection.containsNode(part, true);
-  return selected || part.matches(":hover, :focus-within, :has(td input:checked)");
+  const written = [...part.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
+  return selected || written || part.matches(":hover, :focus-within, :has(td input:checked)");
 }
 
 // What a reader opened or scrolled to is the page's own, so the new part gets it from the old one.

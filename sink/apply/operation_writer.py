@@ -134,5 +134,5 @@ def _event(
     event: Changed | Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str
 ) -> tuple[Any, ...]:
     job, group, place = (None, event.group, event.place) if isinstance(event, Revealed) else (event.job, None, _NOWHERE)
-    what, checked = (event.state.value, None) if isinstance(event, Changed) else (event.event, event.authenticated)
-    return (offset, what, job, group, at, event.by, checked, detail, *place)
+    what = event.state.value if isinstance(event, Changed) else event.event
+    return (offset, what, job, group, at, event.by, event.authenticated, detail, *place)

@@ -173,11 +173,19 @@ class Advanced(_Event):
 
 
 class Changed(_Event):
-    """A job has another state."""
+    """A job has another state.
+
+    Attributes:
+        state: the new one.
+        by: who wants it, ``system``, or for whom the executor works.
+        authenticated: whether it was checked who wants it; None if an executor says it.
+        reason: what the person or the executor gave as the reason.
+    """
 
     event: Literal["changed"] = "changed"
     state: State
     by: str
+    authenticated: bool | None = None
     reason: str = ""
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -100,6 +101,31 @@ def test_hidden_contents_are_on_no_page(
         for place in written["places"]:
             assert get(place, **alice).status == 200
             assert get(f"{place}/value", **alice).status == 403
+
+
+def test_a_mask_of_one_topic_lets_others_be_found_by_what_they_contain(incident: Settings) -> None:
+    grants = ("alice operator", "bob viewer", "bob support payments orders")
+    with served(incident, **BY_PROXY, grants=grants, masks=("refunds key",)) as get:
+
+        def status(user: str, *conditions: str) -> int:
+            where = "&".join(f"where={quote(one)}" for one in (*conditions, "message~e"))
+            found = get(f"/dead-letters?{LONG}&by=none&{where}", X_Forwarded_User=user)
+            by_message = get(f"/dead-letters?{LONG}&by=message&{where}", X_Forwarded_User=user)
+            assert found.status == by_message.status
+            return found.status
+
+        assert status("alice", "topic=orders") == 200
+        for conditions in (
+            (),
+            ("topic=refunds",),
+            ("topic=orders", "topic=refunds"),
+            ("topic=ord*",),
+            ("topic!=refunds",),
+        ):
+            assert status("alice", *conditions) == 403, conditions
+        assert status("bob", "topic=orders") == 403
+        assert status("bob", "topic=orders", "group=payments") == 200
+        assert status("bob", "topic=orders", "group=payments", "group~s") == 403
 
 
 def test_the_least_role_that_shows_what_is_hidden_is_named(incident: Settings, written: dict[str, list[str]]) -> None:

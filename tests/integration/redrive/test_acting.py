@@ -127,7 +127,7 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
     path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     for action, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
-        assert browser.post(f"{path}/{action}").status == 303
+        assert browser.post(f"{path}/{action}", [("reason", f"to be {state}")]).status == 303
         wait_until(lambda state=state: f"State: {state}." in browser.get(path).text, what=state)
         if state == "paused":
             page = browser.wait_state(path, "paused").text
@@ -135,9 +135,14 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
     wait_until(lambda: "It ran in this console" in browser.get(path).text, what="the end of the executor")
     assert browser.post(f"{path}/resume").status == 400
     assert 1 <= len(at.sent()) < 30
-    states = [(event.state, event.by) for event in at.events() if isinstance(event, Changed)]
-    assert {by for _, by in states} == {"any user of this machine"}
-    assert [state for state, _ in states] == [State.PAUSED, State.RUNNING, State.CANCELLED]
+    changes = [event for event in at.events() if isinstance(event, Changed)]
+    assert {(event.by, event.authenticated) for event in changes} == {("any user of this machine", False)}
+    assert [event.state for event in changes] == [State.PAUSED, State.RUNNING, State.CANCELLED]
+    at.read_operations()
+    audit, deliveries = (browser.get(f"/audit{query}").text for query in ("", "?deliveries=yes"))
+    assert [event.reason for event in changes] == ["to be paused", "to be running", "to be cancelled"]
+    assert all(event.reason in audit for event in changes)
+    assert at.target not in audit and at.target in deliveries
 
 
 def test_a_paused_job_that_is_cancelled_is_shown_as_cancelled(at: Scenario, browser: Browser) -> None:
@@ -209,16 +214,21 @@ def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: 
     assert sorted(record.value or b"" for record in at.sent()) == [b"value %d" % number for number in range(6)]
 
 
-def test_a_start_with_other_options_than_those_of_the_dry_run_is_refused(at: Scenario, browser: Browser) -> None:
+def test_a_start_with_other_options_than_those_of_the_dry_run_leads_to_another(at: Scenario, browser: Browser) -> None:
     at.dead_letters(3)
     at.read()
     shown = browser.dry_run(f"group={at.group}", rate="100")
     fields = {"token": shown.token, "reason": "fixed", "limit": "", "canary": "", "to": "redelivery", "rate": "100"}
     allowed = ("allow", "no_members")
     for other in ({"limit": "1"}, {"rate": "50"}, {"rate": ""}, {"canary": "2"}, {"allow": "may_be_done"}):
-        refused = browser.post("/redrive/new", [*{**fields, **other}.items(), allowed])
-        assert (refused.status, "make the dry run with them first" in refused.text) == (400, True), other
+        form = [("where", f"group={at.group}"), *{**fields, **other}.items(), allowed]
+        answer = browser.post("/redrive/new", form)
+        again = browser.get(answer.headers["Location"])
+        assert (answer.status, again.status, "Nothing was started yet" in again.text) == (303, 200, True), other
     assert at.events() == []
+    browser.wait_state(browser.start(again), "finished")
+    (asked,) = requests_of(at)
+    assert (asked.rate, asked.allowed) == (100.0, ("may_be_done", "no_members"))
     assert browser.post("/redrive/new", [*fields.items(), allowed]).status == 303
 
 

@@ -19,6 +19,7 @@ from wait_registry.records.operation import Approved, Changed, Requested, State
 from wait_registry.settings.root import Settings
 
 BEN = Asker("ben", authenticated=True, via="console")
+EVE = Asker("eve", authenticated=True, via="console")
 OTHERS = ("* operator",)
 
 
@@ -56,7 +57,7 @@ def test_a_job_that_awaits_an_approval_is_run_by_no_executor(many: Scenario) -> 
     for _ in range(2):
         assert many.execute(job).state is State.AWAITING
     for state in (State.RUNNING, State.PAUSED):
-        change(many.settings, job.job, state, "eve", "")
+        change(many.settings, job.job, state, EVE, "")
         assert many.execute(job).state is State.AWAITING
     approve(many.settings, job.job, Asker(job.by, authenticated=True, via="console"), "I am sure")
     assert many.execute(job).state is State.AWAITING
@@ -76,7 +77,7 @@ def test_a_job_that_awaits_an_approval_is_run_by_no_executor(many: Scenario) -> 
 def test_what_is_cancelled_is_not_approved(many: Scenario) -> None:
     job = many.request().job
     ask_for_approval(many.settings, job)
-    change(many.settings, job.job, State.CANCELLED, job.by, "a mistake")
+    change(many.settings, job.job, State.CANCELLED, EVE, "a mistake")
     approve(many.settings, job.job, BEN, "looked at them")
     assert many.execute(job).state is State.CANCELLED
     many.read_operations()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redrive.job_change import change
+from redrive.request import Asker
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from wait_registry.errors import TransientError
 from wait_registry.kafka.tail_reader import TailReader
@@ -100,14 +101,14 @@ def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
 ) -> None:
     at.dead_letters(3)
     at.read()
-    job = at.request(rate=1.0).job
+    job, ben = at.request(rate=1.0).job, Asker("ben", authenticated=True, via="console")
     read_on, calls = TailReader.read_on, 0
 
     def paused_then_broken(self: TailReader) -> int:
         nonlocal calls
         calls += 1
         if calls == 3:
-            change(at.settings, job.job, State.PAUSED, "ben", "look first")
+            change(at.settings, job.job, State.PAUSED, ben, "look first")
             raise TransientError("an outage")
         return read_on(self)
 

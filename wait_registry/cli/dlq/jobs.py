@@ -169,7 +169,7 @@ def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **onl
 
     (condition,) = parse_filter([f"since={since}"], datetime.now(UTC)).conditions
     with read_tables(invocation.settings(), invocation.path, "the audit") as connection:
-        found = done(connection, condition.value, rows, **only)
+        found = done(connection, condition.value, rows, deliveries=True, **only)
     for line in render_rows(found.columns, found.rows, as_json):
         print(line)
     return 0
@@ -177,10 +177,10 @@ def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **onl
 
 def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
     from redrive.job_change import change
-    from redrive.request import open_job
+    from redrive.request import Asker, open_job
 
     settings = invocation.settings()
     open_job(settings, job)
-    change(settings, job, state, getpass.getuser(), reason)
+    change(settings, job, state, Asker(getpass.getuser(), authenticated=False, via="command"), reason)
     print(f"job {job} will be {state.value} before its next chunk")
     return 0
