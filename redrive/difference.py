@@ -65,6 +65,8 @@ def changes(left: Content, right: Content) -> Iterator[str]:
 def _fields(left: bytes | None, right: bytes | None) -> Iterator[str]:
     parsed = _json_of(left), _json_of(right)
     if _MISSING in parsed:
+        if parsed[0] is not _MISSING and right is not None:
+            yield "The value was JSON and isn't any more."
         return
     paths = _paths("$", *parsed)
     try:

@@ -194,7 +194,9 @@ def parse_filter(texts: Iterable[str], now: datetime) -> Filter:
 def _parse(text: str, now: datetime) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise ConfigurationError(f"{text!r} is no condition, e.g. group=payments, error=*Timeout* or since=2h")
+        raise ConfigurationError(
+            f"{text!r} is no condition, such as key=order-17, group=payments, error=*Timeout* or since=2h"
+        )
     name, operator, value = match.groups()
     field = FIELDS.get(name)
     if field is None:

@@ -25,7 +25,7 @@ from wait_registry.settings.console import Authentication, ConsoleSettings
 log = logging.getLogger(__name__)
 
 Identify: TypeAlias = Callable[[web.Request], Awaitable[Person]]
-# Wrong passwords for one name from one address in one minute; more aren't even compared.
+# Wrong passwords for one name from one address in one minute; then not even the right one is accepted.
 _MOST_FAILURES, _FAILURES_S = 5, 60.0
 # A password that was right is not hashed again for this long.
 _KNOWN_S: Final = 300.0
@@ -98,22 +98,28 @@ class _ByPassword:
             raise _asks("Give your name and password.")
         digest = hashlib.sha256(header.encode(errors="surrogateescape")).digest()
         name, password = _credentials(header)
+        tried = (request.remote or "", name)
+        # Also a password that is known: otherwise the answer says which guess is right.
+        self._require_tries(tried, now_s)
         if now_s - self._known.get(digest, -_KNOWN_S) < _KNOWN_S:
             return person(name, (), self._grants)
         # One after the other: of tries at the same time too, no more are compared than the limit allows.
         async with self._hashing:
-            await self._compare((request.remote or "", name), password, now_s)
+            self._require_tries(tried, now_s)
+            await self._compare(tried, password, now_s)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = now_s
         return person(name, (), self._grants)
 
-    async def _compare(self, tried: tuple[str, str], password: str, now_s: float) -> None:
-        address, name = tried
+    def _require_tries(self, tried: tuple[str, str], now_s: float) -> None:
         failures = self._failures.get(tried, deque())
         if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
-            log.warning("too many wrong passwords of %s from %s", ascii(name), address)
+            log.warning("too many wrong passwords of %s from %s", ascii(tried[1]), tried[0])
             raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
+
+    async def _compare(self, tried: tuple[str, str], password: str, now_s: float) -> None:
+        address, name = tried
         if await asyncio.to_thread(self._passwords.are_of, name, password):
             return
         self._failures.setdefault(tried, deque(maxlen=_MOST_FAILURES)).append(now_s)

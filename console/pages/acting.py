@@ -234,10 +234,16 @@ def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
     texts = [value.strip() for name, value in asked.query if name == "where" and value.strip()]
     if "since" in asked.values():
         texts.append(f"since={asked.values()['since']}")
-    chosen = selection(texts, kind, allowed, asked.now)
-    if not any(FIELDS[one.field].kind is not FieldKind.TIME and one.field != "state" for one in chosen.conditions):
-        raise ConfigurationError("no dead letter is named: tick some, or give a condition such as group=payments")
-    return chosen
+    if texts:
+        chosen = selection(texts, kind, allowed, asked.now)
+        if names_some(chosen):
+            return chosen
+    raise ConfigurationError("no dead letter is named: tick some, or give a condition such as group=payments")
+
+
+def names_some(chosen: Filter) -> bool:
+    """Return whether a filter is enough for a job: it says more than a time and a state."""
+    return any(FIELDS[one.field].kind is not FieldKind.TIME and one.field != "state" for one in chosen.conditions)
 
 
 def require_reason(reason: str) -> None:

@@ -11,7 +11,7 @@ from console.access.permission import lacking, permit_reveal, reveal_obstacle
 from console.acting.reveals import LIFETIME_S
 from console.cells import Cell, cells, dead_letter_link
 from console.page import Asked, Download, NotThere, Page, Redirect, address
-from console.pages.acting import MOST_REASON, Button, buttons, require_reason
+from console.pages.acting import MOST_REASON, Button, buttons, names_some, require_reason
 from console.tables import Tables
 from redrive.dead_letter import DeadLetter, Redriven, find
 from redrive.decoded import Decoded
@@ -45,7 +45,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     values: dict[str, Any] = {
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
-        "buttons": buttons(tables.person, kept) if asked.actor is not None else [],
+        "buttons": buttons(tables.person, kept) if asked.actor is not None else [], "named": names_some(chosen),
     }  # fmt: skip
     if by and by != "none":
         fields = parse_by(by)

@@ -24,7 +24,7 @@ from redrive.jobs import done_before, history, requested, require_job
 from redrive.jobs import jobs as newest
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Requested, State
+from wait_registry.records.operation import Kind, Requested, State
 
 ROWS: Final = 100
 SINCE: Final = "7d"
@@ -68,7 +68,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "state": state,
         "edit": edit,
         "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
-        "rate": f"{of.rate:g}" if state in (State.RUNNING, State.PAUSED) else "",
+        "rate": f"{of.rate:g}" if of.kind is Kind.REDRIVE and state in (State.RUNNING, State.PAUSED) else "",
         **_changes(tables, of, state, here, asked.actor is not None and state not in ENDED),
         "most_reason": MOST_REASON,
     }

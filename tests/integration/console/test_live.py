@@ -70,6 +70,19 @@ def test_a_refreshed_page_is_the_page(window: Visit, address: str) -> None:
     )
 
 
+def test_the_page_of_a_job_shows_one_state_in_all_its_parts(window: Visit, state: Callable[[str], None]) -> None:
+    state("running")
+    page = window.open(f"/jobs/{JOB}")
+    main = page.locator("main")
+    expect(main).not_to_contain_text("Paused by")
+    state("paused")
+    after_a_refresh(page)
+    expect(main).to_contain_text("Paused by anna")
+    state("finished")
+    after_a_refresh(page)
+    expect(main).not_to_contain_text("Paused by")
+
+
 def test_what_has_the_focus_stays(window: Visit, state: Callable[[str], None]) -> None:
     page = window.open("/jobs")
     link = page.get_by_role("link", name=JOB)

@@ -91,6 +91,7 @@ def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> N
         ("/questions/stuck_now?minutes=x", 400, "invalid input syntax for type integer"),
         ("/questions/stuck_now?hours=1", 400, "has no parameter 'hours'"),
         ("/dead-letters?since=0001-01-01T00:00%2B05:00", 400, "expected a time ago"),
+        ("/records?key=unknown", 200, "Nothing of it waits or has failed."),
         ("/elsewhere", 404, "no such page"),
         ("/static/../service.py", 404, "no such page"),
     ],

@@ -247,6 +247,14 @@ def test_many_are_confirmed_by_their_number(at: Scenario, browser: Browser) -> N
     assert "Redrive 0" not in browser.dry_run(f"group={at.group}", limit="1").text
 
 
+def test_a_page_offers_no_job_that_names_no_dead_letter(at: Scenario, browser: Browser) -> None:
+    at.dead_letters(1)
+    at.read()
+    for chosen, named in (((), False), ([("where", "state=open")], False), ([("where", f"group={at.group}")], True)):
+        assert ("All that the conditions mean" in browser.get("/dead-letters", *chosen).text) == named
+        assert ("add a condition such as" in browser.get("/dead-letters", *chosen).text) != named
+
+
 def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, browser: Browser) -> None:
     at.dead_letters(3)
     at.read()

@@ -147,6 +147,12 @@ def test_a_json_value_is_compared_field_by_field_too() -> None:
     assert last == "$.id: 12345678901234567890 -> 12345678901234567891"
 
 
+def test_json_that_is_broken_is_named() -> None:
+    left = Content(None, (), b'{"amount": 12.50}')
+    *_, last = changes(left, left._replace(value=b'{"amount": 12,50}'))
+    assert last == "The value was JSON and isn't any more."
+
+
 def test_long_values_that_differ_much_show_the_first_difference() -> None:
     left, right = (Content(None, (), sign * 5_000) for sign in (b"a\n", b"b\n"))
     first, *shown = changes(left, right)
