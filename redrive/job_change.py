@@ -126,7 +126,14 @@ def write_event(settings: Settings, key: str, event: Event, doing: str) -> None:
     with usable_settings():
         producer = Producer(producer_config(settings.kafka, **{"message.timeout.ms": int(timeout_s * 1000)}))
     producer.produce(settings.operations.topic, encode_event(event), key.encode(), partition=0, on_delivery=heard)
-    if producer.flush(timeout_s + 1):
+    try:
+        waiting = producer.flush(timeout_s + 1)
+    except SystemError as error:
+        # After a fatal error, confluent-kafka still calls the delivery callback, with the error's exception set.
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise kafka_failure(error.__cause__, doing) from error.__cause__
+    if waiting:
         raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; it may arrive all the same")
     if refused:
         raise kafka_failure(KafkaException(refused[0]), doing)

@@ -12,12 +12,12 @@ from wait_registry.records.operation import (
     Approved,
     Changed,
     Event,
+    JobEvent,
     Kind,
     Mark,
     Place,
     RateChanged,
     Requested,
-    Revealed,
     State,
     decode_event,
 )
@@ -76,10 +76,10 @@ class OperationsTail:
                     f"the operations topic has more than {self._most} marks beyond the tables "
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
-        elif not isinstance(event, Revealed) and event.job == self._job:
+        elif isinstance(event, JobEvent) and event.job == self._job:
             self._progress(event, offset)
 
-    def _progress(self, event: Requested | Advanced | Changed | Approved | RateChanged, offset: int) -> None:
+    def _progress(self, event: JobEvent, offset: int) -> None:
         match event:
             case Requested():
                 self.requested = self.requested or event
@@ -93,6 +93,11 @@ class OperationsTail:
                 self.changes.append(event)
                 if event.state is State.RUNNING:
                     self.resumed_at, self.redriven = offset, 0
+
+    @property
+    def marked(self) -> list[str]:
+        """Return the wait IDs of the deliveries that have marks here."""
+        return list(self._marks)
 
     def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
         """Return what tables and tail together say of a delivery."""

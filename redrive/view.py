@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -145,6 +145,39 @@ class View:
         with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
             cursor.execute(QUERIES["contents"], [list(column) for column in zip(*places, strict=True)])
             return {Place(row["topic"], row["partition"], row["offset"]): row for row in cursor}
+
+    def reached(self, topic: str) -> tuple[str | None, dict[int, int]]:
+        """Return the ID of a topic that the tables have read, None for no such topic, and the position by partition."""
+        rows = self._connection.execute(QUERIES["reached"], {"topic": topic}).fetchall()
+        return rows[0][0] if rows else None, {partition: position for _, partition, position in rows}
+
+    def has_dead_letters(self, topic: str) -> bool:
+        """Return whether a topic has rows in the table of dead letters."""
+        row = self._connection.execute(QUERIES["has_dead_letters"], {"topic": topic}).fetchone()
+        assert row is not None  # a select without from has one row
+        return bool(row[0])
+
+    def perhaps_open(
+        self, topic: str, partition: int, offsets: range, marked: Sequence[str]
+    ) -> Generator[tuple[int, str | None, str]]:
+        """Yield offset, wait ID and state of dead letters, in order: the open ones, and those that have later marks.
+
+        Args:
+            topic, partition, offsets: where they are.
+            marked: wait IDs of deliveries that have marks after the view.
+        """
+        return self._rows("perhaps_open", topic, partition, offsets, marked=marked)
+
+    def offsets(self, topic: str, partition: int, offsets: range) -> Generator[int]:
+        """Yield the offsets of a range that have rows in the table of dead letters, in order."""
+        return (offset for (offset,) in self._rows("offsets_of_dead_letters", topic, partition, offsets))
+
+    def _rows(self, query: str, topic: str, partition: int, offsets: range, **more: object) -> Generator[Any]:
+        place = {"topic": topic, "partition": partition, "first": offsets.start, "before": offsets.stop}
+        with self._connection.cursor(name=query) as cursor:
+            cursor.itersize = 10_000
+            cursor.execute(QUERIES[query], {**place, **more})
+            yield from cursor
 
     def close(self) -> None:
         """End the snapshot."""

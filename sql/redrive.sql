@@ -121,3 +121,24 @@ inner join dead_letter as letter
     and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
 where letter.wait_expiration_uuid = sent.next_wait_id or letter.delivery > sent.delivery
 order by sent.nth;
+
+-- name: reached
+-- How far the tables have read a topic, and which topic of this name that was.
+select topic_id, partition, next_offset from sink_progress where topic = %(topic)s;
+
+-- name: has_dead_letters
+select exists (select from dead_letter where topic = %(topic)s);
+
+-- name: perhaps_open
+-- Those of a range of offsets that may be open: that are, and those with later marks.
+select "offset", wait_expiration_uuid, state
+from dead_letter
+where topic = %(topic)s and partition = %(partition)s and "offset" >= %(first)s and "offset" < %(before)s
+    and (state = 'open' or wait_expiration_uuid = any(%(marked)s::text[]))
+order by "offset";
+
+-- name: offsets_of_dead_letters
+select "offset"
+from dead_letter
+where topic = %(topic)s and partition = %(partition)s and "offset" >= %(first)s and "offset" < %(before)s
+order by "offset";

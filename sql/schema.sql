@@ -207,8 +207,8 @@ create index dead_letter_mark_place on dead_letter_mark (original_offset, origin
 create index dead_letter_mark_job on dead_letter_mark (job, "offset");
 create index dead_letter_mark_age on dead_letter_mark (marked_at);
 
--- One row per change of a job's state or rate, per approval and per reveal of hidden contents; never updated. The offset
--- is that of the operations topic; `authenticated` is null if the record doesn't say it.
+-- One row per change of a job's state or rate, per approval, per reveal of hidden contents, and two per deletion of records;
+-- never updated. The offset is that of the operations topic; `authenticated` is null if the record doesn't say it.
 create table operator_event (
     "offset" bigint primary key,
     event text not null,

@@ -19,9 +19,11 @@ from wait_registry.records.operation import (
     Advanced,
     Approved,
     Changed,
+    DeletionRequested,
     Event,
     Mark,
     RateChanged,
+    RecordsDeleted,
     Requested,
     Revealed,
     decode_event,
@@ -128,10 +130,21 @@ def _statements(event: Event, offset: int, at: datetime) -> Iterator[tuple[str, 
             yield "insert_operator_event", _event(event, offset, at, detail)
         case Revealed():
             yield "insert_operator_event", _event(event, offset, at, event.reason)
+        case DeletionRequested():
+            cuts = [f"partition {partition} before {end}" for partition, end in sorted(event.before.items())]
+            detail = f"{event.topic}: {', '.join(cuts)}: {event.reason}"
+            yield "insert_operator_event", _event(event, offset, at, detail)
+        case RecordsDeleted():
+            begins = [f"partition {partition} begins at {first}" for partition, first in sorted(event.first.items())]
+            failures = [f"partition {partition} failed: {why}" for partition, why in sorted(event.failed.items())]
+            yield "insert_operator_event", _event(event, offset, at, f"{event.topic}: {', '.join(begins + failures)}")
 
 
 def _event(
-    event: Changed | Approved | RateChanged | Revealed, offset: int, at: datetime, detail: str
+    event: Changed | Approved | RateChanged | DeletionRequested | RecordsDeleted | Revealed,
+    offset: int,
+    at: datetime,
+    detail: str,
 ) -> tuple[Any, ...]:
     job, group, place = (None, event.group, event.place) if isinstance(event, Revealed) else (event.job, None, _NOWHERE)
     what = event.state.value if isinstance(event, Changed) else event.event

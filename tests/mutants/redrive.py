@@ -164,6 +164,47 @@ def shows_what_is_hidden_without_a_record(patch: Patch) -> None:
     patch.setattr(job_change, "record_reveal", lambda *_: None)
 
 
+@mutant("R1.19")
+def deletes_open_dead_letters(patch: Patch) -> None:
+    """What the marks say of a dead letter doesn't count."""
+    from redrive.records_deletion import Deletion
+
+    patch.setattr(Deletion, "_first_open", lambda *_: None)
+
+
+@mutant("R1.19")
+def deletes_by_an_old_look(patch: Patch) -> None:
+    """What is restored between the look and the deletion is deleted."""
+    from redrive.records_deletion import Deletion
+    from wait_registry.kafka.tail_reader import TailReader
+
+    original = Deletion.run
+
+    def run(self: Any, *asked: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(TailReader, "read_on", lambda _: 0)
+            return original(self, *asked)
+
+    patch.setattr(Deletion, "run", run)
+
+
+@mutant("R1.19")
+def deletes_what_the_tables_lack(patch: Patch) -> None:
+    """Records that no table has count as known."""
+    from redrive.records_deletion import Deletion
+
+    patch.setattr(Deletion, "_first_unknown", lambda *_: None)
+
+
+@mutant("R1.19")
+def deletes_what_is_not_read(patch: Patch) -> None:
+    """The position of the tables limits nothing."""
+    from redrive import prefix_cut, records_deletion
+
+    original = prefix_cut.prefix
+    patch.setattr(records_deletion, "prefix", lambda bounds: original(bounds._replace(position=bounds.end)))
+
+
 @mutant("R1.12")
 def believes_tables_that_are_behind(patch: Patch) -> None:
     """A record whose dead letter the sink hasn't read yet counts as done."""

@@ -33,6 +33,7 @@ BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
 OF_A_REWIND = "test_a_rewind_without_a_permission_names_it_and_moves_nothing"
 OF_A_REDRIVE = "test_a_redrive_without_a_permission_names_it_and_sends_nothing"
 OF_A_DOCTOR = "test_doctor_names_each_permission_of_a_redrive_that_is_missing"
+OF_A_PURGE = "test_a_purge_without_a_permission_names_it_and_deletes_nothing"
 UNSENT = "test_a_topic_that_may_not_be_written_to_is_a_category"
 LIMITS = "every start compares the topic's limits with the settings"
 
@@ -100,6 +101,13 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "DESCRIBE group waitreg.redrive.operations": ("the client that reads the marks names it", OF_A_REDRIVE),
         "DESCRIBE group group": ("whether a member reads what is sent", OF_A_REDRIVE),
         "WRITE transactional_id waitreg.redrive.group": ("to fence, and to send in a transaction", OF_A_REDRIVE),
+    },
+    "purge": {
+        "READ topic dlq": ("its records are compared with the tables", OF_A_PURGE),
+        "DELETE topic dlq": ("to delete its records", OF_A_PURGE),
+        "READ topic operations": ("marks that the tables don't show yet", OF_A_PURGE),
+        "WRITE topic operations": ("who deletes what, and why", OF_A_PURGE),
+        "DESCRIBE group waitreg.redrive.operations": ("the client that reads the marks names it", OF_A_PURGE),
     },
     "rewind": {
         "READ topic input": ("to commit offsets of it", OF_A_REWIND),

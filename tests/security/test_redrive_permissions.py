@@ -1,13 +1,17 @@
-"""`waitreg dlq redrive` with the permissions of deploy/kafka/redrive.sh, and without one of them."""
+"""`waitreg dlq redrive` and `purge` with the permissions of redrive.sh and purge.sh, and without one of them."""
 
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
+from redrive.job_change import change
 from redrive.outcome import Outcome
 from redrive.outcomes import Outcomes
+from redrive.records_deletion import deletion
+from redrive.request import Asker
 from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
@@ -16,12 +20,13 @@ from tests.support.rights import Right, grant, rights_in, rights_of
 from wait_registry.cli.checks.kafka_permissions import permissions
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Requested
+from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
 PASSWORD = "SASL_PLAINTEXT"
+ANNA = Asker("anna", authenticated=False, via="command")
 
 
 @pytest.fixture
@@ -117,6 +122,77 @@ def test_a_redrive_without_a_permission_names_it_and_sends_nothing(
     with pytest.raises(ConfigurationError, match=said):
         own.execute(asked(at))
     assert len(at.sent()) == 1
+
+
+def purge(settings: Settings) -> None:
+    """Delete all records of the dead letter topic."""
+    with deletion(settings, settings.dead_letter.topic, datetime(2999, 1, 1, tzinfo=UTC)) as found:
+        found.run(ANNA, "old")
+
+
+def kept(settings: Settings, at: Scenario) -> int:
+    """Return how many records the dead letter topic has."""
+    return len(at.topics.read(settings.dead_letter.topic))
+
+
+def test_an_event_of_a_user_without_any_permission_is_refused(of_operator: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"asking that job j be paused failed: .*authorization failed"):
+        change(of_operator, "j", State.PAUSED, ANNA, "")
+
+
+@pytest.fixture
+def rights_of_purge(at: Scenario, of_operator: Settings) -> list[Right]:
+    """What purge.sh grants; no dead letter is open."""
+    at.execute(at.request(kind=Kind.ARCHIVE, job="archiving", allowed=("already_redriven",)).job)
+    variables = {
+        "OPERATIONS_TOPIC": of_operator.operations.topic,
+        "DEAD_LETTER_TOPICS": of_operator.dead_letter.topic,
+    }
+    return rights_in("purge.sh", variables)
+
+
+def test_a_purge_needs_the_permissions_of_its_file(
+    at: Scenario, of_operator: Settings, secured_settings: SecuredSettings, rights_of_purge: list[Right]
+) -> None:
+    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_purge)
+    purge(of_operator)
+    assert kept(of_operator, at) == 0
+
+
+@pytest.mark.parametrize(
+    ("resource", "left", "said"),
+    [
+        ("dlq", ("READ",), r"grant the user of kafka\.security DELETE on .*\.dlq \(deploy/kafka/purge\.sh\)"),
+        ("dlq", ("DELETE",), r"Grant the user of kafka\.security READ on it"),
+        (
+            "operations",
+            ("READ",),
+            r"kafka\.security WRITE on .*\.operations \(deploy/kafka/purge\.sh\)",
+        ),
+        ("operations", ("WRITE",), r"Grant the user of kafka\.security READ on it"),
+        ("group", (), r"DESCRIBE on the consumer group"),
+    ],
+)
+def test_a_purge_without_a_permission_names_it_and_deletes_nothing(
+    resource: str,
+    left: tuple[str, ...],
+    said: str,
+    at: Scenario,
+    of_operator: Settings,
+    secured_settings: SecuredSettings,
+    rights_of_purge: list[Right],
+) -> None:
+    named = {"dlq": of_operator.dead_letter.topic, "operations": of_operator.operations.topic}
+    for right in rights_of_purge:
+        lacks = right.name == named.get(resource) or right.resource == resource
+        operations = left if lacks else right.operations
+        if operations:
+            user = secured_settings.user("processor")
+            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    before = len(at.events())
+    with pytest.raises(ConfigurationError, match=said):
+        purge(of_operator)
+    assert (kept(of_operator, at), len(at.events())) == (2, before)
 
 
 @pytest.mark.parametrize("left", [(), ("WRITE",), ("DESCRIBE_CONFIGS",)])

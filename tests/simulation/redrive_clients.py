@@ -24,10 +24,10 @@ from wait_registry.records.operation import (
     Advanced,
     Changed,
     Event,
+    JobEvent,
     Mark,
     Place,
     Requested,
-    Revealed,
     State,
     decode_event,
 )
@@ -55,7 +55,7 @@ class View:
         self._events: list[Event] = [decode_event(event) for event in events]
 
     def job(self, name: str) -> JobRow | None:
-        own = [event for event in self._events if not isinstance(event, Mark | Revealed) and event.job == name]
+        own = [event for event in self._events if isinstance(event, JobEvent) and event.job == name]
         requested = next((event for event in own if isinstance(event, Requested)), None)
         if requested is None:
             return None

@@ -103,6 +103,20 @@ def readable_topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, s
     }
 
 
+def may(admin: AdminClient, topic: str, operation: AclOperation) -> bool:
+    """Return whether this user may do this with a topic (KIP-430); True if the broker is too old to say so.
+
+    Raises:
+        WaitRegistryError: as `answer`.
+    """
+    futures = admin.describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=timeout_of(admin)
+    )
+    granted = answer(admin, futures[topic], f"asking for the permissions on {topic}").authorized_operations
+    # Brokers before 2.3 name no operations at all.
+    return not granted or not {operation, AclOperation.ALL}.isdisjoint(granted)
+
+
 def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:
     """Return the error about a missing topic, with the command that creates it."""
     return ConfigurationError(

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.cluster import describe_topic, may
 from wait_registry.kafka.errors import cause_of
-from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.kafka.topics import topic_config
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
@@ -25,7 +24,6 @@ HEADER_OVERHEAD = 10
 _OF_THIS_TOPIC = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 )
-_WRITING = frozenset({AclOperation.WRITE, AclOperation.ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,8 @@ class Targets:
         try:
             identity = describe_topic(self._admin, topic)
             config = topic_config(self._admin, topic)
-            writable = self._may_write(topic)
+            # The error of a transaction that one topic refuses does not name the topic.
+            writable = may(self._admin, topic, AclOperation.WRITE)
         except WaitRegistryError as error:
             cause = cause_of(error)
             if cause is None or cause.code() not in _OF_THIS_TOPIC:
@@ -90,12 +89,3 @@ class Targets:
             return Target(topic, 0, 0, f"{topic} may not be written to. Grant the user of kafka.security WRITE on it")
         compacted = "compact" in config["cleanup.policy"]
         return Target(topic, identity.partitions, int(config["max.message.bytes"]), compacted=compacted)
-
-    def _may_write(self, topic: str) -> bool:
-        """Ask for permissions (KIP-430): the error of a transaction that one topic refuses does not name the topic."""
-        futures = self._admin.describe_topics(
-            TopicCollection([topic]), include_authorized_operations=True, request_timeout=timeout_of(self._admin)
-        )
-        granted = answer(self._admin, futures[topic], f"asking for the permissions on {topic}").authorized_operations
-        # Brokers before 2.3 name no operations at all.
-        return not granted or not _WRITING.isdisjoint(granted)

@@ -223,6 +223,48 @@ class RateChanged(_Event):
     reason: str = ""
 
 
+class DeletionRequested(_Event):
+    """Records of a dead letter topic are about to be deleted; the job's `RecordsDeleted` is the answer.
+
+    Without an answer, it isn't known which of them are deleted.
+
+    Attributes:
+        topic: the dead letter topic.
+        before: the offset before which the records are deleted, by partition.
+        by: who asked for it; ``authenticated`` if that was checked.
+        via: ``command``.
+        reason: what the person gave as the reason.
+    """
+
+    event: Literal["deletion_requested"] = "deletion_requested"
+    topic: str
+    before: dict[int, int]
+    by: str
+    authenticated: bool
+    via: str
+    reason: str = Field(min_length=1)
+
+
+class RecordsDeleted(_Event):
+    """Records of a dead letter topic were deleted.
+
+    Attributes:
+        topic: the dead letter topic.
+        first: the first offset that the broker keeps, by partition.
+        failed: why the records of the other partitions weren't deleted, or may not have been.
+        by: who asked for it; ``authenticated`` if that was checked.
+        via: ``command``.
+    """
+
+    event: Literal["records_deleted"] = "records_deleted"
+    topic: str
+    first: dict[int, int]
+    failed: dict[int, str] = {}
+    by: str
+    authenticated: bool
+    via: str
+
+
 class Revealed(BaseModel):
     """A person is shown what is hidden of a dead letter; it belongs to no job.
 
@@ -246,7 +288,9 @@ class Revealed(BaseModel):
     reason: str = Field(min_length=1)
 
 
-Event: TypeAlias = Requested | Mark | Advanced | Changed | Approved | RateChanged | Revealed
+# What says how far the job of an executor is.
+JobEvent: TypeAlias = Requested | Advanced | Changed | Approved | RateChanged
+Event: TypeAlias = JobEvent | Mark | DeletionRequested | RecordsDeleted | Revealed
 _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

@@ -11,11 +11,12 @@ from tests.integration.processor.conftest import processors
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.redrive.typed import typed
 from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
 from tests.support.topics import Topics
 
-__all__ = ["at", "processors", "start_sink"]
+__all__ = ["at", "processors", "start_sink", "typed"]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -15,31 +14,12 @@ from redrive.job_change import record_reveal
 from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.redrive.typed import Type
 from tests.support.waiting import wait_until
-from wait_registry.cli.main import main
 from wait_registry.kafka.topics import create_topics
-from wait_registry.local.environment import as_environment
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Changed, Mark, State
 from wait_registry.settings.processor import GroupProtocol
-
-Type = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def typed(at: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Type:
-    """Return what runs a command and returns its status and what it printed."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in as_environment(at.settings).items():
-        monkeypatch.setenv(name, value)
-
-    def run(*arguments: str) -> tuple[int, str]:
-        capsys.readouterr()
-        status = main(["dlq", *arguments])
-        printed = capsys.readouterr()
-        return status, printed.out + printed.err
-
-    return run
 
 
 def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:

@@ -15,10 +15,12 @@ from wait_registry.records.operation import (
     Advanced,
     Approved,
     Changed,
+    DeletionRequested,
     Kind,
     Mark,
     Place,
     RateChanged,
+    RecordsDeleted,
     Requested,
     Revealed,
     State,
@@ -123,6 +125,7 @@ def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
 
 
 places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))
+offsets = st.dictionaries(st.integers(0, 9), st.integers(0, 2**62))
 events = st.one_of(
     st.builds(Advanced, job=st.just("j"), cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
     st.builds(Changed, job=st.just("j"), state=st.sampled_from(State), by=st.text(), reason=st.text()),
@@ -143,6 +146,26 @@ events = st.one_of(
         authenticated=st.booleans(),
         via=st.text(),
         reason=st.text(min_size=1),
+    ),
+    st.builds(
+        DeletionRequested,
+        job=st.just("j"),
+        topic=st.text(),
+        before=offsets,
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
+        reason=st.text(min_size=1),
+    ),
+    st.builds(
+        RecordsDeleted,
+        job=st.just("j"),
+        topic=st.text(),
+        first=offsets,
+        failed=st.dictionaries(st.integers(0, 9), st.text()),
+        by=st.text(),
+        authenticated=st.booleans(),
+        via=st.text(),
     ),
     st.builds(
         Mark,

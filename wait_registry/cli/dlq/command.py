@@ -16,7 +16,8 @@ from redrive.listing import GROUPINGS, groups, page, parse_by, parse_cursor
 from wait_registry.cli.command import Command, Group, Invocation
 from wait_registry.cli.dlq.edit import bytes_of, edit
 from wait_registry.cli.dlq.jobs import audit, jobs
-from wait_registry.cli.dlq.redrive import archive, merge, purge, redrive, restore
+from wait_registry.cli.dlq.purge import purge
+from wait_registry.cli.dlq.redrive import archive, merge, redrive, restore
 from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
 

@@ -108,22 +108,6 @@ def merge(context: click.Context, /, topics: tuple[str, ...], **given: Any) -> i
 
 
 @click.command(
-    "purge", cls=Command, extra="query", examples=("waitreg dlq purge orders.dlq --before 30d --reason old --send",)
-)
-@click.argument("topic", metavar="DLQ-TOPIC")
-@click.option("--before", required=True, metavar="TIME", help="30d, or an ISO 8601 time: older ones are meant.")
-@click.option("--group", metavar="GROUP", help="The consumer group, if the topic has dead letters of several.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
-@click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
-@click.pass_context
-def purge(context: click.Context, /, topic: str, before: str, group: str | None, **given: Any) -> int:
-    """Archive the old dead letters of a topic. Kafka deletes the records by the topic's retention."""
-    which = (f"dlq={topic}", f"before={before}", *([f"group={group}"] if group else ()))
-    result: int = context.invoke(archive, which=which, **given)
-    return result
-
-
-@click.command(
     "archive",
     cls=Command,
     extra="query",
