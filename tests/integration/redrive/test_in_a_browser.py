@@ -179,6 +179,7 @@ def test_the_pages_that_act_break_no_rule_of_a_browser_and_none_of_axe(at: Scena
     page.locator("[name=reason]").fill("not wanted any more")
     page.locator("[name=number]").fill("101")
     page.get_by_role("button", name="Archive 101 dead letters").click()
+    page.wait_for_url(re.compile("/jobs/"))
     await_text(page, "State: finished.")
     require_accessible(page)
     assert window.problems() == []
