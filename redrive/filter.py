@@ -143,6 +143,11 @@ class Filter:
         """Return the conditions as they are typed, with absolute times; separated by spaces, for people to read."""
         return " ".join(map(str, self.conditions))
 
+    @property
+    def fields(self) -> set[str]:
+        """Return the fields that have conditions."""
+        return {one.field for one in self.conditions}
+
     def only(self, field: str, values: Iterable[str]) -> Filter:
         """Return the filter with these exact values in place of its = and ~ conditions on a text field.
 

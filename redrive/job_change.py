@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from redrive.request import Asker
 from wait_registry.errors import TransientError
-from wait_registry.kafka.clients import producer_config, usable_settings
+from wait_registry.kafka.clients import flush, producer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.records.operation import (
     Approved,
@@ -127,12 +127,9 @@ def write_event(settings: Settings, key: str, event: Event, doing: str) -> None:
         producer = Producer(producer_config(settings.kafka, **{"message.timeout.ms": int(timeout_s * 1000)}))
     producer.produce(settings.operations.topic, encode_event(event), key.encode(), partition=0, on_delivery=heard)
     try:
-        waiting = producer.flush(timeout_s + 1)
-    except SystemError as error:
-        # After a fatal error, confluent-kafka still calls the delivery callback, with the error's exception set.
-        if not isinstance(error.__cause__, KafkaException):
-            raise
-        raise kafka_failure(error.__cause__, doing) from error.__cause__
+        waiting = flush(producer, timeout_s + 1)
+    except KafkaException as error:
+        raise kafka_failure(error, doing) from error
     if waiting:
         raise TransientError(f"{doing} failed: no answer within {timeout_s:g} s; it may arrive all the same")
     if refused:

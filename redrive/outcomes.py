@@ -153,7 +153,7 @@ class Outcomes:
         return all(positions.get(number, 0) >= end for number, end in ends.items())
 
     def _positions(self, topic: str) -> dict[int, int]:
-        return dict(self._rows("positions", {"topic": topic}))
+        return {partition: position for partition, position, _ in self._rows("positions", {"topic": topic})}
 
     @cached_property
     def _client(self) -> Admin:

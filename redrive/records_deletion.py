@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -55,19 +54,16 @@ class Part(NamedTuple):
         return self.obstacle is None and len(self.prefix.offsets) > 0
 
 
-@dataclass(slots=True)
-class Outcome:
+class Done(NamedTuple):
     """What a deletion did.
 
     Attributes:
         answer: the event that was written last.
-        refused: partitions of which nothing was deleted, because of what was read right before.
         open_again: dead letters that were restored while their records were deleted.
     """
 
     answer: RecordsDeleted
-    refused: list[Part] = field(default_factory=list)
-    open_again: list[Place] = field(default_factory=list)
+    open_again: list[Place]
 
 
 @contextmanager
@@ -143,7 +139,7 @@ class Deletion:
                     f"of kafka.security {operation.name} on {topic} ({_FILE})"
                 )
 
-    def run(self, asker: Asker, reason: str) -> Outcome:
+    def run(self, asker: Asker, reason: str) -> Done:
         """Delete what `parts` allows, partition by partition.
 
         Args:
@@ -164,7 +160,6 @@ class Deletion:
         write_event(self._settings, self.job, event, f"recording that records of {self._topic} will be deleted")
         first: dict[int, int] = {}
         failed: dict[int, str] = {}
-        refused = []
         for part in todo:
             number, asked = part.partition, part.prefix
             try:
@@ -173,7 +168,6 @@ class Deletion:
                 if found is None:
                     first[number] = delete_before(self._client, self._topic, number, asked.before)
                 else:
-                    refused.append(part._replace(obstacle=found))
                     failed[number] = f"{found[0]}: {found[1]}"
             except WaitRegistryError as error:
                 failed[number] = str(error)
@@ -185,7 +179,7 @@ class Deletion:
             for part in todo
             if part.partition in first and (offset := self._first_open(part.partition, part.prefix)) is not None
         ]
-        return Outcome(done, refused, open_again)
+        return Done(done, open_again)
 
     def _first_open(self, partition: int, asked: Prefix) -> int | None:
         rows = self._view.perhaps_open(self._topic, partition, asked.offsets, self._tail.marked)

@@ -148,8 +148,8 @@ class View:
 
     def reached(self, topic: str) -> tuple[str | None, dict[int, int]]:
         """Return the ID of a topic that the tables have read, None for no such topic, and the position by partition."""
-        rows = self._connection.execute(QUERIES["reached"], {"topic": topic}).fetchall()
-        return rows[0][0] if rows else None, {partition: position for _, partition, position in rows}
+        rows = self._connection.execute(QUERIES["positions"], {"topic": topic}).fetchall()
+        return rows[0][2] if rows else None, {partition: position for partition, position, _ in rows}
 
     def has_dead_letters(self, topic: str) -> bool:
         """Return whether a topic has rows in the table of dead letters."""

@@ -72,7 +72,8 @@ order by "offset" desc
 limit 1;
 
 -- name: positions
-select partition, next_offset from sink_progress where topic = %(topic)s;
+-- How far the tables have read a topic, and which topic of this name that was.
+select partition, next_offset, topic_id from sink_progress where topic = %(topic)s;
 
 -- name: registered
 -- The redriven records of a job that are registered, by the offsets of their marks; also if a later delivery is.
@@ -121,10 +122,6 @@ inner join dead_letter as letter
     and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
 where letter.wait_expiration_uuid = sent.next_wait_id or letter.delivery > sent.delivery
 order by sent.nth;
-
--- name: reached
--- How far the tables have read a topic, and which topic of this name that was.
-select topic_id, partition, next_offset from sink_progress where topic = %(topic)s;
 
 -- name: has_dead_letters
 select exists (select from dead_letter where topic = %(topic)s);

@@ -99,7 +99,7 @@ class _ByPassword:
         digest = hashlib.sha256(header.encode(errors="surrogateescape")).digest()
         name, password = _credentials(header)
         tried = (request.remote or "", name)
-        # Also a password that is known: otherwise the answer says which guess is right.
+        # Before known passwords are let in: otherwise the answers would say which guess is right.
         self._require_tries(tried, now_s)
         if now_s - self._known.get(digest, -_KNOWN_S) < _KNOWN_S:
             return person(name, (), self._grants)

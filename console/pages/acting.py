@@ -87,7 +87,7 @@ def new(asked: Asked, tables: Tables) -> Page:
     """Show what a job would do with each dead letter; nothing is changed."""
     kind, options = Kind(asked.path["kind"]), _options(asked.values(), asked.query)
     chosen = _chosen(asked, kind, options.allowed)
-    tables.require_content({condition.field for condition in chosen.conditions}, chosen)
+    tables.require_content(chosen.fields, chosen)
     needed, person = rights(kind, options.allowed, options.target), tables.person
     selected = select(person, kind, chosen, needed, groups_and_topics(tables, chosen))
     tables.release()
@@ -210,7 +210,7 @@ def hidden_of(job: Requested, tables: Tables) -> str:
     """Return why a person can't approve a job of which something isn't shown to them; "" if all of it is."""
     edits = job.replacement is not None and not tables.shows_all_contents
     chosen = parse_filter(job.conditions, datetime.now(UTC))
-    if not edits and not tables.hides_one_of((one.field for one in chosen.conditions), chosen):
+    if not edits and not tables.hides_one_of(chosen.fields, chosen):
         return ""
     return "Something of what this job means is hidden from you, so another person has to approve it."
 

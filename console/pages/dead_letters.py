@@ -39,7 +39,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     conditions = list(filter(None, named)) if named else ["state=open"]
     since = given.get("since", WINDOW)
     chosen = parse_filter([*conditions, f"since={since}"], asked.now)
-    tables.require_content({condition.field for condition in chosen.conditions}, chosen)
+    tables.require_content(chosen.fields, chosen)
     kept = [*(("where", condition) for condition in conditions), ("since", since)]
     by = given.get("by", "" if any(named) else _BY)
     values: dict[str, Any] = {

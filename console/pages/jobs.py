@@ -154,7 +154,7 @@ def _done_before(
     if Category.ALREADY_REDRIVEN not in counts:
         return None
     chosen = parse_filter(of.conditions, now)
-    if tables.hides_one_of((one.field for one in chosen.conditions), chosen):
+    if tables.hides_one_of(chosen.fields, chosen):
         return None
     kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
     return done_before(tables, Filter(kept), of.job)

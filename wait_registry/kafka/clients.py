@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError
@@ -110,6 +110,20 @@ def plain_properties(kafka: KafkaSettings) -> dict[str, Any]:
         "bootstrap.servers": kafka.bootstrap_servers,
         **librdkafka_security(kafka),
     }
+
+
+def flush(producer: Producer, timeout_s: float) -> int:
+    """Wait for the delivery reports of a producer; return how many records have none after the timeout.
+
+    Raises:
+        KafkaException: the producer has a fatal error.
+    """
+    try:
+        waiting: int = producer.flush(timeout_s)
+    except SystemError as error:
+        # After a fatal error, confluent-kafka still calls the delivery callbacks, with the error's exception set.
+        raise error.__cause__ or error from None
+    return waiting
 
 
 @contextmanager

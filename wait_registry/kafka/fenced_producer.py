@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from wait_registry.kafka.clients import producer_config
+from wait_registry.kafka.clients import flush, producer_config
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.kafka.targets import record_size
 from wait_registry.settings.kafka import KafkaSettings
@@ -174,12 +174,7 @@ class FencedProducer:
                     produce(topic, value, key, headers=headers, on_delivery=reported, **place)
 
     def _flush(self) -> None:
-        try:
-            waiting = self._producer.flush(self._timeout_s)
-        except SystemError as error:
-            # After a fatal error, confluent-kafka still calls the delivery callbacks, with the error's exception set.
-            raise error.__cause__ or error from None
-        if waiting:
+        if flush(self._producer, self._timeout_s):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if self._failed:
             raise KafkaException(self._failed[0])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from redrive import records_deletion
+from redrive.prefix_cut import Obstacle
 from redrive.records_deletion import deletion
 from redrive.request import Asker
 from sink.rebuild.tables import rebuild
@@ -145,7 +146,7 @@ def test_a_dead_letter_restored_after_the_look_is_not_deleted(at: Scenario) -> N
         assert all(part.is_deletable for part in found.parts)
         restore(at, place)
         outcome = found.run(ANNA, "old")
-    assert [part.partition for part in outcome.refused] == list(outcome.answer.failed) == [place.partition]
+    assert outcome.answer.failed == {place.partition: f"{place.offset}: {Obstacle.OPEN}"}
     assert first(at)[place.partition] == 0
 
 
