@@ -1,4 +1,4 @@
-"""The start page: a tile per consumer group, then the last hour and what is stuck."""
+"""The start page: a tile per consumer group, what is stuck, what is overdue, and why records were dead-lettered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from console.tables import Tables
 from console.tiles import tiles
 from wait_registry.postgres.query_file import load_query
 
-QUESTIONS: Final = ("burst_timeline", "stuck_now", "overdue", "dead_letters_by_reason")
+QUESTIONS: Final = ("stuck_now", "overdue", "dead_letters_by_reason")
 
 
 def now(asked: Asked, tables: Tables) -> Page:
