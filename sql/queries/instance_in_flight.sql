@@ -1,9 +1,9 @@
 -- What is or was in flight on an instance, and where is it now?
 -- What to do: Give the start of its name; the host's name is enough. `waiting_by_instance` and the dead letters have
--- the names. `waiting` expires at `at` and is exported then. For `overdue` see the query `overdue`. `exported` has been
--- in the dead letter topic since `at`, and may have been done: its process may have died after the call and before the
--- tombstone. Ask the called service by `wait_id` before you redeliver it. `exported, finished late` was finished: don't
--- redeliver it. A redelivered record is listed under the instance that has it now. A record that another instance
+-- the names. `waiting` is exported at `expires_at`. For `overdue` see the query `overdue`. `exported` has been in the
+-- dead letter topic since `exported_at`, and may have been done: its process may have died after the call and before
+-- the tombstone. Ask the called service by `wait_id` before you redeliver it. `exported, finished late` was finished:
+-- don't redeliver it. A redelivered record is listed under the instance that has it now. A record that another instance
 -- finished is not listed.
 -- Kind: one instance, one record
 \if :{?hours} \else \set hours 24 \endif
@@ -12,7 +12,8 @@
 with standing as (
     select
         case when wait_expiration_time < now() then 'overdue' else 'waiting' end as state,
-        wait_expiration_time as at,
+        wait_expiration_time as expires_at,
+        cast(null as timestamptz) as exported_at,
         wait_expiration_uuid as wait_id,
         original_topic,
         original_partition,
@@ -30,7 +31,8 @@ with standing as (
 exported as (
     select
         case when finished_late then 'exported, finished late' else 'exported' end as state,
-        dead_letter_time as at,
+        cast(null as timestamptz) as expires_at,
+        dead_letter_time as exported_at,
         wait_expiration_uuid as wait_id,
         original_topic,
         original_partition,
@@ -49,7 +51,8 @@ exported as (
 
 select
     state,
-    at,
+    expires_at,
+    exported_at,
     wait_id,
     original_topic,
     original_partition,
@@ -63,4 +66,4 @@ from (
     union all
     select * from exported
 ) as found
-order by state desc, at, wait_id;
+order by state desc, coalesce(expires_at, exported_at), wait_id;
