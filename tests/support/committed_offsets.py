@@ -45,6 +45,4 @@ def _of_the_coordinator(request: Callable[[], list[TopicPartition] | None]) -> l
                 raise
             return None
 
-    answered = wait_until(ask, what="the group's coordinator")
-    assert answered is not None
-    return answered
+    return wait_until(ask, what="the group's coordinator")

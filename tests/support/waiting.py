@@ -14,7 +14,10 @@ POLL_S = 0.05
 
 
 def wait_until(
-    condition: Callable[[], T], deadline_s: float = PATIENCE_S, what: str = "the condition", poll_s: float = POLL_S
+    condition: Callable[[], T | None],
+    deadline_s: float = PATIENCE_S,
+    what: str = "the condition",
+    poll_s: float = POLL_S,
 ) -> T:
     """Return the condition's first true value.
 

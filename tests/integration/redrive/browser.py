@@ -70,9 +70,7 @@ class Browser:
             page = self.get(job)
             return page if "It ran in this console" in page.text and f"State: {state}." in page.text else None
 
-        found = wait_until(ended, what=f"{job} is {state}")
-        assert found is not None
-        return found
+        return wait_until(ended, what=f"{job} is {state}")
 
 
 @contextmanager

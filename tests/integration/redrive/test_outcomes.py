@@ -27,7 +27,7 @@ def became(at: Scenario, job: str = "job-1", after: int = 0) -> dict[Outcome, in
         return dict(Outcomes(at.settings, connection).of(job, after))
 
 
-def become(at: Scenario, expected: dict[Outcome, int]) -> None:
+def wait_for_outcomes(at: Scenario, expected: dict[Outcome, int]) -> None:
     """Wait for these outcomes: on a busy machine, Kafka may not answer in time."""
     wait_until(lambda: became(at) == expected, 60, f"{expected}")
 
@@ -52,16 +52,16 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
     at.read_waits()
     at.execute(at.request().job)
     at.read_operations()
-    become(at, {Outcome.NOT_CONSUMED: 5})
+    wait_for_outcomes(at, {Outcome.NOT_CONSUMED: 5})
 
     handling.refused, handling.held = {b"value 0"}, {b"value 1"}
     processor = handling.start()
     wait_until(lambda: processor.settled == {"done": 3, "dead_lettered": 1}, 60, "the four that end")
     # Behind what Kafka has, the tables show only what is so.
-    become(at, {Outcome.UNKNOWN: 5})
+    wait_for_outcomes(at, {Outcome.UNKNOWN: 5})
     at.read_waits()
     at.read()
-    become(at, {Outcome.DEAD_AGAIN: 1, Outcome.WAITING: 1, Outcome.SETTLED: 3})
+    wait_for_outcomes(at, {Outcome.DEAD_AGAIN: 1, Outcome.WAITING: 1, Outcome.SETTLED: 3})
     rows = [("waiting", 1), ("dead letter again", 1), ("done, discarded or in a retry topic", 3)]
     deliveries = {0: Outcome.DEAD_AGAIN, 1: Outcome.WAITING} | dict.fromkeys((2, 3, 4), Outcome.SETTLED)
     with at.database.connect(at.settings) as connection:
@@ -74,7 +74,7 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
     handling.ended.set()
     wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the one that was held")
     at.read_waits()
-    become(at, {Outcome.DEAD_AGAIN: 1, Outcome.SETTLED: 4})
+    wait_for_outcomes(at, {Outcome.DEAD_AGAIN: 1, Outcome.SETTLED: 4})
 
 
 @pytest.mark.guarantee("R1.12")
@@ -92,7 +92,7 @@ def test_tables_that_have_the_end_of_a_wait_before_its_dead_letter_say_unknown(
     at.read_waits()
     assert became(at) == {Outcome.UNKNOWN: 1}
     at.read()
-    become(at, {Outcome.DEAD_AGAIN: 1})
+    wait_for_outcomes(at, {Outcome.DEAD_AGAIN: 1})
 
 
 def test_a_dead_letter_of_another_redrive_of_the_record_is_not_one_of_this(at: Scenario, handling: Handling) -> None:
