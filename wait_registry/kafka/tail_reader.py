@@ -118,7 +118,7 @@ class TailReader:
             if self._clock.monotonic() > deadline:
                 raise OpenTransaction(
                     f"a transaction has been open at offset {stable} of {self._log} for {self._log.timeout_s:g} s, "
-                    f"the log ends at {end} (kafka-transactions find-hanging shows its producer)"
+                    f'the log ends at {end}. If it stays open: docs/runbook.md, "Transaction stays open"'
                 )
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
