@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from console.page import address
+from redrive.filter import literal
 from wait_registry.display import safe, value_text
 
 # Longer texts are cut in a table; the page of the dead letter has them whole.
@@ -89,12 +90,25 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
         return address("/dead-letters", ("where", f"group={text}"))
     if column == "next_place" and str(row["event"]).startswith("dead letter"):
         return dead_letter_link(*text.rsplit(":", 2))
+    if column == "log_offset" and str(row.get("event")).startswith("dead letter"):
+        return dead_letter_link(row["log_topic"], row["log_partition"], text)
+    if column == "dead_letters" and {"reason", "error_class", "first_at"} <= row.keys():
+        return _counted_link(row)
     if column == "place" and "bytes" in row:  # a row of the list of dead letters
         return dead_letter_link(*text.rsplit(":", 2))
     if column == "record":
         topic, partition, offset = text.rsplit(":", 2)
         return address("/records", ("topic", topic), ("partition", partition), ("offset", offset))
     return ""
+
+
+def _counted_link(row: Mapping[str, Any]) -> str:
+    """Return the address of the dead letters that a row of `dead_letters_by_reason` counts."""
+    fields = {"error": "error_class", "group": "consumer_group", "topic": "original_topic"}
+    known = {field: row[column] for field, column in fields.items() if row[column] is not None}
+    known["reason"] = row["reason"] or "foreign"
+    conditions = [("where", f"{field}={literal(value)}") for field, value in known.items()]
+    return address("/dead-letters", *conditions, ("since", row["first_at"].isoformat()), ("by", "none"))
 
 
 def _kind(value: object, text: str) -> str:

@@ -47,8 +47,14 @@ def question(asked: Asked, tables: Tables) -> Page:
 
 def record(asked: Asked, tables: Tables) -> Page:
     """Answer what happened to one record, by wait ID, idempotency key, place or key."""
-    given = asked.values()
-    names = ("record_by_key",) if "key" in given else ("record_deliveries",) if given else ()
+    # Pasted from elsewhere, they come with blanks. A key that really ends with one is given as \\x and its bytes.
+    given = {name: value.strip() for name, value in asked.values().items()}
+    if "key" in given:
+        names: tuple[str, ...] = ("record_by_key",)
+    elif "topic" in given:
+        names = ("record", "record_deliveries")
+    else:
+        names = ("record_deliveries",) if given else ()
     answers = [tables.ask(load_query(name), given) for name in names]
     return Page("record.html", {"title": "Record", "given": given, "answers": answers})
 

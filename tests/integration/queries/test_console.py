@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY
+from urllib.parse import urlencode
 
 import pytest
 
@@ -62,6 +63,25 @@ def test_dead_letters_are_found_from_the_counts_to_the_bytes(get: Get, incident:
         assert (value.status, value.body) == ((404, value.body) if body is None else (200, body))
 
 
+def test_each_count_of_what_came_lately_leads_to_its_dead_letters(get: Get, incident: Settings) -> None:
+    counts = get("/questions/dead_letters_by_reason?hours=9000").links("since=")
+    assert counts
+    found = [link for path in counts for link in get(path).links("^/dead-letters/")]
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        expected = connection.execute("select count(*) from dead_letter").fetchone()
+    assert expected == (len(found),) == (len(set(found)),)
+
+
+def test_a_record_leads_to_its_dead_letter(get: Get, incident: Settings) -> None:
+    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
+        key, *place = connection.execute(
+            'select wait_registry_key(key), topic, partition, "offset" from dead_letter '
+            "where wait_expiration_uuid is not null and key is not null limit 1"
+        ).fetchone() or ("none",)
+    page = get(f"/records?{urlencode({'key': f' {key} '})}")
+    assert "/dead-letters/{}/{}/{}".format(*place) in page.links("^/dead-letters/")
+
+
 def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> None:
     with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
         connection.execute(
@@ -91,7 +111,8 @@ def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> N
         ("/questions/stuck_now?minutes=x", 400, "invalid input syntax for type integer"),
         ("/questions/stuck_now?hours=1", 400, "has no parameter 'hours'"),
         ("/dead-letters?since=0001-01-01T00:00%2B05:00", 400, "expected a time ago"),
-        ("/records?key=unknown", 200, "Nothing of it waits or has failed."),
+        ("/records?key=unknown", 200, "Nothing with exactly this key waits or has failed."),
+        ("/records?topic=orders&partition=0&offset=999999", 200, "no trace"),
         ("/elsewhere", 404, "no such page"),
         ("/static/../service.py", 404, "no such page"),
     ],
