@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from console.access.grants import ALL, NotAllowed, Person, Right, condition
+from console.access.grants import ALL, NotAllowed, Person, Right, condition, role_with
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter, Reader, Redriven
 from redrive.decoded import Decoded
@@ -164,10 +164,12 @@ class Tables:
         """
         if self.hides_one_of(fields, chosen):
             hidden = min(CONTENT_FIELDS.intersection(fields))
-            raise NotAllowed(
-                f"Something of records is hidden from you, so they can't be found by {hidden}. Dead letters can be, "
-                "with the condition topic=TOPIC, if nothing is hidden of this input topic."
+            remedy = (
+                "Dead letters can be, with the condition topic=TOPIC, if nothing is hidden of this input topic."
+                if self.person.pairs(Right.INSPECT)
+                else f"That needs the role {role_with([Right.INSPECT])}."
             )
+            raise NotAllowed(f"Something of records is hidden from you, so they can't be found by {hidden}. {remedy}")
 
     def _shows_contents_of(self, chosen: Filter) -> bool:
         """Return whether nothing is hidden of the records that a filter means."""
