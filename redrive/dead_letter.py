@@ -27,7 +27,10 @@ class Reader(Protocol):
 
 
 _ROW: Final = """
-select *, headers::text as headers_json
+select
+    *,
+    headers::text as headers_json,
+    (select operation.reason from operation where operation.job = dead_letter.job) as job_reason
 from dead_letter
 where {where}
 order by dead_letter_time desc, topic, partition, "offset"

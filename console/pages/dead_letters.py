@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROWS: Final = 100
 WINDOW: Final = "24h"
 _BY: Final = "error,topic,reason"
-_NAMES: Final = {"wait_expiration_uuid": "wait ID", "original_timestamp": "produced"}
+_NAMES: Final = {"wait_expiration_uuid": "wait ID", "original_timestamp": "produced", "job_reason": "reason of the job"}
 
 
 def dead_letters(asked: Asked, tables: Tables) -> Page:
@@ -194,8 +194,9 @@ def find_dead_letter(asked: Asked, tables: Tables) -> DeadLetter:
 def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
     row = letter.row
     names = (
-        "state", "state_by", "state_at", "job", "reason", "dead_letter_time", "consumer_group", "instance", "delivery",
-        "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
+        "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group",
+        "instance", "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class",
+        "error_message",
     )  # fmt: skip
     facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
     shown = cells(list(facts), list(facts.values()))

@@ -270,6 +270,12 @@ def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, b
         browser.wait_state(browser.start(shown, kind=kind), "finished")
         at.read_operations()
         assert at.rows("select state from dead_letter order by job nulls last limit 2") == [(state,), (state,)]
+        ((place,),) = at.rows(
+            "select topic || '/' || partition || '/' || \"offset\" from dead_letter where job > '' limit 1"
+        )
+        assert "reason of the job</dt><dd>fixed" in re.sub(
+            r"\s*\n", "", browser.get(f"/dead-letters/{place}").body.decode()
+        )
     assert at.sent() == []
 
 

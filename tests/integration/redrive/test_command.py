@@ -151,6 +151,7 @@ def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
     assert typed("archive", f"group={at.group}", "--reason", "test orders", "--send")[0] == 0
     at.read_operations()
     assert at.rows("select distinct state from dead_letter") == [("archived",)]
+    assert re.search(r"^archived by .*, job \w+: test orders$", typed("show", str(at.place()))[1], re.MULTILINE)
     assert typed("restore", f"group={at.group}", "--send")[0] == 0
     at.read_operations()
     assert at.rows("select distinct state from dead_letter") == [("open",)]

@@ -26,7 +26,9 @@ def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redrive
     places = letter.places()
     yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
     if row["state"] != "open":
-        yield f"{row['state']} by {safe(row['state_by'] or '')} at {row['state_at']}, job {safe(row['job'] or '')}"
+        because = f": {safe(row['job_reason'])}" if row["job_reason"] else ""
+        by, job = safe(row["state_by"] or ""), safe(row["job"] or "")
+        yield f"{row['state']} by {by} at {row['state_at']}, job {job}{because}"
     for label, text in (
         ("record", places.get("record")),
         ("produced", row["original_timestamp"]),
