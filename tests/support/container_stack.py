@@ -21,7 +21,7 @@ from wait_registry.local.postgres import DATABASE, SETTINGS, USER
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
 
-KAFKA_IMAGE = "apache/kafka:4.2.1"
+KAFKA_IMAGE = "apache/kafka:4.2.0"
 POSTGRES_IMAGE = "postgres:16"
 
 KAFKA_PORT, CONTROLLER_PORT, INNER_PORT, POSTGRES_PORT = 9092, 9093, 9094, 5432
