@@ -270,6 +270,12 @@ def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, b
         browser.wait_state(browser.start(shown, kind=kind), "finished")
         at.read_operations()
         assert at.rows("select state from dead_letter order by job nulls last limit 2") == [(state,), (state,)]
+    of_group = ("where", f"group={at.group}")
+    empty = browser.get("/dead-letters", of_group, ("where", "state=redriven"), ("by", "none"))
+    (longer,) = empty.links(r"^/dead-letters\?.*since=30d")
+    assert "List them in any state" in empty.text and "where=state%3Dredriven" in longer
+    (any_state,) = empty.links(r"^/dead-letters\?(?!.*state)")
+    assert len(browser.get(any_state).links("^/dead-letters/")) == 3
     assert at.sent() == []
 
 
