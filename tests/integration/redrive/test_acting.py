@@ -133,7 +133,8 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
             page = browser.wait_state(path, "paused").text
             assert "Resume the job" in page and "Pause the job" not in page
     wait_until(lambda: "It ran in this console" in browser.get(path).text, what="the end of the executor")
-    assert browser.post(f"{path}/resume").status == 400
+    refused = browser.post(f"{path}/resume")
+    assert (refused.status, refused.links("^/jobs/")) == (400, [path])
     assert 1 <= len(at.sent()) < 30
     changes = [event for event in at.events() if isinstance(event, Changed)]
     assert {(event.by, event.authenticated) for event in changes} == {("any user of this machine", False)}
