@@ -41,6 +41,7 @@ def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Bro
     job = browser.start(shown, reason="payments are back")
     page = browser.wait_state(job, "finished")
     assert "5 of 5 dead letters, redriven: 5" in page.text
+    assert "The tables show no record yet." in page.text
     assert len(at.sent()) == 5
     (asked,) = requests_of(at)
     assert (asked.by, asked.authenticated, asked.via) == ("any user of this machine", False, "console")
@@ -74,7 +75,8 @@ def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> N
         of_anna = anna.start(first)
         anna.wait_state(of_anna, "finished")
         of_ben = ben.start(second)
-        assert "already_redriven: 4" in ben.wait_state(of_ben, "finished").text
+        page = ben.wait_state(of_ben, "finished").text
+        assert "already_redriven: 4" in page and "No record was sent. The counts above say why." in page
         at.read_operations()
         page = ben.get(of_ben).text
         assert "Who acted on its dead letters before" in page
