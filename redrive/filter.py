@@ -46,13 +46,15 @@ OPERATORS: Final[Mapping[Kind, tuple[str, ...]]] = {
 class Field(NamedTuple):
     """A field: its SQL expression on the table dead_letter, what its values are, and what it means.
 
-    ``equals`` is the condition for one exact value, where the plain one would use no index.
+    ``equals`` is the condition for one exact value, where the plain one would use no index. ``values`` are all that
+    there are, if these are known.
     """
 
     sql: str
     kind: Kind
     meaning: str
     equals: str = ""
+    values: tuple[str, ...] = ()
 
 
 def _equals_by_beginning(column: str) -> str:
@@ -74,7 +76,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "partition": Field("original_partition", Kind.NUMBER, "partition of the input topic"),
     "offset": Field("original_offset", Kind.NUMBER, "offset in the input topic"),
     "dlq": Field("topic", Kind.TEXT, "dead letter topic"),
-    "state": Field("state", Kind.TEXT, "open, redriven or archived"),
+    "state": Field("state", Kind.TEXT, "open, redriven or archived", values=("open", "redriven", "archived")),
     "place": Field(
         """topic || ':' || partition || ':' || "offset\"""",
         Kind.TEXT,
@@ -210,7 +212,10 @@ def _parse(text: str, now: datetime) -> Condition:
         raise ConfigurationError(f"{text!r}: there is no field {name!r}; {hint}There are {', '.join(FIELDS)}")
     if operator not in (taken := OPERATORS[field.kind]):
         raise ConfigurationError(f"{text!r}: {name} takes {' '.join(taken)}, not {operator}")
-    return Condition(name, operator, _value(field.kind, text, value, now))
+    read = _value(field.kind, text, value, now)
+    if field.values and not any(value in one if operator == "~" else matches(one, value) for one in field.values):
+        raise ConfigurationError(f"{text!r}: there is no {name} {value!r}; there are {', '.join(field.values)}")
+    return Condition(name, operator, read)
 
 
 def _value(kind: Kind, text: str, value: str, now: datetime) -> Value:

@@ -90,9 +90,9 @@ class Answers:
         except NotThere as error:
             return failure(404, "There is nothing here", str(error))
         except Busy as error:
-            return failure(409, "Not now", str(error))
+            return failure(409, "Not now", str(error), job=asked.path.get("job", ""))
         except ConfigurationError as error:
-            return failure(400, "This can't be answered", str(error))
+            return failure(400, "This can't be answered", str(error), job=asked.path.get("job", ""))
         except TransientError as error:
             log.warning("a page failed: %s", error)
             return failure(503, "Kafka can't answer", str(error))
@@ -133,9 +133,17 @@ def response(page: Answered) -> web.Response:
     return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
 
 
-def failure(status: int, title: str, sentence: str, person: Person | None = None) -> Page:
-    """Return a page that says why there is no other; with a person, it shows them and lets them log out."""
-    about = {"age": "", "limits": "", **_header(person)}
+def failure(status: int, title: str, sentence: str, person: Person | None = None, job: str = "") -> Page:
+    """Return a page that says why there is no other.
+
+    Args:
+        status: of HTTP.
+        title: of the page.
+        sentence: what happened, and what to do.
+        person: to be shown, and to be let log out.
+        job: whose page is linked.
+    """
+    about = {"age": "", "limits": "", "job": job, **_header(person)}
     return Page("failure.html", {"title": title, "sentence": sentence, **about}, status)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from console.access.grants import Right
@@ -46,6 +46,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
         "buttons": buttons(tables.person, kept) if asked.actor is not None else [], "named": names_some(chosen),
+        "longer": _list(conditions, "30d", by), **_any_state(conditions, since, by),
     }  # fmt: skip
     if by and by != "none":
         fields = parse_by(by)
@@ -61,6 +62,19 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     shown = found._replace(rows=[_seen(dict(zip(found.columns, row, strict=True)), tables) for row in found.rows])
     counts = address("/dead-letters", *kept, ("by", _BY))
     return Page("dead_letters.html", {**values, "found": shown, "links": [], "following": following, "counts": counts})
+
+
+def _list(conditions: Sequence[str], since: str, by: str) -> str:
+    # No condition at all would mean those that are open.
+    where = [("where", condition) for condition in conditions or [""]]
+    return address("/dead-letters", *where, ("since", since), ("by", by or "none"))
+
+
+def _any_state(conditions: Sequence[str], since: str, by: str) -> Mapping[str, Any]:
+    """Return the conditions on the state, and the address of the same list without these."""
+    states = [condition for condition in conditions if condition.startswith("state")]
+    others = [condition for condition in conditions if condition not in states]
+    return {"states": states, "any_state": _list(others, since, by)}
 
 
 def dead_letter(asked: Asked, tables: Tables) -> Page:

@@ -78,9 +78,17 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}".strip()
 
 
+_NO_TIME = re.compile(
+    r'(?:invalid input syntax for type (?:timestamp[a-z ]*|interval)|date/time field value out of range): "(.*)"',
+    re.DOTALL,
+)
+
+
 def server_message(error: psycopg.Error) -> str:
     """Return what the server said, for people, without the statement that it quotes."""
-    return error.diag.message_primary or str(error).strip()
+    message = error.diag.message_primary or str(error).strip()
+    no_time = _NO_TIME.fullmatch(message)
+    return f"{no_time[1]!r} isn't a time, such as 2026-11-21T08:00Z, now or '2 hours ago'" if no_time else message
 
 
 def refusal_of(message: str) -> Refusal | None:

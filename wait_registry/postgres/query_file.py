@@ -19,6 +19,8 @@ from typing import Final
 from wait_registry.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"(?<!:):'([a-z_]+)'")
+_NUMBER = re.compile(r"cast\((?:nullif\()?:'([a-z_]+)'(?:, ''\))? as (int|bigint)\)")
+_MOST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
 _DEFAULT = re.compile(r"^\\if :\{\?(?P<name>[a-z_]+)\} \\else \\set (?P=name) (?P<value>.*?) \\endif$", re.MULTILINE)
 _SUFFIX = ".sql"
 
@@ -28,7 +30,10 @@ KINDS: Final = ("waiting now", "one instance, one record", "dead letters", "the 
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """One query: its name, what it answers, what to do then, its kind (of `KINDS`), its parameters and its SQL."""
+    """One query: its name, what it answers, what to do then, its kind (of `KINDS`), its parameters and its SQL.
+
+    ``numbers`` has the largest value of each parameter that is a whole number.
+    """
 
     name: str
     question: str
@@ -36,6 +41,7 @@ class QueryFile:
     kind: str
     defaults: Mapping[str, str]
     parameters: tuple[str, ...]
+    numbers: Mapping[str, int]
     sql: str
 
 
@@ -69,6 +75,7 @@ def parse_query(name: str, text: str) -> QueryFile:
         kind=kind.removeprefix("Kind: "),
         defaults={match["name"]: match["value"].strip("'") for match in _DEFAULT.finditer(text)},
         parameters=tuple(dict.fromkeys(_PARAMETER.findall(sql))),
+        numbers={name: _MOST[kind] for name, kind in _NUMBER.findall(sql)},
         sql=_PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")),
     )
 
@@ -76,7 +83,7 @@ def parse_query(name: str, text: str) -> QueryFile:
 def bind(query: QueryFile, given: Mapping[str, str]) -> dict[str, str]:
     """Return a value for every parameter of the query: the given one, else its default.
 
-    Raises ConfigurationError for a parameter that is unknown or has no value.
+    Raises ConfigurationError for a parameter that is unknown or has no value, and for a value that can't be read.
     """
     for name in given.keys() - query.parameters:
         known = ", ".join(query.parameters) or "none"
@@ -88,4 +95,17 @@ def bind(query: QueryFile, given: Mapping[str, str]) -> dict[str, str]:
         raise ConfigurationError(
             f"query {query.name!r} needs {', '.join(missing)}: waitreg query {query.name} {example}"
         )
+    for name, value in given.items():
+        _require_readable(query, name, value)
     return {name: values[name] for name in query.parameters}
+
+
+def _require_readable(query: QueryFile, name: str, value: str) -> None:
+    most = query.numbers.get(name)
+    if most is not None and value != query.defaults.get(name):
+        if re.fullmatch(" *[0-9]+ *", value) is None:
+            raise ConfigurationError(f"{name}: {value!r} isn't a whole number, from 0 on")
+        if len(value.strip()) > len(str(most)) or int(value) > most:
+            raise ConfigurationError(f"{name}: {value!r} is too large: the most is {most}")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigurationError(f"{name}: {value!r} isn't text without NUL, in UTF-8")

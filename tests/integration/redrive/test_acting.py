@@ -41,6 +41,7 @@ def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Bro
     job = browser.start(shown, reason="payments are back")
     page = browser.wait_state(job, "finished")
     assert "5 of 5 dead letters, redriven: 5" in page.text
+    assert "The tables show no record yet." in page.text
     assert len(at.sent()) == 5
     (asked,) = requests_of(at)
     assert (asked.by, asked.authenticated, asked.via) == ("any user of this machine", False, "console")
@@ -74,7 +75,8 @@ def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> N
         of_anna = anna.start(first)
         anna.wait_state(of_anna, "finished")
         of_ben = ben.start(second)
-        assert "already_redriven: 4" in ben.wait_state(of_ben, "finished").text
+        page = ben.wait_state(of_ben, "finished").text
+        assert "already_redriven: 4" in page and "No record was sent. The counts above say why." in page
         at.read_operations()
         page = ben.get(of_ben).text
         assert "Who acted on its dead letters before" in page
@@ -133,7 +135,8 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
             page = browser.wait_state(path, "paused").text
             assert "Resume the job" in page and "Pause the job" not in page
     wait_until(lambda: "It ran in this console" in browser.get(path).text, what="the end of the executor")
-    assert browser.post(f"{path}/resume").status == 400
+    refused = browser.post(f"{path}/resume")
+    assert (refused.status, refused.links("^/jobs/")) == (400, [path])
     assert 1 <= len(at.sent()) < 30
     changes = [event for event in at.events() if isinstance(event, Changed)]
     assert {(event.by, event.authenticated) for event in changes} == {("any user of this machine", False)}
@@ -276,6 +279,12 @@ def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, b
         assert "reason of the job</dt><dd>fixed" in re.sub(
             r"\s*\n", "", browser.get(f"/dead-letters/{place}").body.decode()
         )
+    of_group = ("where", f"group={at.group}")
+    empty = browser.get("/dead-letters", of_group, ("where", "state=redriven"), ("by", "none"))
+    (longer,) = empty.links(r"^/dead-letters\?.*since=30d")
+    assert "List them in any state" in empty.text and "where=state%3Dredriven" in longer
+    (any_state,) = empty.links(r"^/dead-letters\?(?!.*state)")
+    assert len(browser.get(any_state).links("^/dead-letters/")) == 3
     assert at.sent() == []
 
 

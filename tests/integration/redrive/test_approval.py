@@ -106,6 +106,8 @@ def test_another_person_approves_on_the_page(many: Scenario) -> None:
         page = ben.get(path)
         assert f"group={many.group}" in page.text and "4 dead letters" in page.text
         assert "Approve the job" in page.text and "Resume" not in page.text and "Pause" not in page.text
+        (listed,) = page.links(r"^/dead-letters\?")
+        assert len(ben.get(listed).links(r"^/dead-letters/")) == 4
         assert "needs the role operator" in vera.get(path).text
         for person, status in ((anna, 403), (vera, 403)):
             assert person.post(f"{path}/approve", [("reason", "sure")]).status == status
@@ -117,6 +119,9 @@ def test_another_person_approves_on_the_page(many: Scenario) -> None:
         assert ben.post(f"{path}/approve", [("reason", "looked at them")]).status == 400
         many.read_operations()
         assert "approved by" in anna.get(path).text
+        assert f"/dead-letters?where=job%3D{path.removeprefix('/jobs/')}&since=365d&by=none" in anna.get(path).links(
+            "job"
+        )
     assert len(many.sent()) == 4
     assert len([event for event in many.events() if isinstance(event, Requested)]) == 1
     assert states(many) == ["approved by ben", "finished"]

@@ -26,6 +26,7 @@ def test_a_file_is_taken_apart() -> None:
     assert query.kind == "the system"
     assert query.defaults == {"minutes": "10"}
     assert query.parameters == ("minutes", "topic")
+    assert query.numbers == {"minutes": 2**31 - 1}
     assert query.sql == "select '100%%'::text, cast(%(minutes)s as int), %(topic)s, %(topic)s"
 
 

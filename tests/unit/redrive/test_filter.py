@@ -22,7 +22,10 @@ VALUES: dict[Kind, st.SearchStrategy[Value]] = {
 }
 CONDITIONS = st.sampled_from(list(FIELDS)).flatmap(
     lambda name: st.builds(
-        Condition, st.just(name), st.sampled_from(OPERATORS[FIELDS[name].kind]), VALUES[FIELDS[name].kind]
+        Condition,
+        st.just(name),
+        st.sampled_from(OPERATORS[FIELDS[name].kind]),
+        st.sampled_from(FIELDS[name].values) if FIELDS[name].values else VALUES[FIELDS[name].kind],
     )
 )
 
@@ -62,6 +65,11 @@ def test_what_leaves_other_values_possible_has_no_exact_ones() -> None:
         assert parse_filter(texts, NOW).exact_values("topic") == ()
 
 
+def test_a_condition_on_the_state_may_mean_several() -> None:
+    for text in ("state=*", "state=*ed", "state~arch", "state!=re*"):
+        assert str(parse_filter([text], NOW)) == text
+
+
 def test_a_relative_time_becomes_an_absolute_one() -> None:
     assert (
         str(parse_filter(["since=2h", "before=30m"], NOW)) == "since=2026-11-27T06:00:00Z before=2026-11-27T07:30:00Z"
@@ -93,6 +101,10 @@ def test_several_values_of_one_field_are_alternatives_and_fields_are_not() -> No
         (r"key=\x1", r"expected text, or \x and an even number of hexadecimal digits"),
         ("key=\ud800", r"expected text, or \x and an even number of hexadecimal digits"),
         ("group=a\0", "expected text without NUL"),
+        ("state=weg", "there is no state 'weg'; there are open, redriven, archived"),
+        ("state!=Open", "there is no state 'Open'"),
+        ("state~weg", "there is no state 'weg'"),
+        ("state=arch", "there is no state 'arch'"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_what_was_expected(text: str, says: str) -> None:
