@@ -167,9 +167,6 @@ def session_conf(settings: SparkSettings, jars: list[Path]) -> Mapping[str, str]
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.task.maxFailures": "1",
-        # Results come by a socket that only this user reaches. By TCP, whatever connects to the port first, such as a
-        # client of something that had it before, makes Spark wait for the result without end.
-        "spark.python.unix.domain.socket.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # For a user who switches the UI on: Spark's own pattern doesn't know the names of Kafka's secrets.
