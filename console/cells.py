@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -79,6 +79,11 @@ def dead_letter_link(topic: str, partition: object, offset: object) -> str:
     return f"/dead-letters/{quote(topic, safe='')}/{partition}/{offset}"
 
 
+def dead_letters_link(conditions: Iterable[str], since: str, by: str = "none") -> str:
+    """Return the address of the dead letters that meet conditions; ``by`` names the fields to count them by."""
+    return address("/dead-letters", *(("where", one) for one in conditions), ("since", since), ("by", by))
+
+
 def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
     if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key"):
         return address("/records", ("id", text))
@@ -107,8 +112,8 @@ def _counted_link(row: Mapping[str, Any]) -> str:
     fields = {"error": "error_class", "group": "consumer_group", "topic": "original_topic"}
     known = {field: row[column] for field, column in fields.items() if row[column] is not None}
     known["reason"] = row["reason"] or "foreign"
-    conditions = [("where", f"{field}={literal(value)}") for field, value in known.items()]
-    return address("/dead-letters", *conditions, ("since", row["first_at"].isoformat()), ("by", "none"))
+    conditions = [f"{field}={literal(value)}" for field, value in known.items()]
+    return dead_letters_link(conditions, row["first_at"].isoformat())
 
 
 def _kind(value: object, text: str) -> str:

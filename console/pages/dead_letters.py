@@ -9,7 +9,7 @@ from console.access.grants import Right
 from console.access.masks import HIDDEN
 from console.access.permission import lacking, permit_reveal, reveal_obstacle
 from console.acting.reveals import LIFETIME_S
-from console.cells import Cell, cells, dead_letter_link
+from console.cells import Cell, cells, dead_letter_link, dead_letters_link
 from console.page import Asked, Download, NotThere, Page, Redirect, address
 from console.pages.acting import MOST_REASON, Button, buttons, names_some, require_reason
 from console.tables import Tables
@@ -66,8 +66,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
 
 def _list(conditions: Sequence[str], since: str, by: str) -> str:
     # No condition at all would mean those that are open.
-    where = [("where", condition) for condition in conditions or [""]]
-    return address("/dead-letters", *where, ("since", since), ("by", by or "none"))
+    return dead_letters_link(conditions or [""], since, by or "none")
 
 
 def _any_state(conditions: Sequence[str], since: str, by: str) -> Mapping[str, Any]:

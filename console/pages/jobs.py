@@ -11,7 +11,8 @@ from console.access.grants import Right
 from console.access.masks import HIDDEN
 from console.access.permission import approval_obstacle, may_follow, role_missing
 from console.acting.executors import Shown
-from console.page import Asked, NotThere, Page, address
+from console.cells import dead_letters_link
+from console.page import Asked, NotThere, Page
 from console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button, hidden_of
 from console.tables import Tables
 from redrive.approval import ENDED, to_send
@@ -136,12 +137,11 @@ def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
         "canary": of.canary,
         **{name: allowances.get(name, name) for name in of.allowed},
     }
-    where = [("where", str(one)) for one in chosen.conditions]
     hidden = tables.hides_one_of(chosen.fields, chosen)
     return {
         "conditions": [HIDDEN if tables.hides_one_of([one.field], chosen) else str(one) for one in chosen.conditions],
         # It has no mark yet, by which its dead letters are found later.
-        "list": "" if hidden else address("/dead-letters", *where, ("since", "365d"), ("by", "none")),
+        "list": "" if hidden else dead_letters_link(map(str, chosen.conditions), "365d"),
         "expected": sorted(of.expected.items(), key=lambda pair: -pair[1]),
         "to_send": to_send(of),
         "options": {name: value for name, value in options.items() if value is not None},

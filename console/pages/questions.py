@@ -47,14 +47,11 @@ def question(asked: Asked, tables: Tables) -> Page:
 
 def record(asked: Asked, tables: Tables) -> Page:
     """Answer what happened to one record, by wait ID, idempotency key, place or key."""
-    # Pasted from elsewhere, they come with blanks. A key that really ends with one is given as \\x and its bytes.
+    # What is pasted often has blanks around it. A key that does end with one is given as \x and its bytes.
     given = {name: value.strip() for name, value in asked.values().items()}
-    if "key" in given:
-        names: tuple[str, ...] = ("record_by_key",)
-    elif "topic" in given:
-        names = ("record", "record_deliveries")
-    else:
-        names = ("record_deliveries",) if given else ()
+    names = ["record_by_key"] if "key" in given else ["record_deliveries"] if given else []
+    if "topic" in given:
+        names.insert(0, "record")
     answers = [tables.ask(load_query(name), given) for name in names]
     return Page("record.html", {"title": "Record", "given": given, "answers": answers})
 

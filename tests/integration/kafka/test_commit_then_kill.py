@@ -1,4 +1,7 @@
-"""What a broker promised to commit is committed after `kill -9`: so on the Kafka that we run, not on 4.3.0 to 4.4.0."""
+"""What a broker promised to commit is committed after `kill -9`.
+
+Kafka 4.3.0 to 4.4.0 break this promise (docs/decisions/0040), and fail here in about half of the runs.
+"""
 
 from __future__ import annotations
 
