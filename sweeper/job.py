@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sweeper.result import PartitionResult
@@ -65,6 +66,11 @@ class SparkJob:
             )
         except Py4JJavaError as error:
             raise SweepJobFailed(f"the sweep's Spark job failed: {error.java_exception}"[:SHOWN_CHARACTERS]) from None
+        except (PySparkException, UnboundLocalError) as error:
+            # Another process was accepted first where Spark offers the results; PySpark's cleanup then fails, too.
+            raise SweepJobFailed(
+                f"Spark did not give the results of the sweep's job: {error.__context__ or error}"
+            ) from None
         except (Py4JError, OSError, EOFError) as error:
             raise jvm_gone(error) from error
         return results

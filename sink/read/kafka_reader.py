@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
+from sink.read.arrow_result import to_arrow
 from sink.read.ranges import Ranges, as_json, assignment, poll_records
 from sink.read.record_columns import ALL, Columns
 from wait_registry.errors import ConfigurationError, TransientError
@@ -102,7 +103,7 @@ class SparkReader:
         try:
             self._spark.sparkContext.setJobGroup(self._name, "waitreg sink")
             frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*self._columns.expressions)
-            records = frame.toArrow().cast(self._columns.schema)
+            records = to_arrow(frame, self._columns.schema)
         except SPARK_ERRORS as error:
             require_spark(self._spark)
             raise read_failure(error) from None

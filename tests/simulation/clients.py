@@ -110,7 +110,7 @@ class Spark:
     def selectExpr(self, *_: str) -> Spark:
         return self
 
-    def toArrow(self) -> pa.Table:
+    def table(self) -> pa.Table:
         begin, end = (json.loads(self._options[name])[NAME.topic]["0"] for name in ("startingOffsets", "endingOffsets"))
         return table_of(ask("read", begin, end, self._options["kafka.isolation.level"] == "read_committed"))
 
@@ -213,6 +213,7 @@ def _consumer(config: dict[str, Any]) -> Consumer | redrive_clients.Consumer:
 def install(patch: MonkeyPatch) -> None:
     """Give the product these clients; remove safeguards after that."""
     patch.setattr("wait_registry.kafka.positions._offsets", _offsets)
+    patch.setattr("sink.read.kafka_reader.to_arrow", lambda frame, _: frame.table())
     patch.setattr("sink.read.start_positions.describe_wait_topic", lambda *_: IDENTITY)
     patch.setattr("sink.rebuild.tables.describe_wait_topic", lambda *_: IDENTITY)
     patch.setattr("sink.rebuild.tables.open_admin", lambda _: None)

@@ -15,6 +15,7 @@ from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.settings import settings_against
 from tests.support.stack import OwnStack
+from tests.support.taken_port import take_first_result
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 
@@ -103,6 +104,18 @@ def test_a_dead_jvm_ends_the_sink_and_the_next_start_continues(
     at.drain()
     assert at.is_exact()
     assert at.rows("select * from late_outcome") == [], "nothing was read twice"
+
+
+@pytest.mark.fault("F65")
+def test_a_read_whose_rows_another_process_hinders_is_read_again(
+    sink_scenario: SinkScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = sink_scenario()
+    at.log.write(*[wait_record(new_id(), number % 4) for number in range(12)])
+    take_first_result(monkeypatch)
+    at.drain()
+    assert at.is_exact()
+    assert "CANNOT_OPEN_SOCKET" in caplog.text
 
 
 @pytest.mark.guarantee("P4.10")

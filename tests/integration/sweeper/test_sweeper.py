@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -15,9 +16,13 @@ from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, ids, in_process, sweeper_of, with_server_default
 from tests.support.naming import Names
 from tests.support.stack import OwnStack
+from tests.support.taken_port import take_first_result
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LIMIT_S = 2
 END_HOLDER = """
@@ -70,6 +75,20 @@ def test_a_sweep_by_spark_exports_every_partition_and_is_recorded(
     text = registry.expose().decode()
     assert 'waitreg_sweeper_rows_total{outcome="exported"} 10.0' in text
     assert 'waitreg_sweeper_sweeps_total{result="done"} 2.0' in text
+
+
+@pytest.mark.fault("F65")
+def test_a_sweep_whose_results_another_process_hinders_fails_and_sends_nothing_twice(
+    scenario: ScenarioFactory, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = scenario({})
+    registered = at.due(3)
+    with closing(sweeper_of(at.settings, SparkJob(at.settings, spark))) as sweeper:
+        take_first_result(monkeypatch)
+        failed, again = sweeper.run_once(), sweeper.run_once()
+    assert (failed.result, again.result, again.counts) == (SweepResult.FAILED, SweepResult.DONE, {"superseded": 3})
+    assert "SweepJobFailed: Spark did not give the results" in failed.reason
+    assert at.dead_lettered_ids() == ids(registered)
 
 
 def test_nothing_due_starts_no_job(at: Scenario) -> None:
