@@ -85,8 +85,8 @@ def dead_letters_link(conditions: Iterable[str], since: str, by: str = "none") -
 
 
 def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
-    if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key"):
-        return address("/records", ("id", text))
+    if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key", "record"):
+        return address("/records", ("find", text))
     if column == "job":
         return f"/jobs/{quote(text, safe='')}"
     if column == "instance":
@@ -101,9 +101,6 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
         return _counted_link(row)
     if column == "place" and "bytes" in row:  # a row of the list of dead letters
         return dead_letter_link(*text.rsplit(":", 2))
-    if column == "record":
-        topic, partition, offset = text.rsplit(":", 2)
-        return address("/records", ("topic", topic), ("partition", partition), ("offset", offset))
     return ""
 
 

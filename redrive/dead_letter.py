@@ -113,10 +113,23 @@ def parse_place(text: str) -> Place:
     Raises:
         ConfigurationError: it is something else.
     """
+    place = place_in(text)
+    if place is None:
+        raise ConfigurationError(f"{text!r} is no place of a record, e.g. orders.dlq:0:17")
+    return place
+
+
+def place_in(text: str) -> Place | None:
+    """Return the place that a text is, ``topic:partition:offset``; None if it is something else."""
     match = re.fullmatch(r"(.+):([0-9]{1,9}):([0-9]{1,18})", text)
     if match is None or not is_topic_name(match[1]):
-        raise ConfigurationError(f"{text!r} is no place of a record, e.g. orders.dlq:0:17")
+        return None
     return Place(match[1], int(match[2]), int(match[3]))
+
+
+def find_at(reader: Reader, place: Place) -> list[DeadLetter]:
+    """Return the dead letter at a place, or nothing."""
+    return _find(reader, 'topic = %s and partition = %s and "offset" = %s', *place)
 
 
 def find(reader: Reader, which: str) -> list[DeadLetter]:
@@ -126,7 +139,7 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
         ConfigurationError: the tables have none.
     """
     if ":" in which:
-        letters = _find(reader, 'topic = %s and partition = %s and "offset" = %s', *parse_place(which))
+        letters = find_at(reader, parse_place(which))
     else:
         letters = _find(reader, "wait_expiration_uuid = %s", which.strip().lower())
     if not letters:

@@ -33,8 +33,8 @@ PAGES: Final[Mapping[str, str]] = {
     "list_of_one_error": "/dead-letters?by=none&since=30d&where=error%3Derrors.Error7&where=state%3Dopen",
     "list_by_message": "/dead-letters?by=none&where=message~order%2017",
     "dead_letter": "/dead-letters/bench.dlq/0/100",
-    "record_by_key": "/records?key=customer-17",
-    "record_by_wait_id": "/records?id=00000000-0000-8000-9000-000000000064",
+    "record_by_key": "/records?find=customer-17",
+    "record_by_wait_id": "/records?find=00000000-0000-8000-9000-000000000064",
 }
 LARGE: Final = "/dead-letters/bench.large/0/0"
 # It looks through all rows of its window; its bound is the time limit of a page.

@@ -7,14 +7,18 @@ from datetime import datetime
 from typing import Final
 
 from console.access.grants import ROLES
+from console.cells import dead_letter_link
 from console.charts import Chart, chart_of
 from console.page import Asked, NotThere, Page, View
 from console.tables import Answer, Tables
 from redrive.category import MEANINGS
+from redrive.dead_letter import find_at, place_in
+from redrive.filter import Filter
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
 
 INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
 TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
+_OF_PLACE: Final = ("record", "record_deliveries")
 SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
 
 
@@ -46,14 +50,23 @@ def question(asked: Asked, tables: Tables) -> Page:
 
 
 def record(asked: Asked, tables: Tables) -> Page:
-    """Answer what happened to one record, by wait ID, idempotency key, place or key."""
+    """Answer what happened to one record, by place, wait ID, idempotency key or key: whichever of them was given."""
     # What is pasted often has blanks around it. A key that does end with one is given as \x and its bytes.
-    given = {name: value.strip() for name, value in asked.values().items()}
-    names = ["record_by_key"] if "key" in given else ["record_deliveries"] if given else []
-    if "topic" in given:
-        names.insert(0, "record")
-    answers = [tables.ask(load_query(name), given) for name in names]
-    return Page("record.html", {"title": "Record", "given": given, "answers": answers})
+    given = asked.values().get("find", "").strip()
+    place, by_key = place_in(given), not tables.hides_one_of(("key",), Filter(()))
+    asks: list[tuple[str, dict[str, str]]] = []
+    if place:
+        asks = [(name, {key: str(value) for key, value in place._asdict().items()}) for name in _OF_PLACE]
+    elif given:
+        asks = [("record_deliveries", {"id": given})]
+    if given and by_key:
+        asks.append(("record_by_key", {"key": given}))
+    answers = [tables.ask(load_query(name), values) for name, values in asks]
+    found = {
+        "answers": [answer for answer in answers if answer.rows],
+        "dead_letter": dead_letter_link(*place) if place and find_at(tables, place) else "",
+    }
+    return Page("record.html", {"title": "Record", "given": given, "by_key": by_key, **found})
 
 
 def help_page() -> Page:

@@ -26,10 +26,16 @@ function body(more) {
   return new Blob([JSON.stringify(head), "\n", value]);
 }
 
+// What is typed here is kept nowhere, so a browser asks before it leaves the page.
+const ask = (event) => event.preventDefault();
+
 async function put(address, more) {
   const type = { "Content-Type": "application/octet-stream" };
   const answer = await fetch(address, { method: "PUT", headers: type, body: body(more) });
-  if (answer.redirected) return location.assign(answer.url);
+  if (answer.redirected) {
+    removeEventListener("beforeunload", ask);
+    return location.assign(answer.url);
+  }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const found = page.getElementById("reviewed") ?? page.querySelector("main > p:last-child");
   review.replaceChildren(document.adoptNode(found));
@@ -43,7 +49,10 @@ async function send(address, more) {
   buttons.forEach((button) => (button.disabled = false));
 }
 
-form.addEventListener("input", () => review.replaceChildren());
+form.addEventListener("input", () => {
+  addEventListener("beforeunload", ask);
+  review.replaceChildren();
+});
 kind.addEventListener("change", show);
 form.addEventListener("click", (event) => {
   const row = event.target.closest(".header");

@@ -24,7 +24,7 @@ ADDRESSES: Final[dict[str, tuple[str, ...]]] = {
         "/questions/burst_timeline?from=30 min ago&to=10 min ago",
         "/questions/dead_letters_over_time?hours=2&minutes=1",
     ),
-    "/records": ("/records", "/records?id=0192f3a1-7c00-7000-8000-000000000001", "/records?key=customer-107"),
+    "/records": ("/records", "/records?find=0192f3a1-7c00-7000-8000-000000000001", "/records?find=customer-107"),
     "/dead-letters": ("/dead-letters", _LIST, "/dead-letters?where=group%3Dnone&by=none"),
     r"/dead-letters/{topic}/{partition:[0-9]{1,9}}/{offset:[0-9]{1,18}}": (
         LETTER,

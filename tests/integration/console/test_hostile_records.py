@@ -59,7 +59,7 @@ def window(visit: Visitor, hostile: None) -> Iterator[Visit]:
 
 def test_every_field_is_shown_as_text(window: Visit) -> None:
     seen = set()
-    asked = [f"/records?id={quote(canary('wait_id'))}", f"/records?key={quote(canary('key'))}", "/jobs/hostile"]
+    asked = [f"/records?find={quote(canary('wait_id'))}", f"/records?find={quote(canary('key'))}", "/jobs/hostile"]
     asked += [f"/questions/instance_in_flight?instance={quote(canary('waiting_instance'))}"]
     for address in (
         LETTER,
@@ -89,9 +89,8 @@ def test_every_field_is_shown_as_text(window: Visit) -> None:
         ("/questions/{}", 404),
         ("/questions/stuck_now?minutes={}", 400),
         ("/questions/stuck_now?{}=1", 400),
-        ("/records?id={}", 200),
-        ("/records?key={}", 200),
-        ("/records?topic={}&partition=0&offset=0", 200),
+        ("/records?find={}", 200),
+        ("/records?find={}:0:0", 200),
         ("/{}", 404),
     ],
 )

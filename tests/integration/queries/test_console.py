@@ -78,8 +78,10 @@ def test_a_record_leads_to_its_dead_letter(get: Get, incident: Settings) -> None
             'select wait_registry_key(key), topic, partition, "offset" from dead_letter '
             "where wait_expiration_uuid is not null and key is not null limit 1"
         ).fetchone() or ("none",)
-    page = get(f"/records?{urlencode({'key': f' {key} '})}")
-    assert "/dead-letters/{}/{}/{}".format(*place) in page.links("^/dead-letters/")
+    page = get(f"/records?{urlencode({'find': f' {key} '})}")
+    link = "/dead-letters/{}/{}/{}".format(*place)
+    assert link in page.links("^/dead-letters/")
+    assert link in get(f"/records?{urlencode({'find': '{}:{}:{}'.format(*place)})}").links("^/dead-letters/")
 
 
 def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> None:
@@ -110,15 +112,14 @@ def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> N
         ("/questions/nothing", 404, "no question 'nothing'"),
         ("/questions/stuck_now?minutes=x", 400, "minutes: 'x' isn't a whole number"),
         ("/questions/stuck_now?minutes=9999999999", 400, "minutes: '9999999999' is too large"),
-        ("/records?topic=a&partition=x&offset=1", 400, "partition: 'x' isn't a whole number"),
-        ("/records?key=a%00", 400, "key: 'a\\x00' isn't text without NUL"),
+        ("/records?find=a%00", 400, "id: 'a\\x00' isn't text without NUL"),
         ("/questions/burst_timeline?from=soon", 400, "'soon' isn't a time, such as 2026"),
         ("/questions/burst_timeline?from=soon+ago", 400, "'soon ago' isn't a time, such as 2026"),
         ("/questions/burst_timeline?from=2026-13-01", 400, "'2026-13-01' isn't a time, such as 2026"),
         ("/questions/stuck_now?hours=1", 400, "has no parameter 'hours'"),
         ("/dead-letters?since=0001-01-01T00:00%2B05:00", 400, "expected a time ago"),
-        ("/records?key=unknown", 200, "Nothing with exactly this key waits or has failed."),
-        ("/records?topic=orders&partition=0&offset=999999", 200, "no trace"),
+        ("/records?find=unknown", 200, "Nothing with exactly this ID or key waits or has failed."),
+        ("/records?find=orders:0:999999", 200, "no trace"),
         ("/elsewhere", 404, "no such page"),
         ("/static/../service.py", 404, "no such page"),
     ],

@@ -99,9 +99,11 @@ def test_hidden_contents_are_on_no_page(
     with served(incident, **console) as get:
         for path, text in every_page(get, written["places"], **alice).items():
             assert [content for content in written["contents"] if content in text] == [], path
-        for path in ("/dead-letters?where=key%3Dx", "/dead-letters?where=message~x", "/records?key=x"):
+        for path in ("/dead-letters?where=key%3Dx", "/dead-letters?where=message~x", "/questions/record_by_key?key=x"):
             refused = get(path, **alice)
             assert (refused.status, remedy in refused.text) == (403, True), path
+        for content in written["contents"]:
+            assert "Nothing with exactly this ID" in get(f"/records?find={quote(content)}", **alice).text
         for place in written["places"]:
             assert get(place, **alice).status == 200
             assert get(f"{place}/value", **alice).status == 403
@@ -303,7 +305,7 @@ def test_what_our_services_say_stays_visible_beside_a_mask(incident: Settings, j
     with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
         connection.execute("update operation set conditions = '{group=payments,idempotency_key=abc}'")
     with served(incident, masks=("* key",)) as get:
-        assert re.search(r"expires 20.*, then dlq", get("/records?id=w-overdue").text)
+        assert re.search(r"expires 20.*, then dlq", get("/records?find=w-overdue").text)
         for path in ("/jobs", f"/jobs/{job}", "/audit"):
             page = get(path).text
             assert "test orders" in page and "group=payments idempotency_key=abc" in page, path

@@ -167,3 +167,16 @@ def test_without_scripts_the_page_names_the_command(browser: Browser, at: Scenar
         expect(page.locator("noscript code")).to_be_visible()
         expect(page.get_by_role("button", name="Review")).to_be_disabled()
         context.close()
+
+
+def test_what_was_typed_is_not_left_without_a_question(window: Visit, at: Scenario) -> None:
+    page = window.open(dead_letter(at, b"x"))
+    text, address = page.get_by_label("text, with line feeds alone"), page.url
+    text.click()
+    page.keyboard.type(" typed")
+    with page.expect_event("dialog") as asked:
+        page.evaluate("location.assign('/help')")
+    assert asked.value.type == "beforeunload"
+    assert len(window.problems()) == 1, "the question, which was answered with no"
+    expect(text).to_have_value("x typed")
+    assert page.url == address
