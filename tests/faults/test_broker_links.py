@@ -80,11 +80,13 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
 @pytest.mark.fault("F83")
 def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: ProxiedStack, at: Scenario) -> None:
     link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
-    due, topic = at.due(ROWS), at.topic()
+    due, topic, before = at.due(ROWS), at.topic(), link.open_connections
     for break_link in (link.stall, link.half_open):
         break_link()
         left = sweep_partition(behind.settings, topic, 0)
         link.flow()
+        # A request to fence that was held back takes effect now, and not while the next sweep exports.
+        wait_until(lambda: link.open_connections <= before, what="answers to all that was held back")
         assert (left.counts[RowOutcome.EXPORTED], left.skip) == (0, Skip.UNAVAILABLE), left.reason
     assert link.figures.bytes_held_back > 0
 

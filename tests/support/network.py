@@ -100,6 +100,11 @@ class Link:
         return f"{LOOPBACK}:{self.port}"
 
     @property
+    def open_connections(self) -> int:
+        """How many connections there are now; one whose client has left stays until the server has answered it."""
+        return len(self._pairs)
+
+    @property
     def figures(self) -> Figures:
         return replace(self._figures)
 
