@@ -14,7 +14,7 @@ from tests.integration.sweeper.scenario import Scenario, export_all, ids
 from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
 from tests.support.settings import with_broker
-from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
+from tests.support.tcp_proxy import END_TXN, INIT_PRODUCER_ID, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 
@@ -80,13 +80,13 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
 @pytest.mark.fault("F83")
 def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: ProxiedStack, at: Scenario) -> None:
     link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
-    due, topic, before = at.due(ROWS), at.topic(), link.open_connections
+    due, topic = at.due(ROWS), at.topic()
     for break_link in (link.stall, link.half_open):
         break_link()
         left = sweep_partition(behind.settings, topic, 0)
         link.flow()
         # A request to fence that was held back takes effect now, and not while the next sweep exports.
-        wait_until(lambda: link.open_connections <= before, what="answers to all that was held back")
+        wait_until(lambda: not link.open_with(INIT_PRODUCER_ID), what="the answer to what was held back")
         assert (left.counts[RowOutcome.EXPORTED], left.skip) == (0, Skip.UNAVAILABLE), left.reason
     assert link.figures.bytes_held_back > 0
 

@@ -99,10 +99,12 @@ class Link:
         """Host and port to give to clients."""
         return f"{LOOPBACK}:{self.port}"
 
-    @property
-    def open_connections(self) -> int:
-        """How many connections there are now; one whose client has left stays until the server has answered it."""
-        return len(self._pairs)
+    def open_with(self, api_key: int) -> int:
+        """Return on how many open connections such a request of Kafka's has begun.
+
+        A connection whose client has left stays open until the server has answered its last request.
+        """
+        return sum(api_key in pair.api_keys for pair in list(self._pairs))
 
     @property
     def figures(self) -> Figures:

@@ -17,6 +17,7 @@ PRODUCE = 0
 FETCH = 1
 LIST_OFFSETS = 2
 METADATA = 3
+INIT_PRODUCER_ID = 22
 END_TXN = 26
 HEADER = struct.Struct(">ihhi")
 
