@@ -54,8 +54,11 @@ def record(asked: Asked, tables: Tables) -> Page:
     # What is pasted often has blanks around it. A key that does end with one is given as \x and its bytes.
     given = asked.values().get("find", "").strip()
     place, by_key = place_in(given), not tables.hides_one_of(("key",), Filter(()))
+    letters = find_at(tables, place) if place else []
     asks: list[tuple[str, dict[str, str]]] = []
-    if place:
+    if letters:  # the place of a dead letter is not that of its record
+        asks = [("record_deliveries", {"id": letters[0].row["wait_expiration_uuid"] or ""})]
+    elif place:
         asks = [(name, {key: str(value) for key, value in place._asdict().items()}) for name in _OF_PLACE]
     elif given:
         asks = [("record_deliveries", {"id": given})]
@@ -64,7 +67,8 @@ def record(asked: Asked, tables: Tables) -> Page:
     answers = [tables.ask(load_query(name), values) for name, values in asks]
     found = {
         "answers": [answer for answer in answers if answer.rows],
-        "dead_letter": dead_letter_link(*place) if place and find_at(tables, place) else "",
+        "dead_letter": dead_letter_link(*place) if place and letters else "",
+        "waits": any("waiting" in row for answer in answers for row in answer.rows),
     }
     return Page("record.html", {"title": "Record", "given": given, "by_key": by_key, **found})
 

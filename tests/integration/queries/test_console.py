@@ -81,7 +81,9 @@ def test_a_record_leads_to_its_dead_letter(get: Get, incident: Settings) -> None
     page = get(f"/records?{urlencode({'find': f' {key} '})}")
     link = "/dead-letters/{}/{}/{}".format(*place)
     assert link in page.links("^/dead-letters/")
-    assert link in get(f"/records?{urlencode({'find': '{}:{}:{}'.format(*place)})}").links("^/dead-letters/")
+    of_place = get(f"/records?{urlencode({'find': '{}:{}:{}'.format(*place)})}")
+    assert link in of_place.links("^/dead-letters/")
+    assert "no trace" not in of_place.text
 
 
 def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> None:
