@@ -127,11 +127,6 @@ def place_in(text: str) -> Place | None:
     return Place(match[1], int(match[2]), int(match[3]))
 
 
-def find_at(reader: Reader, place: Place) -> list[DeadLetter]:
-    """Return the dead letter at a place, or nothing."""
-    return _find(reader, 'topic = %s and partition = %s and "offset" = %s', *place)
-
-
 def find(reader: Reader, which: str) -> list[DeadLetter]:
     """Return the dead letter at a place, or those of a wait ID: usually one, the newest first.
 
@@ -139,7 +134,7 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
         ConfigurationError: the tables have none.
     """
     if ":" in which:
-        letters = find_at(reader, parse_place(which))
+        letters = _find(reader, 'topic = %s and partition = %s and "offset" = %s', *parse_place(which))
     else:
         letters = _find(reader, "wait_expiration_uuid = %s", which.strip().lower())
     if not letters:

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from console.access.grants import ROLES
-from console.cells import dead_letter_link
+from console.access.grants import ROLES, NotAllowed
 from console.charts import Chart, chart_of
 from console.page import Asked, NotThere, Page, View
 from console.tables import Answer, Tables
 from redrive.category import MEANINGS
-from redrive.dead_letter import find_at, place_in
-from redrive.filter import Filter
+from redrive.dead_letter import place_in
+from redrive.filter import Filter, parse_filter
+from redrive.listing import Rows, page
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
 
 INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
 TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
-_OF_PLACE: Final = ("record", "record_deliveries")
 SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
 
 
@@ -53,24 +52,29 @@ def record(asked: Asked, tables: Tables) -> Page:
     """Answer what happened to one record, by place, wait ID, idempotency key or key: whichever of them was given."""
     # What is pasted often has blanks around it. A key that does end with one is given as \x and its bytes.
     given = asked.values().get("find", "").strip()
-    place, by_key = place_in(given), not tables.hides_one_of(("key",), Filter(()))
-    letters = find_at(tables, place) if place else []
-    asks: list[tuple[str, dict[str, str]]] = []
-    if letters:  # the place of a dead letter is not that of its record
-        asks = [("record_deliveries", {"id": letters[0].row["wait_expiration_uuid"] or ""})]
-    elif place:
-        asks = [(name, {key: str(value) for key, value in place._asdict().items()}) for name in _OF_PLACE]
-    elif given:
-        asks = [("record_deliveries", {"id": given})]
-    if given and by_key:
+    place, letters, asks = place_in(given), Rows((), ()), [("record_deliveries", {"id": given})]
+    if place:
+        letters = tables.without_contents(page(tables, parse_filter([f"place={place}"], asked.now), 1))
+        # The place of a dead letter leaves no trace as that of a record.
+        names = ("record_deliveries",) if letters.rows else ("record", "record_deliveries")
+        asks = [(name, {key: str(value) for key, value in place._asdict().items()}) for name in names]
+    try:
+        tables.require_content(("key",), Filter(()))
+    except NotAllowed as refused:
+        no_keys = str(refused)
+    else:
+        no_keys = ""
         asks.append(("record_by_key", {"key": given}))
-    answers = [tables.ask(load_query(name), values) for name, values in asks]
-    found = {
+    answers = [tables.ask(load_query(name), values) for name, values in asks] if given else []
+    values = {
+        "title": "Record",
+        "given": given,
+        "no_keys": no_keys,
+        "letters": letters,
         "answers": [answer for answer in answers if answer.rows],
-        "dead_letter": dead_letter_link(*place) if place and letters else "",
-        "waits": any("waiting" in row for answer in answers for row in answer.rows),
+        "waits": any(row[answer.columns.index("event")] == "waiting" for answer in answers for row in answer.rows),
     }
-    return Page("record.html", {"title": "Record", "given": given, "by_key": by_key, **found})
+    return Page("record.html", values)
 
 
 def help_page() -> Page:

@@ -29,6 +29,11 @@ function body(more) {
 // What is typed here is kept nowhere, so a browser asks before it leaves the page.
 const ask = (event) => event.preventDefault();
 
+function changed() {
+  addEventListener("beforeunload", ask);
+  review.replaceChildren();
+}
+
 async function put(address, more) {
   const type = { "Content-Type": "application/octet-stream" };
   const answer = await fetch(address, { method: "PUT", headers: type, body: body(more) });
@@ -49,10 +54,7 @@ async function send(address, more) {
   buttons.forEach((button) => (button.disabled = false));
 }
 
-form.addEventListener("input", () => {
-  addEventListener("beforeunload", ask);
-  review.replaceChildren();
-});
+form.addEventListener("input", changed);
 kind.addEventListener("change", show);
 form.addEventListener("click", (event) => {
   const row = event.target.closest(".header");
@@ -62,7 +64,7 @@ form.addEventListener("click", (event) => {
     row.previousElementSibling?.before(row);
     event.target.focus();
   } else return;
-  review.replaceChildren();
+  changed();
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();

@@ -16,11 +16,11 @@ def take_first_result(patch: pytest.MonkeyPatch) -> None:
     connect = pyspark.util.local_connect_and_auth
 
     def late(port: Any, secret: Any) -> Any:
-        patch.undo()
+        patch.setattr("pyspark.util.local_connect_and_auth", connect)
         with socket.create_connection(("127.0.0.1", int(port)), 10) as other:
             other.sendall(WRONG_SECRET)
-            while other.recv(64):
-                """Until Spark closes it."""
+            while other.recv(64):  # until Spark closes it
+                pass
         return connect(port, secret)
 
     patch.setattr("pyspark.util.local_connect_and_auth", late)
