@@ -16,12 +16,13 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.own_postgres import reachable
 from tests.support.processes import Services
-from tests.support.quick_jvm import quick_jvm
+from tests.support.quick_jvm import COMPILER_AND_COLLECTOR, quick_jvm
 from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
+from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 # Spark's Python workers and service processes import this checkout, and plant the mutant of the run.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 os.environ |= quick_jvm()
+EmbeddedBroker.jvm_options = tuple(COMPILER_AND_COLLECTOR.split())
 for variable in [name for name in os.environ if name.startswith("WAITREG_")]:
     del os.environ[variable]
 
