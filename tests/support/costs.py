@@ -9,6 +9,7 @@ divided among the tests that ran at that time.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -29,14 +30,14 @@ def cpu_of_tree(root: int) -> float:
     """Return the CPU seconds of a process, its live descendants, and the ended ones that they have waited for."""
     children: dict[int, list[int]] = defaultdict(list)
     used: dict[int, float] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
             try:
-                fields = Path("/proc", entry, "stat").read_text("utf-8", "replace").rpartition(") ")[2].split()
+                fields = Path(entry, "stat").read_text("utf-8", "replace").rpartition(") ")[2].split()
             except OSError:
                 continue
-            children[int(fields[1])].append(int(entry))
-            used[int(entry)] = sum(map(int, fields[11:15])) / TICKS
+            children[int(fields[1])].append(int(entry.name))
+            used[int(entry.name)] = sum(map(int, fields[11:15])) / TICKS
     total, open_ = 0.0, [root]
     while open_:
         pid = open_.pop()
@@ -101,7 +102,7 @@ def shared(folder: Path, tests: list[dict[str, Any]]) -> dict[str, float]:
     starts = sorted(tests, key=lambda test: test["began"])
     parts: dict[str, float] = defaultdict(float)
     running: list[dict[str, Any]] = []
-    for (began, before), (ended, after) in zip(samples, samples[1:], strict=False):
+    for (began, before), (ended, after) in itertools.pairwise(samples):
         while starts and starts[0]["began"] < ended:
             running.append(starts.pop(0))
         overlaps = [(test, min(ended, test["ended"]) - max(began, test["began"])) for test in running]
