@@ -64,7 +64,8 @@ demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the re
 
 test: ## the fast tier on 2 cores: real Kafka, Postgres and Spark; TESTS= runs those instead, STACK=containers in Docker
 ifeq ($(TESTS),)
-	@python=$$(sh setup/prerequisites.sh) && $$python setup/phases.py downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
+	@python=$$(sh setup/prerequisites.sh) && $$python setup/phases.py \
+		downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
 		downloads '$(MAKE) -s jars' set-up '$(MAKE) -s $(CLASSES)' \
 		tests '$(VERDICT) $(WORKERS) --stack=$(STACK) --tier fast tests'
 else
@@ -94,10 +95,10 @@ tier-tests: jars $(CLASSES) release-tools
 flaky: jars $(CLASSES) release-tools
 	@CI=true $(VERDICT) --flaky 20
 
-release-tests: ## everything else in parts, resumed where they stopped; PART=chaos one part, ARGS=--list all parts
+release-tests: setup ## everything else in parts, resumed where they stopped; PART=chaos one part, ARGS=--list all parts
 	@$(BIN)/python -m tests.release $(PART) $(ARGS)
 
-release-check: ## whether every part of the release tests has passed for HEAD
+release-check: setup ## whether every part of the release tests has passed for HEAD
 	@$(BIN)/python -m tests.release --check
 
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
