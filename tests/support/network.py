@@ -244,7 +244,10 @@ class Link:
             async for part in self._let_through(pair, data, upwards):
                 await self._send(pair, part, target, is_open)
         await self._until(is_open)
-        target.write_eof()
+        if target.can_write_eof():  # TLS can't end in one direction alone
+            target.write_eof()
+        else:
+            target.close()
         return True
 
     async def _let_through(self, pair: Pair, data: bytes, upwards: bool) -> AsyncIterator[bytes]:
