@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests.integration.connect.dead_letters import dead_letters
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
 from tests.integration.sink.wait_topic import in_ms, rows_of
-from tests.support.connect_dead_letters import dead_letters
 from tests.support.database import Database
 from tests.support.golden_corpus import Corpus, in_log_order, odd_names
 from tests.support.kafka_io import Headers, Outgoing, ReadRecord

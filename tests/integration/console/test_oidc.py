@@ -18,9 +18,9 @@ from pydantic import SecretStr
 from console.http.oidc import cookie_key
 from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
 from console.service import ConsoleService
+from tests.integration.console.login_browser import LoginBrowser, Shown
+from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.console import NO_OUTCOMES, running_console
-from tests.support.login_browser import LoginBrowser, Shown
-from tests.support.oidc_provider_process import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings

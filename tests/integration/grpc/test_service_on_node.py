@@ -14,8 +14,8 @@ from grpc import StatusCode
 from pydantic import SecretStr
 
 from processor.handlers.grpc import GrpcHandler
+from tests.integration.grpc.node_service import NodeService
 from tests.support.certificates import Authority
-from tests.support.grpc_node_service import NodeService
 from tests.support.handler_proto import retry_info, status_with
 from tests.support.waiting import POLL_S, wait_until
 from wait_registry.errors import PermanentError, TransientError
