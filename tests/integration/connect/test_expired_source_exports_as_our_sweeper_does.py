@@ -10,10 +10,10 @@ from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
+from tests.integration.connect.golden_corpus import Corpus, in_log_order
 from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, in_log_order
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.records.tombstone import Outcome, tombstone_headers

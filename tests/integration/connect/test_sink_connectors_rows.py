@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from tests.integration.connect.dead_letters import dead_letters
+from tests.integration.connect.golden_corpus import Corpus, in_log_order, odd_names
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
 from tests.integration.sink.wait_topic import in_ms, rows_of
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, in_log_order, odd_names
 from tests.support.kafka_io import Headers, Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.waiting import wait_until
