@@ -3,7 +3,7 @@
     python3 setup/phases.py PHASE COMMAND [PHASE COMMAND ...]
 
 The times of a phase add up. The status is that of the first command that failed, which ends the run. On Linux, this
-process adopts what a command leaves behind, counts it too, and fails if something still runs ten seconds later.
+process adopts the processes that a command abandons, counts them too, and fails if one still runs ten seconds later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
-LEFT_BEHIND_S = 10.0
+LIMIT_S = 10.0
 
 
 def main(arguments: list[str]) -> int:
@@ -31,10 +31,10 @@ def main(arguments: list[str]) -> int:
     for phase, command in zip(arguments[::2], arguments[1::2], strict=True):
         began = time.monotonic()
         status = subprocess.run(["sh", "-c", command], check=False).returncode
-        left = _left_behind()
+        running = _still_running()
         seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - began
-        if left:
-            print(f"{phase}: these processes still run {LEFT_BEHIND_S:.0f} s after the end:", *left, sep="\n  ")
+        if running:
+            print(f"{phase}: these processes still run {LIMIT_S:.0f} s after the end:", *running, sep="\n  ")
             status = status or 1
         if status:
             break
@@ -44,9 +44,9 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _left_behind() -> list[str]:
+def _still_running() -> list[str]:
     """Reap adopted processes until none is left or the time is over, and return the command lines of the others."""
-    deadline = time.monotonic() + LEFT_BEHIND_S
+    deadline = time.monotonic() + LIMIT_S
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
