@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -50,8 +50,11 @@ Sent = dict[int, tuple[str, int, int]]
 class _Redrive:
     """One executor after the other of one job, and what is killed next."""
 
-    def __init__(self, stage: Stage, place: Place, sink: Service, records: int, rate_per_s: float) -> None:
+    def __init__(
+        self, stage: Stage, place: Place, sink: Service, records: int, rate_per_s: float, say: Callable[[str], object]
+    ) -> None:
         self.kills: list[str] = []
+        self._say = say
         self._stage = stage
         self._place = place
         self._sink = sink
@@ -107,17 +110,22 @@ class _Redrive:
             server.launch()
             server.wait_ready(READY_S)
         self.kills.append(victim)
+        self._say(f"{victim} was killed after {self._written()} records")
 
 
-def play_redrive(stage: Stage, records: int, rate_per_s: float, directory: Path) -> tuple[list[str], list[str]]:
+def play_redrive(
+    stage: Stage, records: int, rate_per_s: float, directory: Path, say: Callable[[str], object] = print
+) -> tuple[list[str], list[str]]:
     """Redrive dead letters under kills; return what was measured, and what is wrong."""
     with stage.place(directory, _SETTINGS, INPUT_PARTITIONS) as place, ExitStack() as company:
         _write_dead_letters(place, records)
+        say(f"{records} dead letters are written")
         sink = stage.service(place, "sink-1")
         company.callback(sink.kill)
         sink.start()
         wait_until(partial(_shows, place, "select count(*) from dead_letter", records), READY_S, "the dead letters")
-        redrive = _Redrive(stage, place, sink, records, rate_per_s)
+        say("the tables have all of them")
+        redrive = _Redrive(stage, place, sink, records, rate_per_s, say)
         company.callback(redrive.end)
         began = time.monotonic()
         redrive.run()

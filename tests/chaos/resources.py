@@ -74,6 +74,10 @@ class Resources(Companion):
         super().__init__("resources", interval_s, self._read)
         self.readings: list[Reading] = []
 
+    def has_read(self, moment_s: float) -> bool:
+        """Return whether the services were read at a moment of the monotonic clock, or later."""
+        return bool(self.readings) and self.readings[-1].at_s >= moment_s
+
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""
         return [reading for reading in self.readings if began_s <= reading.at_s <= ended_s]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import psycopg
@@ -22,10 +22,17 @@ POLL_S = 0.3
 Offsets = dict[Partition, int]
 
 
-def settle(place: Place, still_s: float, most_s: float, interrupted: threading.Event | None = None) -> str:
+def settle(
+    place: Place,
+    still_s: float,
+    most_s: float,
+    interrupted: threading.Event | None = None,
+    said: Callable[[str], object] = lambda unsettled: None,
+) -> str:
     """Wait until nothing is left to do; return what is left if nothing changed for ``still_s``, or after ``most_s``.
 
-    A busy machine makes everything slow, which violates no guarantee. A service that hangs, or loops, does.
+    ``said`` gets what is left at each poll. A busy machine makes everything slow, which violates no guarantee. A
+    service that hangs, or loops, does.
     """
     interrupted = interrupted or threading.Event()
     began_s = changed_s = time.monotonic()
@@ -33,6 +40,7 @@ def settle(place: Place, still_s: float, most_s: float, interrupted: threading.E
     with Settling(place) as settling:
         while unsettled := settling.unsettled():
             now_s = time.monotonic()
+            said(unsettled)
             if unsettled != seen:
                 seen, changed_s = unsettled, now_s
             if now_s - changed_s >= still_s or now_s - began_s >= most_s or interrupted.wait(POLL_S):

@@ -41,7 +41,8 @@ def read_history(
     bootstrap, wait, letters = settings.kafka.bootstrap_servers, settings.wait.topic, settings.dead_letter.topic
     calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
     tables, again = read_tables(settings) if with_tables else None, topics_again(settings)
-    ends = wait_settled(bootstrap, [wait, letters, *again])
+    # The sink has a position in each topic that it reads: the operations topic too.
+    ends = wait_settled(bootstrap, [wait, letters, settings.operations.topic, *again])
     published = [one for topic in settings.processor.topics for one in read_each(bootstrap, topic, "read_committed")]
     return History(
         settings=settings,
