@@ -35,7 +35,6 @@ SETTLE_S = 360.0
 POLL_S = 0.3
 # A commit that overtakes its wait record is ahead of it for as long as the record is held: many polls see it then.
 POLL_COMMITS_S = 0.05
-VISITORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +183,8 @@ def _read(scene: Scene, watch: Watch, tap: Tap) -> History:
 def _judge(
     scene: Scene, history: History, faults: Sequence[FaultDone], samples: Samples, snapshots: Snapshots
 ) -> Verdict:
-    visitors = VISITORS if any(fault.name == "storm" for fault in faults) else 0
-    return check(
-        replace(
-            history,
-            faults=faults,
-            modes=scene.schedule.modes,
-            samples=samples.taken,
-            snapshots=snapshots.taken,
-            processes=scene.schedule.counts["processor"] + visitors,
-        )
-    )
+    modes, taken = scene.schedule.modes, snapshots.taken
+    return check(replace(history, faults=faults, modes=modes, samples=samples.taken, snapshots=taken))
 
 
 def _end_all(company: Sequence[Service]) -> None:

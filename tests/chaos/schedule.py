@@ -189,12 +189,14 @@ def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _ordering(random: Random, modes: tuple[str, ...]) -> dict[str, Any]:
-    """Draw which records have an order, where they may have one.
+    """Draw which records have an order, which they have in each process that runs in `off`.
 
     By partition, a partition's calls are one after the other: too slow for this load.
     """
-    ordering = random.choice(("unordered", "key", "key")) if set(modes) == {"off"} else "unordered"
-    return {"processor.ordering": ordering, "processor.retry.allow_reordering": ordering != "unordered"}
+    if "off" not in modes or random.random() < 0.3:
+        return {}
+    # A setting of all; processes in other modes get one of their own.
+    return {"processor.registration": "off", "processor.ordering": "key", "processor.retry.allow_reordering": True}
 
 
 def _concurrency(random: Random, settings: dict[str, Any]) -> dict[str, Any]:

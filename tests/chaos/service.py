@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import psutil
 
+from tests.chaos.history.history import mode_of
 from tests.support.quick_jvm import quick_jvm
 from wait_registry.local.child import GuardedChild, Program
 from wait_registry.local.environment import PREFIX
@@ -32,6 +33,7 @@ GRACE_S = 180.0
 LISTENS_WITHIN_S = 2.0
 # Where the jars are is the one setting of the caller's that counts.
 JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
+HANDLER = f"{PREFIX}PROCESSOR__HANDLER"
 
 
 class HeldPort:
@@ -147,7 +149,11 @@ class Service:
                 **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
             }
             if self._modes:
-                own[f"{PREFIX}PROCESSOR__REGISTRATION"] = self._modes[(self.starts - 1) % len(self._modes)]
+                mode = own[f"{PREFIX}PROCESSOR__REGISTRATION"] = mode_of(self.starts, self._modes)
+                if mode != "off":  # an order is refused then
+                    own[f"{PREFIX}PROCESSOR__ORDERING"] = "unordered"
+            if (handler := self._variables.get(HANDLER, "")).startswith("http"):
+                own[HANDLER] = f"{handler}{self.name}/{self.starts}"  # calls name their process, too
             self._child = GuardedChild(
                 Program(
                     command=["env", *unset, sys.executable, "-m", "wait_registry", *self._arguments],

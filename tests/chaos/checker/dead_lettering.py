@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, PROCESSORS, hits, overlaps
-from tests.chaos.checker.ledger import Finding, Ledger
+from tests.chaos.checker.disturbance import AFTERMATH_MS, hits, overlaps
+from tests.chaos.checker.ledger import Finding, Ledger, grouped
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import Registration, Republished, wait_at
 from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
-
-# From a fault's end to the last rebalance that follows from it: a process that is started again joins the group when it
-# has come up, on a busy machine.
-REBALANCED_MS = 30_000
-# A member that dies or freezes leaves the group, and comes back to it.
-_REBALANCES = 2
 
 
 def unfounded(ledger: Ledger) -> Iterator[Finding]:
@@ -72,41 +65,12 @@ def _taken_ms(ledger: Ledger, registered: Registration, calls: Sequence[Call]) -
 
 
 def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
-    """Find more dead letters and retry records of a processor per ID than registrations, or than faults explain.
+    """Find registrations with several dead letters or retry records of a processor.
 
-    A record is taken again when its partition moves before its offset is committed: by faults of processors, of the
-    broker (sessions run out), or partitions that are added; without one while the machine stalls or the group forms.
+    A record that isn't registered is dead-lettered again each time that its partition moves, which isn't judged.
     """
-    for wait_id in {**ledger.letters_of_id, **ledger.retries_of_id}:
-        letters = (*ledger.letters_of_id.get(wait_id, ()), *ledger.retries_of_id.get(wait_id, ()))
-        own = sorted((one for one in letters if one.reason != Reason.EXPIRED), key=lambda one: one.append_ms)
-        if len(own) > 1 and (why := _why_again(ledger, own)):
-            yield own[-1].original, f"{own[-1]}: {why}"
-
-
-def _why_again(ledger: Ledger, letters: Sequence[Republished]) -> str:
-    named = [letter.registration for letter in letters if letter.registration is not None]
-    if twice := next((place for place in named if named.count(place) > 1), None):
-        return f"{wait_at(twice)} has {named.count(twice)} dead letters of a processor"
-    registered = ledger.registrations_of_id.get(letters[0].wait_id, ())
-    # `changed` judges letters that name registrations where there is none.
-    if 0 < len(registered) < len(named):
-        return f"it is number {len(named)} of an ID that was registered {len(registered)} times"
-    to_ms = letters[-1].append_ms
-    from_ms = min([letters[0].append_ms, *(entry.append_ms for entry in registered)])
-    if _group_forms(ledger, letters[0].original) or ledger.stalled_ms(from_ms, to_ms):
-        return ""
-    movers = (fault for fault in ledger.history.faults if hits(fault, *PROCESSORS, *BROKER, "input"))
-    faults = [fault for fault in movers if overlaps(fault, from_ms, to_ms, REBALANCED_MS)]
-    if len(letters) <= 1 + _REBALANCES * len(faults) or any(fault.name == "storm" for fault in faults):
-        return ""
-    return f"it is number {len(letters)} of its ID, and {len(faults)} faults near them may have moved its partition"
-
-
-def _group_forms(ledger: Ledger, original: Coordinates) -> bool:
-    """Return whether a record was there before the first processor worked: the others joined one after the other."""
-    calls = ledger.history.calls or ()
-    worked_ms = (*(entry.append_ms for entry in ledger.registrations), *(call.started_ms for call in calls))
-    first_ms = min(worked_ms, default=0)
-    record = ledger.inputs.get(original)
-    return record is not None and record.timestamp_ms <= first_ms
+    published = (*ledger.letters, *(one for retries in ledger.retries_of_id.values() for one in retries))
+    own = (one for one in published if one.reason != Reason.EXPIRED)
+    for where, letters in grouped(own, lambda one: one.registration).items():
+        if len(letters) > 1:
+            yield letters[-1].original, f"{wait_at(where)} has {len(letters)} dead letters of a processor"

@@ -15,7 +15,7 @@ from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
 from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
+from tests.chaos.checker.loss import abandoned, lost, unfinished
 from tests.chaos.checker.ordering import out_of_order
 from tests.chaos.checker.registering import (
     committed_past,
@@ -56,7 +56,6 @@ RULES: Final = {
         early_retry,
         out_of_order,
         handled_again,
-        forgotten,
         not_as_set,
         misrouted,
         unfounded,

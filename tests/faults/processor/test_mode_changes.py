@@ -91,7 +91,7 @@ class Change:
     def judge(self, watch: Watch) -> Ledger:
         """Judge by all rules of the chaos runs, except that what killed processes had registered may be open."""
         history = read_history(self.at.settings, self.folder, watch.polls, with_tables=False)
-        verdict = check(replace(history, faults=self.faults, modes=self.modes, processes=2))
+        verdict = check(replace(history, faults=self.faults, modes=self.modes))
         ledger = Ledger(verdict.history)
         abandoned = {entry.original for entry in ledger.open if entry.instance in self.killed}
         found = [one for one in verdict.violations if one.rule != "unfinished" or one.about not in abandoned]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
-from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, Unreadable, WaitEntry
 from tests.chaos.history.history import (
     DeadLetterRow,
@@ -35,13 +34,12 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_id import wait_id as derive_wait_id
 from wait_registry.settings.processor import Ordering
-from wait_registry.settings.root import Settings
 
-CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
+CLUSTER, GROUP, WAIT, DLQ, OPERATIONS, INPUT = "cluster", "billing", "wait", "dlq", "operations", "orders"
 AGAIN, RETRIES = f"{INPUT}.{GROUP}.redeliver", f"{INPUT}.{GROUP}.retry.10s"
 START_MS = 1_795_000_000_000
 TTL_MS, SKEW_MS, POLLS_MS = 8_000, 500, 1_000
-WAIT_PARTITIONS, BYTES, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 100, 4_100, 100_000
+WAIT_PARTITIONS, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 4_100, 100_000
 SETTINGS = settings_against(
     "127.0.0.1:1",
     "postgresql://x",
@@ -52,6 +50,7 @@ SETTINGS = settings_against(
         "wait.skew_allowance_s": SKEW_MS / 1000,
         "wait.max_message_bytes": MOST_REGISTERED_BYTES,
         "dead_letter.topic": DLQ,
+        "operations.topic": OPERATIONS,
         "processor.group": GROUP,
         "processor.topics": (INPUT,),
         "processor.ttl_s": TTL_MS / 1000,
@@ -66,7 +65,6 @@ SETTINGS = settings_against(
         "sweeper.chunk_rows": 2,
     },
 )
-CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
 # Lists of the tables, by their names in the steps.
 ROWS = {f"{name}_rows": name for name in ("wait", "dead_letter", "quarantine", "progress")}
 
@@ -80,11 +78,6 @@ def planted() -> Iterator[tuple[str, str, str]]:
             yield rules, name, "".join(chosen)
 
 
-def changed_settings(**fields: Any) -> Settings:
-    """Return the settings with other fields of the processor's, unchecked."""
-    return SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=fields)})
-
-
 class Play:
     """A run so far: most steps let a little time pass and act on the current record or registration.
 
@@ -92,8 +85,10 @@ class Play:
     """
 
     def __init__(self, *, snapshots_at_polls: bool = False) -> None:
-        # Some records are redelivered, the others aren't; fewer bytes than the least that a real processor may hold.
-        self.settings = changed_settings(expiry_policy=ANY, prefetch_max_bytes=2_000)
+        # Some records are redelivered, the others aren't.
+        self.settings = SETTINGS.model_copy(
+            update={"processor": SETTINGS.processor.model_copy(update={"expiry_policy": ANY})}
+        )
         self.now_ms = self.began_ms = START_MS
         self.inputs: list[Input] = []
         self.calls: list[Call] = []
@@ -102,7 +97,7 @@ class Play:
         self.dead_letters: list[TopicRecord] = []
         self.redelivered: list[TopicRecord] = []
         self.committed: dict[Partition, int] = {}
-        self.ends: dict[Partition, int] = defaultdict(int)
+        self.ends: dict[Partition, int] = defaultdict(int, {(OPERATIONS, 0): 3})
         self.faults: list[FaultDone] = []
         self.snapshots: list[Tables] = []
         self.samples: list[MemorySample] = []
@@ -136,9 +131,7 @@ class Play:
         names = ("settings", "inputs", "calls", "polls", "wait_log", "dead_letters", "redelivered", "tables", "faults")
         parts = {name: getattr(self, name) for name in (*names, "samples", "modes")}
         shown = self.snapshots or None
-        return History(
-            cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, processes=2, **parts
-        )
+        return History(cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, **parts)
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
@@ -148,7 +141,7 @@ class Play:
         if added and word.startswith("+"):
             return lambda old: old + int(word[1:])
         try:
-            return CONSTANTS.get(word) or literal_eval(word)
+            return literal_eval(word)
         except (ValueError, SyntaxError):
             return word
 
@@ -168,7 +161,7 @@ class Play:
         self.place, number = (INPUT, partition, self._append((INPUT, partition))), len(self.inputs)
         headers = [("number", b"%d" % number), ("null", None)]
         content = fingerprint(b"key-%d" % number, b"value-%d" % number, headers)
-        self.inputs.append(Input(self.place, self.now_ms, content, "create", BYTES, REGISTERED_BYTES))
+        self.inputs.append(Input(self.place, self.now_ms, content, "create", REGISTERED_BYTES))
 
     def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
         """Register what was published, or redelivered, last."""
@@ -215,13 +208,12 @@ class Play:
         self.commit()
         self.poll()
 
-    def take_at_once(self, count: int = 1, instances: int = 1, size: int = BYTES) -> None:
-        """Register and commit new records of this size, instance by instance."""
-        for number in range(count):
+    def take_at_once(self, count: int = 1) -> None:
+        """Register and commit new records."""
+        for _ in range(count):
             self.publish(2)
-            self.register(f"processor-{1 + number % instances}/1")
+            self.register()
             self.commit()
-            self._resize(bytes=size)
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
@@ -240,9 +232,6 @@ class Play:
         """Go back to the registration before."""
         self.taken.pop()
 
-    def large(self) -> None:
-        self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
-
     def commit_seen_too_early(self) -> None:
         """Have the last poll before the current registration show a commit behind its record."""
         topic, partition, offset = self.entry.original
@@ -259,7 +248,9 @@ class Play:
         times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
         number, body = len(self.calls) + 1, entry.content.value or ""
         key = derive_wait_id(CLUSTER, *entry.original, GROUP, entry.timestamp_ms)
-        self.calls.append(Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body, key))
+        self.calls.append(
+            Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body, key, entry.instance)
+        )
 
     def stone(self, outcome: str = Outcome.DONE, committed: bool = True, **paths: Any) -> None:
         """Write a tombstone of the current registration, or of one that differs in these fields."""
@@ -337,7 +328,7 @@ class Play:
     def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
-            self.large()
+            self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
         wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, self._published(self.place).timestamp_ms)
         lineage = (wait_id, None, GROUP, "processor-1/1", 1)
         for _ in range(count):
@@ -363,10 +354,6 @@ class Play:
     def started(self) -> None:
         """Have the last call start at the time that was remembered."""
         self.change("calls", started_ms=self.began_ms)
-
-    def answered(self) -> None:
-        """Have the last call take no time, at the time that was remembered."""
-        self.change("calls", started_ms=self.began_ms, finished_ms=self.began_ms)
 
     def chunk(self, partition: int, count: int) -> None:
         """Export this number of one partition in one transaction."""
@@ -408,10 +395,6 @@ class Play:
     def since_now(self) -> None:
         """Remember the time."""
         self.began_ms = self.now_ms
-
-    def expire_by_then(self) -> None:
-        """Have the current registration's time to live begin at the time that was remembered."""
-        self.change_entry(expires_at_ms=self.began_ms + TTL_MS)
 
     def poll(self) -> None:
         self.wait(2)
@@ -462,9 +445,6 @@ class Play:
         else:
             setattr(self, name, value)
 
-    def policy(self, policy: str) -> None:
-        self.settings = changed_settings(expiry_policy=policy)
-
     def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
         """Change fields of one of a list, by their paths (``content__key``); a function gets the old value.
 
@@ -501,13 +481,6 @@ class Play:
         where = (partition, self._append((WAIT, partition)), self.now_ms, wait_id, True)
         self.wait_log.append(Unreadable(*where, "no WAIT_OUTCOME"))
 
-    def rubbish_of_ours(self) -> None:
-        self.rubbish(self.entry.wait_id, self.entry.partition)
-
-    def foreign_letter(self) -> None:
-        content = fingerprint(None, b"hello", ())
-        self.dead_letters.append(TopicRecord(DLQ, 0, self._append((DLQ, 0)), self.now_ms, True, content))
-
     def _items(self, name: str) -> list[Any]:
         return list(getattr(self.tables if name in ROWS else self, ROWS.get(name, name)))
 
@@ -520,31 +493,15 @@ class Play:
     @property
     def _things(self) -> dict[str, Callable[[], Any]]:
         """What steps can name by @."""
+        rows = self._tables().dead_letter
         aborted = [letter for letter in self.dead_letters if not letter.committed]
-        rows, shown = self._tables().dead_letter, self.snapshots[-1].dead_letter if self.snapshots else ()
-        done = {entry.wait_id for entry in self.wait_log if entry.outcome == Outcome.DONE}
         return {
             "a_place": lambda: next(o.place for o in self.registrations if o.partition == self.entry.partition),
-            "a_redelivery": lambda: self.redelivered[0].place,
             "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry),
-            "quarantined": lambda: QuarantineRow((WAIT, *self.entry.place), "?"),
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
             "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
-            "row_of_nothing": lambda: rows[0]._replace(record=replace(rows[0].record, offset=7_000)),
-            "rows_with_aborted": lambda: [*shown, rows[0]._replace(record=aborted[-1])],
-            "rows_unmarked": lambda: [
-                row._replace(finished_late=row.finished_late and not self._fits(row, None)) for row in shown
-            ],
-            # What was exported, and then done.
-            "done_late": lambda: next(
-                n for n, row in enumerate(rows) if row.finished_late and getattr(row.record, "wait_id", "") in done
-            ),
             "saved_wait": lambda: self.saved.wait,
-            "saved_progress": lambda: self.saved.progress,
             "due_ms": lambda: self.entry.expires_at_ms + SKEW_MS,
-            "expires_at_ms": lambda: self.entry.expires_at_ms,
-            "now_ms": lambda: self.now_ms,
-            "first_id": lambda: self.taken[0].wait_id,
         }
 
     def _resize(self, **sizes: Any) -> None:
@@ -578,7 +535,7 @@ class Play:
             [WaitRow(entry.wait_id, entry) for entry in last.values() if isinstance(entry, Registration)],
             [DeadLetterRow(one, self._late(one)) for one in self.dead_letters if one.committed],
             [QuarantineRow((WAIT, *one.place), one.why) for one in self.wait_log if isinstance(one, Unreadable)],
-            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ, OPERATIONS)],
             self.now_ms,
         )
 
