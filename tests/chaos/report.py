@@ -42,7 +42,7 @@ def run_of(outcome: Outcome) -> Run:
 
 def _whole_story(outcome: Outcome) -> Iterator[str]:
     """Yield all that helps to understand a run: its schedule, what happened, what was broken, how to play it again."""
-    yield from outcome.schedule.lines()
+    yield str(outcome.schedule)
     for fault in outcome.faults:
         lasted_s = (fault.ended_ms - fault.began_ms) / 1000
         yield f"  {fault.name} of {fault.target}, {lasted_s:.1f} s: {fault.happened or 'DID NOT HAPPEN'}"
@@ -56,23 +56,17 @@ def _whole_story(outcome: Outcome) -> Iterator[str]:
     yield f"  again: make chaos SEED={outcome.schedule.seed} RUNS=1 JOBS=1"
 
 
-def inconclusive(runs: Sequence[Run]) -> list[int]:
-    """Return the seeds that have no run to conclude anything from, in order."""
-    conclusive = {run.seed for run in runs if run.verdict != VOID}
-    return sorted({run.seed for run in runs} - conclusive)
-
-
 def summary(runs: Sequence[Run]) -> str:
-    """Return the sum of all runs: what was broken, how much was exported, and which seeds show nothing."""
+    """Return the sum over the last run of each seed: what was broken and exported, and which seeds show nothing."""
     judged = [run for run in runs if run.verdict != VOID]
     exported = [run.figures["expired"] + run.figures["redelivered"] for run in judged]
     found = sum((Counter(run.found) for run in judged), Counter[str]())
+    seeds = ", ".join(str(run.seed) for run in runs if run.verdict == VOID)
     parts = [
         f"{len(judged)} runs, {sum(len(run.faults) for run in judged)} faults, "
         f"{sum(run.figures['records'] for run in judged)} records",
         ", ".join(f"{name} {count}" for name, count in sorted(found.items())) or "nothing broken",
         f"{sum(map(bool, exported))} of the runs exported {sum(exported)} records",
-        f"{len(runs) - len(judged)} void",
+        *([f"NO CONCLUSIVE RUN of seeds {seeds}"] if seeds else []),
     ]
-    seeds = ", ".join(map(str, inconclusive(runs)))
-    return "; ".join([*parts, f"NO CONCLUSIVE RUN of seeds {seeds}"] if seeds else parts)
+    return "; ".join(parts)

@@ -24,7 +24,7 @@ from tests.chaos.checker.bounds import MIB
 from tests.chaos.exactness import inexact, read_scenario
 from tests.chaos.load import Flow
 from tests.chaos.redrive import play_redrive
-from tests.chaos.resources import Resources, Trend, most_held, processes_of, trends, unread
+from tests.chaos.resources import Resources, Trend, held, trends, unread
 from tests.chaos.service import Cause, Service, kill_all, listens
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -124,7 +124,7 @@ class Played:
         for trend in found:
             self.say(str(trend))
             self.require(trend.flat, f"grows: {trend}")
-        self.wrong += unread(found, processes_of(names), stretches)
+        self.wrong += unread(found, names, stretches)
 
     def settle(self, place: Place) -> None:
         """Wait until nothing is left to do."""
@@ -227,16 +227,14 @@ def _judge_outage(
     played.say(f"done {before:.0f}/s before and {during:.0f}/s during {ended - began:.0f} s (share {share:.3f})")
     played.require(share >= LEAST_DONE, f"a share of {share:.3f} was done, expected {LEAST_DONE}")
     _judge_memory(played, watched, began, ended, OUTAGE_STRETCHES)
-    peak = most_held(watched.between(ended, exact), "sink-1")
+    peak = max((one.bytes for one in held(watched.between(ended, exact)) if one.name == "sink-1"), default=0)
     played.say(f"sink at most {peak / 1e6:.0f} MB while it caught up; exact after {exact - ended:.0f} s")
     played.require(0 < peak <= CATCHING_UP_BYTES, f"the sink held {peak} bytes while it caught up")
 
 
 def _judge_memory(played: Played, watched: Resources, began: float, ended: float, stretches: int) -> None:
-    # A little less than a part of the time: the last one is to be whole.
-    found = trends(watched.between(began, ended), began, (ended - began) / (stretches + 0.5))
-    memory = [one for one in found if one.measure == "rss_bytes" and one.name in processes_of(PROCESSORS)]
-    played.judge(memory, PROCESSORS, stretches)
+    found = trends(watched.between(began, ended), PROCESSORS, began, (ended - began) / stretches)
+    played.judge([one for one in found if one.measure == "rss_bytes"], PROCESSORS, stretches)
 
 
 def _catch_up(place: Place, flow: Flow, rate_per_s: float, played: Played) -> None:
@@ -298,7 +296,9 @@ def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) 
                 _collect_garbage(services.values())
                 wait_until(partial(watched.has_read, end), stretch_s + READING_S, "the last reading of a stretch")
                 played.say(f"stretch {number} of {count}")
-            found = trends(list(watched.readings), began + warm * stretch_s, stretch_s)
+            found = trends(
+                watched.between(began + warm * stretch_s, end), SERVICES, began + warm * stretch_s, stretch_s
+            )
             company = [*services.values(), *others]
             played.wrong += [f"{service.name} ended by itself" for service in company if not service.running]
             played.settle(place)

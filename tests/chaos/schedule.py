@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pprint import pformat
 from random import Random
 from typing import Any
 
@@ -125,13 +125,10 @@ class Schedule:
     failures: str
     faults: tuple[PlannedFault, ...]
 
-    def lines(self) -> Iterator[str]:
-        """Return it for people; on one commit the same seed gives the same lines."""
-        behavior = {"modes": "/".join(self.modes), "latencies": self.latencies, "failures": self.failures}
-        for part in (self.counts, asdict(self.load), self.settings, behavior):
-            fields = ", ".join(f"{name} {value}" for name, value in part.items())
-            yield from textwrap.wrap(f"seed {self.seed}: {fields}", 120, subsequent_indent="  ")
-        yield from (f"  {fault}" for fault in self.faults)
+    def __str__(self) -> str:
+        """Return it for people; on one commit the same seed gives the same text."""
+        drawn = {name: value for name, value in asdict(self).items() if name != "faults"}
+        return "\n".join([pformat(drawn, width=120, sort_dicts=False), *map(str, self.faults)])
 
     def names_of(self, *services: str) -> list[str]:
         """Return the names of the services' processes: "processor-1", "processor-2", ..."""

@@ -24,7 +24,7 @@ PLAYED_AT_MOST: Final = 2
 
 
 def play_seeds(first: int, minutes: float, runs: int | None, jobs: int, folder: Path) -> Iterator[Run]:
-    """Play seeds from ``first`` on until ``minutes`` are over, or ``runs`` of them; yield the runs as they end.
+    """Play seeds from ``first`` on until ``minutes`` are over, or ``runs`` of them; yield the last run of each.
 
     An exception in the caller, as KeyboardInterrupt, interrupts all of them.
     """
@@ -37,26 +37,28 @@ def play_seeds(first: int, minutes: float, runs: int | None, jobs: int, folder: 
             while running:
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for each in ended:
-                    yield from each.result()
+                    yield each.result()
                     if runs is not None or time.monotonic() < over_s:
                         running |= {pool.submit(play_seed, seed, folder, interrupted) for seed in islice(seeds, 1)}
         finally:
             interrupted.set()
 
 
-def play_seed(seed: int, folder: Path, interrupted: threading.Event) -> list[Run]:
-    """Play a seed, and once more if that run is void; the logs of a kept run are removed.
+def play_seed(seed: int, folder: Path, interrupted: threading.Event) -> Run:
+    """Play a seed, once more if that run is void, and return the last run; print each, and keep its logs unless kept.
 
     Raises:
         Interrupted: ``interrupted`` was set.
     """
-    played: list[Run] = []
-    while len(played) < PLAYED_AT_MOST and (not played or played[-1].verdict == VOID):
-        directory = folder / f"{seed}-{len(played) + 1}"
-        played.append(_play_once(seed, directory, interrupted))
-        if played[-1].verdict == KEPT:
+    for number in range(1, PLAYED_AT_MOST + 1):
+        directory = folder / f"{seed}-{number}"
+        run = _play_once(seed, directory, interrupted)
+        print(run, *filter(None, [run.story]), sep="\n", flush=True)
+        if run.verdict == KEPT:
             shutil.rmtree(directory, ignore_errors=True)
-    return played
+        if run.verdict != VOID:
+            break
+    return run
 
 
 def _play_once(seed: int, directory: Path, interrupted: threading.Event) -> Run:
@@ -70,6 +72,6 @@ def _play_once(seed: int, directory: Path, interrupted: threading.Event) -> Run:
         # It is void: a fault, the load or an observer failed. But it is broken if the product is the cause.
         stuck = isinstance(error, Stuck)
         why = f"  {error}" if stuck else "".join(traceback.format_exception(error))
-        story = "\n".join([*schedule.lines(), why, f"  logs: {directory}"])
+        story = "\n".join([str(schedule), why, f"  logs: {directory}"])
         found = {"stuck": 1} if stuck else {}
         return Run(seed, BROKEN if stuck else VOID, time.monotonic() - began_s, found=found, story=story)

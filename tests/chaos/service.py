@@ -240,14 +240,6 @@ class Service:
         """Return its Java virtual machines; none when there are none yet, or it doesn't run."""
         return [process for process, program in self.programs() if program == "java"]
 
-    def resident_bytes(self) -> int:
-        """Return the resident memory of all its processes, bytes."""
-        total = 0
-        for process, _ in self.programs():
-            with suppress(psutil.Error):  # it has ended meanwhile
-                total += process.memory_info().rss
-        return total
-
     def _forget(self, child: GuardedChild, cause: Cause) -> Exit:
         status = child.exit_status
         self._child = None

@@ -102,7 +102,6 @@ class FaultDone(NamedTuple):
 class MemorySample(NamedTuple):
     """The resident memory of all processes of a service at one moment."""
 
-    ms: int
     name: str
     bytes: int
 

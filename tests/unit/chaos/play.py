@@ -6,7 +6,7 @@ import re
 from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -127,11 +127,10 @@ class Play:
         """Return the run so far, with the tables that belong to it unless they were changed."""
         if not self._ended:
             self.end()
+        own = {field.name: getattr(self, field.name) for field in fields(History) if hasattr(self, field.name)}
         ends = {place: end for place, end in self.ends.items() if place[0] != INPUT}
-        names = ("settings", "inputs", "calls", "polls", "wait_log", "dead_letters", "redelivered", "tables", "faults")
-        parts = {name: getattr(self, name) for name in (*names, "samples", "modes")}
-        shown = self.snapshots or None
-        return History(cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, **parts)
+        more = {"ends": ends, "snapshots": self.snapshots or None, "committed_at_end": self.committed}
+        return History(**{"cluster_id": CLUSTER, **own, **more})
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
@@ -166,14 +165,20 @@ class Play:
     def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
         """Register what was published, or redelivered, last."""
         self.wait(3)
+        registration = self._registration(instance, policy)
+        self._append((WAIT, registration.partition))
+        self.wait_log.append(registration)
+        self.taken.append(registration)
+
+    def _registration(self, instance: str, policy: str) -> Registration:
         again = next((o for o in self.redelivered if o.place == self.place and isinstance(o, Republished)), None)
         original = self.place if again is None else again.original
         record = self._published(original)
         timestamp_ms = record.timestamp_ms if again is None else again.append_ms
         wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, timestamp_ms)
         partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
-        registration = Registration(
-            *(partition, self._append((WAIT, partition)), self.now_ms, wait_id, True),
+        return Registration(
+            *(partition, self.ends[WAIT, partition], self.now_ms, wait_id, True),
             original=original,
             timestamp_ms=record.timestamp_ms,
             content=record.content,
@@ -187,8 +192,6 @@ class Play:
             idempotency_key=derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms),
             source=None if again is None else self.place,
         )
-        self.wait_log.append(registration)
-        self.taken.append(registration)
 
     def commit(self) -> None:
         """Commit behind what was published, or redelivered, last."""
@@ -262,16 +265,6 @@ class Play:
         where = (entry.partition, offset, self.now_ms, entry.wait_id, committed)
         self.wait_log.append(Tombstone(*where, outcome=outcome))
 
-    def letter(self, reason: str = Reason.FAILED, committed: bool = True) -> None:
-        """Dead-letter the current registration."""
-        self.wait(3)
-        entry, texts = self.entry, {"error_class": "ValueError", "error_message": ""}
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery)
-        where = (DLQ, len(self.dead_letters) % 2)
-        self.dead_letters.append(
-            self._republish(where, entry.original, lineage, committed, reason=reason, time_ms=self.now_ms, **texts)
-        )
-
     def done(self, instance: str = "processor-1/1") -> None:
         """Play the usual life of what was published, or redelivered, last."""
         self.register(instance)
@@ -302,40 +295,51 @@ class Play:
 
     def redeliver(self) -> None:
         self.expire()
-        self.wait(3)
-        entry = self.entry
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
-        self.redelivered.append(
-            self._republish((AGAIN, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries)
-        )
+        self.republish((AGAIN, 0), delivery=self.entry.delivery + 1, max_deliveries=self.entry.max_deliveries)
         self.stone(Outcome.REDELIVERED)
         self._append((AGAIN, 0))
-        self._append((WAIT, entry.partition))
+        self._append((WAIT, self.entry.partition))
         self.place = self.redelivered[-1].place
 
     def retry(self) -> None:
         """Send the current registration's record to the retry topic, which is ten seconds from its next call."""
-        self.wait(3)
-        entry = self.entry
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
-        self.redelivered.append(
-            self._republish((RETRIES, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries + 1)
-        )
+        self.republish((RETRIES, 0), delivery=self.entry.delivery + 1, max_deliveries=self.entry.max_deliveries + 1)
         self.poll()
         self.stone(Outcome.RETRIED)
         self.place = self.redelivered[-1].place
 
-    def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
+    def letter(self, reason: str = Reason.FAILED, committed: bool = True) -> None:
+        """Dead-letter the current registration."""
+        texts = {"error_class": "ValueError", "error_message": ""}
+        self.republish((DLQ, len(self.dead_letters) % 2), reason=reason, committed=committed, **texts)
+
+    def republish(self, partition: Partition, **changed: Any) -> None:
+        """Write the record of the current registration to a partition, with its lineage or what is changed of it."""
+        self.wait(3)
+        entry = self.entry
+        record = self._published(entry.original)
+        lineage: dict[str, Any] = {
+            **{
+                name: getattr(entry, name)
+                for name in ("original", "wait_id", "instance", "delivery", "idempotency_key")
+            },
+            "timestamp_ms": record.timestamp_ms,
+            "registration": entry.place,
+            "group": GROUP,
+            "committed": True,
+            **({"time_ms": self.now_ms} if "reason" in changed else {}),
+            **changed,
+        }
+        topic = self.dead_letters if partition[0] == DLQ else self.redelivered
+        where = (*partition, self._append(partition), self.now_ms)
+        topic.append(Republished(*where, content=record.content, **lineage))
+
+    def unregistrable(self, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
             self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
-        wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, self._published(self.place).timestamp_ms)
-        lineage = (wait_id, None, GROUP, "processor-1/1", 1)
-        for _ in range(count):
-            self.wait(3)
-            self.dead_letters.append(
-                self._republish((DLQ, 0), self.place, lineage, True, reason=reason, time_ms=self.now_ms)
-            )
+        self.taken.append(self._registration("processor-1/1", "dlq"))
+        self.republish((DLQ, 0), reason=reason, registration=None)
         self.commit()
 
     def finish(self) -> None:
@@ -355,25 +359,6 @@ class Play:
         """Have the last call start at the time that was remembered."""
         self.change("calls", started_ms=self.began_ms)
 
-    def chunk(self, partition: int, count: int) -> None:
-        """Export this number of one partition in one transaction."""
-        wanted: list[Registration] = []
-        while len(wanted) < count:
-            self.take_at_once()
-            if self.entry.partition == partition:
-                wanted.append(self.entry)
-            else:
-                self.finish()
-        self.fault("kill", "processor-1")
-        self.taken = wanted
-        self.expire()
-        self.each("export")
-        # One transaction: no ends between the tombstones.
-        own = [n for n, one in enumerate(self.wait_log) if one.outcome and one.partition == partition]
-        for number, index in enumerate(own[-count:]):
-            stone = self.wait_log[index]
-            self.wait_log[index] = replace(stone, offset=stone.offset - number)
-
     # Time, polls and faults.
 
     def wait(self, ms: int) -> None:
@@ -387,10 +372,6 @@ class Play:
     def wait_for_expiry(self, ms: int) -> None:
         """Wait until this time after (before, if negative) the expiry."""
         self.wait(self.entry.expires_at_ms + ms - self.now_ms)
-
-    def stall(self, ms: int) -> None:
-        """Let time pass without polls."""
-        self.now_ms += ms
 
     def since_now(self) -> None:
         """Remember the time."""
@@ -419,21 +400,12 @@ class Play:
         self.saved = self.snapshots[-1]
 
     def sample(self, name: str, held: int) -> None:
-        self.samples.append(MemorySample(self.now_ms, name, held))
+        self.samples.append(MemorySample(name, held))
 
     def end(self) -> None:
         """Read the tables: what comes after changes these."""
         self.poll()
         self.tables, self._ended = self._tables(), True
-
-    def unseen_letter(self) -> None:
-        """Have no poll see the last dead letter."""
-        letter = self.dead_letters[-1]
-        place = (letter.topic, letter.partition)
-        self.end()
-        for number, poll in enumerate(self.polls):
-            ends = {**poll.letter_ends, place: min(poll.letter_ends.get(place, 0), letter.offset)}
-            self.polls[number] = replace(poll, letter_ends=ends)
 
     # What is changed in lists and tables.
 
@@ -476,11 +448,6 @@ class Play:
     def add(self, name: str, item: object) -> None:
         self.put(name, [*self._items(name), item])
 
-    def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
-        """Have another client write to the wait topic what can't be read."""
-        where = (partition, self._append((WAIT, partition)), self.now_ms, wait_id, True)
-        self.wait_log.append(Unreadable(*where, "no WAIT_OUTCOME"))
-
     def _items(self, name: str) -> list[Any]:
         return list(getattr(self.tables if name in ROWS else self, ROWS.get(name, name)))
 
@@ -509,14 +476,6 @@ class Play:
 
     def _published(self, place: Coordinates) -> Input:
         return next(one for one in self.inputs if one.place == place)
-
-    def _republish(
-        self, partition: Partition, original: Coordinates, lineage: Any, committed: bool, **why: Any
-    ) -> Republished:
-        record = self._published(original)
-        where = (*partition, self._append(partition), self.now_ms, committed, record.content)
-        key = derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms)
-        return Republished(*where, original, record.timestamp_ms, *lineage, idempotency_key=key, **why)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1
