@@ -86,9 +86,8 @@ class Play:
 
     def __init__(self, *, snapshots_at_polls: bool = False) -> None:
         # Some records are redelivered, the others aren't.
-        self.settings = SETTINGS.model_copy(
-            update={"processor": SETTINGS.processor.model_copy(update={"expiry_policy": ANY})}
-        )
+        self.settings = SETTINGS
+        self.set("processor", expiry_policy=ANY)
         self.now_ms = self.began_ms = START_MS
         self.inputs: list[Input] = []
         self.calls: list[Call] = []
@@ -223,9 +222,10 @@ class Play:
         self.place = self.entry.original
         self.register(instance)
 
-    def order(self, ordering: str) -> None:
-        own = {"processor": self.settings.processor.model_copy(update={"ordering": Ordering(ordering)})}
-        self.settings = self.settings.model_copy(update=own)
+    def set(self, section: str, **fields: Any) -> None:
+        """Change settings of the whole run, unchecked."""
+        changed = getattr(self.settings, section).model_copy(update=fields)
+        self.settings = self.settings.model_copy(update={section: changed})
 
     def key(self, key: str) -> None:
         """Give what was published last this key."""
@@ -407,6 +407,14 @@ class Play:
         self.poll()
         self.tables, self._ended = self._tables(), True
 
+    def unseen_letter(self) -> None:
+        """Have no poll see the last dead letter."""
+        self.end()
+        *place, offset = self.dead_letters[-1].place
+        for number, poll in enumerate(self.polls):
+            ends = {key: min(end, offset) if key == tuple(place) else end for key, end in poll.letter_ends.items()}
+            self.polls[number] = replace(poll, letter_ends=ends)
+
     # What is changed in lists and tables.
 
     def put(self, name: str, value: Any) -> None:
@@ -468,6 +476,7 @@ class Play:
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
             "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
             "saved_wait": lambda: self.saved.wait,
+            "by_key": lambda: Ordering.KEY,
             "due_ms": lambda: self.entry.expires_at_ms + SKEW_MS,
         }
 
