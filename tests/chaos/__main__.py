@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import redrive
-from tests.chaos.report import KEPT, Run, summary
 from tests.chaos.scenarios import RATE_PER_S, RECORDS, play_scenario
-from tests.chaos.seeds import JOBS, play_seeds
+from tests.chaos.seeds import JOBS, KEPT, Run, play_seeds, summary
 from tests.support.fresh_seed import first_seed
 from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
 

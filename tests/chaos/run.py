@@ -18,9 +18,7 @@ from tests.chaos.faults.catalogue import FAULTS
 from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import read_history
 from tests.chaos.history.tables import Snapshots
-from tests.chaos.history.tap import Tap
-from tests.chaos.history.topics import OpenTransactionError
-from tests.chaos.history.watch import Watch
+from tests.chaos.history.watch import OpenTransactionError, Tap, Watch
 from tests.chaos.load import Aborts, Load
 from tests.chaos.resources import Resources, held
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule

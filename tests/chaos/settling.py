@@ -11,7 +11,7 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from tests.chaos.history.history import Partition
-from tests.chaos.history.topics import committed_of, end_of, partitions_of
+from tests.chaos.history.watch import committed_of, end_of, partitions_of
 from tests.chaos.stage import Place
 from wait_registry.kafka.topic_specs import redelivery_topics, retry_topics
 

@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
-from tests.chaos.checker.dead_lettering import dead_lettered_again, unfounded
 from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
 from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.loss import abandoned, lost, unfinished
+from tests.chaos.checker.loss import abandoned, dead_lettered_again, lost, unfinished, unfounded
 from tests.chaos.checker.ordering import out_of_order
 from tests.chaos.checker.registering import (
     committed_past,

@@ -10,8 +10,7 @@ from typing import TypeVar
 from tests.chaos.history.decoding import as_input, republished, wait_entry
 from tests.chaos.history.history import History, Input, Partition, Poll, topics_again
 from tests.chaos.history.tables import read_tables
-from tests.chaos.history.tap import Tap
-from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, reader, wait_settled
+from tests.chaos.history.watch import ANSWER_S, Tap, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.manifest import Published, read_manifest

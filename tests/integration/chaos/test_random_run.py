@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.report import KEPT, VOID
-from tests.chaos.seeds import play_seed
+from tests.chaos.seeds import KEPT, VOID, play_seed
 from tests.support.fresh_seed import first_seed
 
 # Runs without proof of their faults show nothing: then the next seed is played.
