@@ -1,20 +1,22 @@
 # Two commands are enough: `make demo` and `make test`. Each sets up what it needs and finds it done the next time.
-# Variables: TESTS="tests/unit -k lineage" (what `make test` runs), STACK=containers (on which Kafka and Postgres),
-# ARGS="--set processor.linger_ms=5" (for the demo), PYTHON=python3.12.
+# Variables: TESTS="tests/unit -k lineage" (some tests instead of the fast tier), STACK=containers (on which Kafka and
+# Postgres), ARGS="--set processor.linger_ms=5" (for the demo), PYTHON=python3.12.
 
 BIN := .venv/bin
-TESTS ?= tests
+TESTS ?=
 STACK ?= embedded
 ARGS ?=
 PLUGIN := connect-configs/plugin
 CLASSES := .waitreg/spark-classes.jsa
-WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+# The order of the tests is tests/conftest.py's.
+WORKERS := -n 3 --no-loadscope-reorder
+VERDICT := $(BIN)/python -m tests.verdict
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage acceptance kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars gate-tools release-tools tier-tests flaky release-tests release-check connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,19 +41,19 @@ $(PLUGIN)/target/verified: $(PLUGIN)/pom.xml $(PLUGIN)/checkstyle.xml $(shell fi
 	@mvn -B -q -f $(PLUGIN)/pom.xml verify
 	@touch $@
 
-prometheus: ## Prometheus and promtool for the tests of alerts and dashboard (they are skipped without)
+prometheus: ## Prometheus and promtool for the tests of alerts and dashboard
 	@sh setup/prometheus.sh
 
-grpc-node: ## gRPC for Node, for the tests of the gRPC handler with a service that isn't Python (skipped without)
+grpc-node: ## gRPC for Node, for the tests of the gRPC handler with a service that isn't Python
 	@sh setup/node_packages.sh grpc_node
 
-oidc-provider: ## an OpenID provider on Node, for the tests of logins to the console (they are skipped without)
+oidc-provider: ## an OpenID provider on Node, for the tests of logins to the console
 	@sh setup/node_packages.sh oidc_provider
 
-schema-registry: ## a schema registry for the tests of typed handlers (they are skipped without)
+schema-registry: ## a schema registry for the tests of typed handlers
 	@sh setup/schema_registry.sh
 
-browser: ## Chromium for the tests of the console in a browser (they are skipped without)
+browser: ## Chromium for the tests of the console in a browser
 	@sh setup/browser.sh
 
 screenshots: jars browser ## the pictures of the console in docs/img, taken again
@@ -60,22 +62,47 @@ screenshots: jars browser ## the pictures of the console in docs/img, taken agai
 demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the reconciliation
 	@$(BIN)/waitreg demo $(ARGS)
 
-test: jars $(CLASSES) ## the tests; TESTS= picks some, STACK=containers runs Kafka and Postgres in Docker
-	@$(BIN)/pytest -m "not acceptance" --stack=$(STACK) $(TESTS)
+test: ## the fast tier on 2 cores: real Kafka, Postgres and Spark; TESTS= runs those instead, STACK=containers in Docker
+ifeq ($(TESTS),)
+	@python=$$(sh setup/prerequisites.sh) && $$python setup/phases.py \
+		downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
+		downloads '$(MAKE) -s jars' set-up '$(MAKE) -s $(CLASSES)' \
+		tests '$(VERDICT) $(WORKERS) --stack=$(STACK) --tier fast tests'
+else
+	@$(MAKE) -s jars $(CLASSES)
+	@$(BIN)/pytest --stack=$(STACK) $(TESTS)
+endif
 
-check: jars $(CLASSES) ## the gate: format, lint, types, import contracts, audit, tests
+check: setup ## the gate: format, lint, types, import contracts, audit, `make test`, the tests of the gate tier
 	@$(call step,format,$(BIN)/ruff format --check .)
 	@$(call step,lint,$(BIN)/ruff check .)
 	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,audit,$(BIN)/python setup/audit.py)
-	@$(call step,tests,$(BIN)/pytest -m "not acceptance" $(WORKERS) tests)
+	@$(MAKE) -s jars
+	@mkdir -p .waitreg; $(MAKE) -s gate-tools >.waitreg/gate-tools.log 2>&1 & tools=$$!; \
+		$(MAKE) test TESTS=; status=$$?; \
+		wait $$tools || { cat .waitreg/gate-tools.log >&2; exit 1; }; exit $$status
+	@$(call step,tests of the gate,$(VERDICT) $(WORKERS) --tier gate tests)
+
+# What tests need beyond Python and Java; without it they are skipped, or fail with CI=true.
+gate-tools: connect prometheus
+release-tools: gate-tools grpc-node oidc-provider schema-registry browser bench-peers
+
+tier-tests: jars $(CLASSES) release-tools
+	@CI=true $(VERDICT) $(WORKERS) --tier $(TIER) $(TESTS)
+
+flaky: jars $(CLASSES) release-tools
+	@CI=true $(VERDICT) --flaky 20
+
+release-tests: setup ## everything else in parts, resumed where they stopped; PART=chaos one part, ARGS=--list all parts
+	@$(BIN)/python -m tests.release $(PART) $(ARGS)
+
+release-check: setup ## whether every part of the release tests has passed for HEAD
+	@$(BIN)/python -m tests.release --check
 
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
-	@sh setup/coverage.sh "$(BIN)" $(WORKERS) $(TESTS)
-
-acceptance: jars ## whole-system runs: the demo, an incident, kill -9 of each service under load
-	@$(BIN)/pytest -m acceptance tests/acceptance
+	@sh setup/coverage.sh "$(BIN)" $(WORKERS) $(or $(TESTS),tests)
 
 kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
 	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)

@@ -8,7 +8,7 @@ shift
 mkdir -p .waitreg/coverage
 "$bin/coverage" erase
 # A traced process takes longer: the limit is for tests that hang.
-"$bin/coverage" run -m pytest -m "not acceptance" -o timeout=600 "$@"
+"$bin/coverage" run -m pytest -o timeout=600 "$@"
 failed=$?
 # A process killed while it began to write leaves an empty file.
 find .waitreg/coverage -name 'data.*' -size 0 -delete

@@ -10,24 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
+from tests import tiers
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.own_postgres import reachable
 from tests.support.processes import Services
-from tests.support.quick_jvm import quick_jvm
+from tests.support.quick_jvm import COMPILER_AND_COLLECTOR, quick_jvm
 from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
+from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
 ROOT = Path(__file__).parents[1]
+PURE = ("tests/contract", "tests/fuzz", "tests/unit")
 
 # `make mutants` starts one stack for its many runs of a single test.
 GIVEN_STACK = GivenStack.of(os.environ)
@@ -37,6 +42,7 @@ GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 # Spark's Python workers and service processes import this checkout, and plant the mutant of the run.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 os.environ |= quick_jvm()
+EmbeddedBroker.jvm_options = tuple(COMPILER_AND_COLLECTOR.split())
 for variable in [name for name in os.environ if name.startswith("WAITREG_")]:
     del os.environ[variable]
 
@@ -56,7 +62,8 @@ SHARED: pytest.StashKey[AbstractContextManager[OwnStack]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--stack`` and ``--screenshots``."""
+    """Add ``--tier``, ``--stack`` and ``--screenshots``."""
+    parser.addoption("--tier", choices=tiers.TIERS, help="run the tests of this tier (tests/tiers.toml); default: all")
     parser.addoption(
         "--stack",
         choices=(EMBEDDED, CONTAINERS),
@@ -80,6 +87,38 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ |= {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave what holds no test of the chosen tier unread: collecting everything costs each worker 17 CPU seconds."""
+    tier = config.getoption("tier")
+    if tier is None or not collection_path.is_relative_to(ROOT / "tests"):
+        return None
+    return tier not in tiers.tiers_below(collection_path.relative_to(ROOT).as_posix()) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen tier; the pure ones, which are short, come last and fill the end of the run."""
+    tier = config.getoption("tier")
+    left_out = [item for item in items if tier is not None and tiers.tier_of(item.nodeid) != tier]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    kept = [item for item in items if tier is None or tiers.tier_of(item.nodeid) == tier]
+    items[:] = sorted(kept, key=lambda item: item.nodeid.startswith(PURE))
+
+
+class ServerScheduling(LoadFileScheduling):
+    """Give the tests of a file to one worker, and those of all files that share a server too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return tiers.server_of(file) or file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ServerScheduling:
+    """Return how the workers of pytest-xdist share the tests."""
+    return ServerScheduling(config, log)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers' stack."""
     shared = config.stash.get(SHARED, None)
@@ -94,10 +133,16 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:
-    """Say in the last line when the wanted stack wasn't there; on a CI machine that is a failure."""
+    """Say in the last line when the wanted stack wasn't there; on a CI machine that is a failure.
+
+    The fast tier skips nothing: what it needs is there after `make setup jars`.
+    """
     yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.getreports("skipped") if reporter is not None else []
+    if reporter is not None and reports and session.config.getoption("tier") == tiers.FAST:
+        reporter.write_line("the fast tier must not skip a test: move it to another tier, or fix it", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     skipped = sum(is_for_want_of_an_engine(str(report.longrepr)) for report in reports)
     if reporter is None or skipped == 0:
         return

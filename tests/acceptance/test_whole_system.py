@@ -1,4 +1,4 @@
-"""Whole-system runs (`make acceptance`; minutes): a small demo, an incident, and kill -9 under load."""
+"""Whole-system runs (minutes): a small demo, an incident, and kill -9 under load."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from wait_registry.demo.main import run_demo
 from wait_registry.demo.plan import STRATEGIES, DemoPlan
 from wait_registry.demo.screen import Screen
 from wait_registry.postgres.query_file import query_names
-
-pytestmark = pytest.mark.acceptance
 
 SMALL = DemoPlan(
     in_flight=(10,),

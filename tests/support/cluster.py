@@ -192,10 +192,6 @@ class _Member(EmbeddedBroker):
     def _first_voters(self) -> str:
         return f"--initial-controllers={self._quorum.voters}"
 
-    def _java_call(self, *options: str) -> list[str]:
-        # Three of them for a minute or two: compiling them well would take longer than it saves.
-        return super()._java_call("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options)
-
 
 def _knows(asked: AdminClient, topic: str) -> bool:
     try:

@@ -1,4 +1,4 @@
-"""What lets the JVMs of Spark start quickly, where starts count for more than speed: in tests and chaos runs."""
+"""What lets JVMs start quickly, where starts count for more than speed: in tests and chaos runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 # Made by `make test`; see `class_archive`.
 CLASS_ARCHIVE = Path(__file__).parents[2] / ".waitreg" / "spark-classes.jsa"
-# No compiler that takes its time, no collector with threads of its own: 4 s of CPU instead of 10 for a sink.
+# No compiler that takes its time, no collector with threads of its own: 4 s of CPU instead of 10 for a sink,
+# 5 instead of 7 to 11 for a broker.
 COMPILER_AND_COLLECTOR = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
