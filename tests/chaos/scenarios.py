@@ -278,8 +278,8 @@ def _bring_back(stage: Stage, services: Mapping[str, Service], down: Sequence[st
 
 def _end(services: Iterable[Service], played: Played) -> None:
     for service in services:
-        status = service.stop()
-        played.require(status == 0, f"{service.name} ended with status {status}")
+        service.stop()
+        played.require(service.stopped_with == 0, f"{service.name} ended with status {service.stopped_with}")
 
 
 def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pprint import pformat
 from random import Random
 from typing import Any
 
@@ -128,7 +128,7 @@ class Schedule:
     def __str__(self) -> str:
         """Return it for people; on one commit the same seed gives the same text."""
         drawn = {name: value for name, value in asdict(self).items() if name != "faults"}
-        return "\n".join([pformat(drawn, width=120, sort_dicts=False), *map(str, self.faults)])
+        return "\n".join([textwrap.fill(str(drawn), 120, subsequent_indent="  "), *map(str, self.faults)])
 
     def names_of(self, *services: str) -> list[str]:
         """Return the names of the services' processes: "processor-1", "processor-2", ..."""

@@ -74,5 +74,5 @@ def _leave(scene: Scene, visitor: Service, members: Members) -> None:
         if visitor.running:
             members.poll()
     finally:
-        if visitor.stop() is None:
-            visitor.notice_end()
+        visitor.stop()
+        visitor.notice_end()
