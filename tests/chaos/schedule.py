@@ -35,6 +35,8 @@ MOST_PER_SLOT_S = 25
 # A call that hangs keeps its slot to the end of all attempts; at most this share of the slots may hang.
 MOST_HANGING = 0.2
 LEAST_FOR_AUTO = 12
+# A seventh of the records have one key, and are called one after the other.
+MOST_IN_ORDER_MS = 100
 BACKLOG = 400
 UNLIMITED_BYTES = 67_108_864
 # In some runs nothing is answered for this long before the first death: what dies then has much in flight.
@@ -247,6 +249,8 @@ def _downstream(random: Random, load: Load, settings: Mapping[str, Any], process
     busy, timeout_s = random.uniform(0.4, 0.8), settings["processor.handler_timeout_s"]
     at_once = _busy_at_once(settings, load.shares) * processors
     mean_ms = int(1000 * min(busy * at_once / load.rate_per_s, timeout_s / 2))
+    if "processor.ordering" in settings:
+        mean_ms = min(mean_ms, MOST_IN_ORDER_MS)
     hanging = 0.01 * load.rate_per_s * timeout_s * settings["processor.max_attempts"]
     slowest = "1%:hang" if hanging <= MOST_HANGING * at_once else f"1%:{mean_ms}ms"
     latencies = random.choice(
