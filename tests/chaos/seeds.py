@@ -20,6 +20,9 @@ from tests.chaos.stage import Stage
 
 KEPT, BROKEN, VOID = "kept", "broken", "void"
 STORIES: Final = 3
+JOBS: Final = 2
+# A run that is void is played again, up to this often in all.
+PLAYED_AT_MOST: Final = 2
 _FIGURES: Final = ("records", "done", "dead_lettered", "expired", "redelivered")
 _NO_FIGURES: Final[Mapping[str, int]] = dict.fromkeys(_FIGURES, 0)
 
@@ -80,11 +83,6 @@ def summary(runs: Sequence[Run]) -> str:
         *([f"NO CONCLUSIVE RUN of seeds {seeds}"] if seeds else []),
     ]
     return "; ".join(parts)
-
-
-JOBS: Final = 2
-# A run that is void is played again, up to this often in all.
-PLAYED_AT_MOST: Final = 2
 
 
 def play_seeds(first: int, minutes: float, runs: int | None, jobs: int, folder: Path) -> Iterator[Run]:

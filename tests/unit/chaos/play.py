@@ -69,13 +69,21 @@ SETTINGS = settings_against(
 ROWS = {f"{name}_rows": name for name in ("wait", "dead_letter", "quarantine", "progress")}
 
 
+# Without comments, each with the rule that finds it (none for a near miss), its name, and its steps.
+_TEXT = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
+_HISTORIES = [
+    (rule, name, " ".join(steps.split()))
+    for rule, name, steps in re.findall(r"(?m)^([a-z_]*): (.+)\n((?:    .+\n)+)", _TEXT)
+]
+CLEAN = _HISTORIES[0][2]
+
+
 def planted() -> Iterator[tuple[str, str, str]]:
-    """Read the histories, each with one of its alternatives: the rules that find it, its name, its steps."""
-    text = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
-    for rules, name, steps in re.findall(r"(?m)^([a-z_ ]*): (.+)\n((?:    .+\n)+)", text):
-        parts = re.split(r"\{(.*?)\}", " ".join(steps.split()))
+    """Return the histories, each with one of its alternatives."""
+    for rule, name, steps in _HISTORIES[1:]:
+        parts = re.split(r"\{(.*?)\}", steps)
         for chosen in product(*(part.split("|") if number % 2 else [part] for number, part in enumerate(parts))):
-            yield rules, name, "".join(chosen)
+            yield rule, name, "".join(chosen)
 
 
 class Play:
@@ -104,10 +112,10 @@ class Play:
         self.modes: tuple[str, ...] = ("eager",)
         self.taken: list[Registration] = []
         self.place: Coordinates = ("", 0, 0)
-        self.saved = Tables([], [], [], [])
         self._ended = False
         self._snapshots_at_polls = snapshots_at_polls
-        self._play_clean_run()
+        self.do(CLEAN)
+        self.taken = []
 
     def plant(self, steps: str) -> History:
         """Do these steps and return the history."""
@@ -198,9 +206,9 @@ class Play:
         partition, offset = self.place[:2], self.place[2]
         self.committed[partition] = max(offset + 1, self.committed.get(partition, 0))
 
-    def an_old_one(self) -> None:
-        """Go to a registration of the clean run that was done long before the first fault."""
-        self.taken.append(next(one for one in self.registrations if one.offset == 4))
+    def at(self, *numbers: int) -> None:
+        """Go to the registrations with these numbers."""
+        self.taken = [self.registrations[number] for number in numbers]
 
     def take(self, policy: str = "dlq") -> None:
         """Register and commit a new record, long after the last fault."""
@@ -281,9 +289,9 @@ class Play:
         self.poll()
         self.stone(Outcome.DEAD_LETTERED)
 
-    def expire(self) -> None:
-        """Let the current registration's time pass."""
-        self.wait(max(0, self.entry.expires_at_ms + 600 - self.now_ms))
+    def expire(self, ms: int = 600) -> None:
+        """Wait until this time after (before, if negative) the expiry."""
+        self.wait(max(0, self.entry.expires_at_ms + ms - self.now_ms))
 
     def export(self, committed: bool = True) -> None:
         """Export: dead letter and tombstone, and their transaction's markers."""
@@ -342,10 +350,6 @@ class Play:
         self.republish((DLQ, 0), reason=reason, registration=None)
         self.commit()
 
-    def finish(self) -> None:
-        self.call(last_ms=5)
-        self.stone()
-
     def each(self, *verbs: str) -> None:
         """Do something to each registration that was taken."""
         everything = self.taken
@@ -369,10 +373,6 @@ class Play:
             self._look()
         self.now_ms = until_ms
 
-    def wait_for_expiry(self, ms: int) -> None:
-        """Wait until this time after (before, if negative) the expiry."""
-        self.wait(self.entry.expires_at_ms + ms - self.now_ms)
-
     def since_now(self) -> None:
         """Remember the time."""
         self.began_ms = self.now_ms
@@ -393,11 +393,6 @@ class Play:
     def snapshot(self) -> None:
         """Read the tables, of a sink that is at the log's end."""
         self.snapshots.append(self._tables())
-
-    def save(self) -> None:
-        """Read the tables, and keep them to be shown later."""
-        self.snapshot()
-        self.saved = self.snapshots[-1]
 
     def sample(self, name: str, held: int) -> None:
         self.samples.append(MemorySample(name, held))
@@ -475,7 +470,7 @@ class Play:
             "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry),
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
             "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
-            "saved_wait": lambda: self.saved.wait,
+            "wait_before": lambda: self.snapshots[-2].wait,
             "by_key": lambda: Ordering.KEY,
             "due_ms": lambda: self.entry.expires_at_ms + SKEW_MS,
         }
@@ -513,49 +508,6 @@ class Play:
         letters = (one for one in self.dead_letters if isinstance(one, Republished) and one.wait_id == letter.wait_id)
         failed = any(one.reason == Reason.FAILED for one in letters)
         return failed or any(one.wait_id == letter.wait_id and one.outcome == Outcome.DONE for one in self.wait_log)
-
-    # The clean run. All that at-least-once allows is in it: done and exported, `failed` and `expired`, registered again
-    # by the next owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after
-    # its export.
-
-    def _play_clean_run(self) -> None:
-        for number in range(30):
-            self.publish(number % 3)
-            self.done(f"processor-{1 + number % 2}/1")
-        for number in range(4):
-            self.do(f"publish {number % 3}; register; commit; fail 400")
-        self.do("publish; unregistrable; poll")
-        # A kill with five records in flight, of which two are not committed and come to the other instance.
-        self.taken = []
-        for committed in (False, False, True, False, False):
-            self.do("publish 2; register processor-2/1")
-            if committed:
-                self.commit()
-        first, second, third, *rest = self.taken
-        self._at("poll; call", first)
-        self._at("call 499; fault kill processor-2", second)
-        self._at("each again; commit; poll; each call stone", *rest)
-        for entry in (first, second, third):
-            self._at("export False; export; poll", entry)
-        self.do("publish 0; register; commit; call 400; letter; fault kill processor-1; export")
-        self.do("publish; register processor-3/1 redeliver; commit; fault kill processor-3; redeliver; poll")
-        self.done("processor-4/1")
-        # A frozen processor finishes, and fails, what was exported while it stalled.
-        self.do("publish 0; register processor-4/1; publish 0; register processor-4/1; commit; poll")
-        *_, finished, failed = self.taken
-        self._at("fault freeze processor-4 200; each export", finished, failed)
-        self.faults[-1] = self.faults[-1]._replace(ended_ms=self.now_ms)
-        self._at("finish", finished)
-        self._at("letter; stone dead_lettered", failed)
-        for number in range(6):
-            self.do(f"publish {number % 3}; done")
-        self.wait(500)
-        self.taken = []
-
-    def _at(self, steps: str, *entries: Registration) -> None:
-        """Do steps with these registrations."""
-        self.taken = list(entries)
-        self.do(steps)
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:
