@@ -37,7 +37,7 @@ from wait_registry.records.tombstone import Outcome
 PROCESSORS = ("processor-1", "processor-2")
 SERVICES = (*PROCESSORS, "sink-1", "sweeper-1")
 INPUT_PARTITIONS = 6
-READY_S, READING_S = 180.0, 60.0
+READY_S, READING_S = 300.0, 60.0
 STILL_S, SETTLE_S = 300.0, 900.0
 POLL_S, SAID_EVERY_S = 0.2, 15.0
 _SETTINGS: Mapping[str, Any] = {
