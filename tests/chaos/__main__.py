@@ -4,117 +4,94 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import redrive, report
-from tests.chaos.report import BROKEN, KEPT, Entry, inconclusive, last_line, line_of
-from tests.chaos.scenarios import NAMES, RATE_PER_S, RECORDS, play_scenario
-from tests.chaos.workers import JOBS, Plan, play_all
+from tests.chaos import redrive
+from tests.chaos.scenarios import RATE_PER_S, RECORDS, play_scenario
+from tests.chaos.seeds import JOBS, KEPT, Run, play_seeds, summary
+from tests.support.fresh_seed import first_seed
 from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
 
 DESCRIPTION = """\
-Plays seeds n, n+1, ... until the minutes are over, at least one: random faults on real services, a real broker and a
-real Postgres, judged from outside. A random run takes one to four minutes. A line per run goes to standard output and
-to tests/chaos/ledger/runs.csv; a run that breaks a guarantee prints its story and keeps its logs. docs/chaos.md
-explains all. Exit codes: 0 every guarantee was kept, 1 one was broken or some seed has no run that could be judged,
-2 usage, 130 interrupted."""
-# The defaults of a soak, and of random runs.
-SOAK_MINUTES, STORM_MINUTES, MINUTES = 60.0, 5.0, 1.0
+Plays random faults on real services, a real broker and a real Postgres, judged from outside: seeds n, n+1, ... until
+the minutes are over, one at least. A random run takes one to four minutes and prints a line; one that breaks a
+guarantee prints its story and keeps its logs. docs/chaos.md explains all. Exit codes: 0 every guarantee was kept, 1 one
+was broken or some seed has no run that could be judged, 2 usage, 130 interrupted."""
+# What each scenario takes, and what it gets without; None are random runs.
+TAKES: Mapping[str | None, Mapping[str, Any]] = {
+    None: {"seed": None, "minutes": 1.0, "runs": None, "jobs": JOBS},
+    "outage": {"records": RECORDS, "rate": RATE_PER_S},
+    "soak": {"minutes": 60.0},
+    "storm": {"minutes": 5.0},
+    "redrive": {"records": redrive.RECORDS, "rate": redrive.RATE_PER_S},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, play, and return the exit code."""
     parser = _parser()
-    given = parser.parse_args(arguments)
-    meaningless = _meaningless(given)
-    if meaningless:
-        parser.error(meaningless)
+    given = vars(parser.parse_args(arguments))
+    scenario, logs = given.pop("scenario"), given.pop("logs")
+    takes = TAKES[scenario]
+    # An option without a meaning would seem to be obeyed.
+    if meaningless := [name for name, value in given.items() if value is not None and name not in takes]:
+        parser.error(f"{', '.join(meaningless)} mean nothing to {scenario or 'random runs'}, which take {list(takes)}")
+    wanted = {name: usual if given[name] is None else given[name] for name, usual in takes.items()}
     # Services run in folders of their own.
-    folder = (given.logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
+    folder = (logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     signals_interrupt()
     try:
-        return _play_seeds(given, folder) if given.scenario is None else _play_scenario(given, folder)
+        with _quiet_clients(folder):
+            kept = _play_seeds(folder, **wanted) if scenario is None else play_scenario(scenario, folder, **wanted)
     except KeyboardInterrupt:
         print(f"interrupted; logs: {folder}")
         return INTERRUPTED
-
-
-def _play_seeds(given: argparse.Namespace, folder: Path) -> int:
-    first = 1 if given.seed is None else given.seed
-    plan = Plan(first, given.minutes or MINUTES, given.runs, given.jobs or JOBS, report.commit(), folder)
-    entries: list[Entry] = []
-    try:
-        for run in play_all(plan):
-            entry = run.entry._replace(commit=report.commit_at_end(plan.commit))
-            entries.append(entry)
-            report.append(entry, given.ledger or report.RUNS)
-            print(line_of(entry), *([run.story] if run.story else []), sep="\n", flush=True)
-    finally:
-        print(last_line(entries))
-    if given.logs is None and not any(file.is_dir() for file in folder.iterdir()):
+    if kept and logs is None:
         shutil.rmtree(folder)
-    broken = any(entry.verdict == BROKEN for entry in entries)
-    return 1 if broken or not entries or inconclusive(entries) else 0
-
-
-def _play_scenario(given: argparse.Namespace, folder: Path) -> int:
-    logging.getLogger().addHandler(logging.NullHandler())
-    commit, kept = report.commit(), True
-    wanted: dict[str, Any] = {
-        "records": given.records or (redrive.RECORDS if given.scenario == "redrive" else RECORDS),
-        "rate_per_s": given.rate or (redrive.RATE_PER_S if given.scenario == "redrive" else RATE_PER_S),
-        "minutes": given.minutes or (STORM_MINUTES if given.scenario == "storm" else SOAK_MINUTES),
-    }
-    for entry in play_scenario(given.scenario, folder, commit, **wanted):
-        report.append(entry._replace(commit=report.commit_at_end(commit)), given.ledger or report.SCENARIOS)
-        kept &= entry.verdict == KEPT
     print("kept" if kept else f"NOT kept; logs: {folder}")
-    if kept and given.logs is None:
-        shutil.rmtree(folder)
     return 0 if kept else 1
 
 
-def _meaningless(given: argparse.Namespace) -> str:
-    """Return which options mean nothing here, since they would seem to be obeyed; empty if there are none."""
-    takes = {None: ["seed", "minutes", "runs", "jobs"], "outage": ["records", "rate"]}
-    takes |= {"soak": ["minutes"], "storm": ["minutes"], "redrive": ["records", "rate"]}
-    own = takes[given.scenario]
-    others = {name for names in takes.values() for name in names if getattr(given, name) is not None} - set(own)
-    played = given.scenario or "random runs"
-    return f"{', '.join(sorted(others))} mean nothing to {played}, which take {', '.join(own)}" if others else ""
+def _play_seeds(folder: Path, seed: int | None, minutes: float, runs: int | None, jobs: int) -> bool:
+    played: list[Run] = []
+    try:
+        played.extend(play_seeds(first_seed() if seed is None else seed, minutes, runs, jobs, folder))
+    finally:
+        print(summary(played))
+    return bool(played) and all(run.verdict == KEPT for run in played)
+
+
+@contextmanager
+def _quiet_clients(folder: Path) -> Iterator[None]:
+    """Have the client libraries log every server that a fault stops in a file: it would hide our own lines."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    shown = os.dup(sys.stderr.fileno())
+    with (folder / "clients.log").open("ab") as clients:
+        os.dup2(clients.fileno(), sys.stderr.fileno())
+    try:
+        yield
+    finally:
+        os.dup2(shown, sys.stderr.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=DESCRIPTION)
-    parser.add_argument("--seed", type=int, metavar="n", help="the first one (default 1)")
-    parser.add_argument(
-        "--minutes",
-        type=positive,
-        help=f"how long (default {MINUTES:g}; a soak {SOAK_MINUTES:g}, a storm {STORM_MINUTES:g})",
-    )
+    parser.add_argument("--seed", type=int, metavar="n", help="the first one (default: one of the commit's own)")
+    parser.add_argument("--minutes", type=positive, help="how long (default 1; a soak 60, a storm 5)")
     parser.add_argument("--runs", type=at_least_one, help="exactly this number of runs, however long they take")
     parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")
-    parser.add_argument("--ledger", type=Path, metavar="CSV", help="instead of the one under tests/chaos/ledger")
-    parser.add_argument(
-        "--scenario", choices=NAMES, help="instead of random runs: an outage, a long steady load, a storm, a redrive"
-    )
-    parser.add_argument(
-        "--records",
-        type=at_least_one,
-        help=f"per outage, of which there are 3 (default {RECORDS:,}), or redriven ({redrive.RECORDS:,})",
-    )
-    parser.add_argument(
-        "--rate",
-        type=positive,
-        help=f"of an outage ({RATE_PER_S:g}) or a redrive ({redrive.RATE_PER_S:g}), records per second",
-    )
+    parser.add_argument("--scenario", choices=[*filter(None, TAKES)], help="what to play instead of random runs")
+    parser.add_argument("--records", type=at_least_one, help="of each of three outages, or redriven")
+    parser.add_argument("--rate", type=positive, help="of an outage or a redrive, records per second")
     return parser
 
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from tests.chaos.history.history import MemorySample
 from tests.chaos.service import Service
 
 SUPERVISION_S = 0.1
 RESTART_S = 1.0
-SAMPLE_S = 1.0
-# A service may be down for much of a run, and a sample may take its time; fewer say nothing about the most it held.
-LEAST_SHARE, LEAST = 0.2, 3
 
 
 class Companion:
@@ -78,24 +73,3 @@ class Supervisor(Companion):
             self._due.pop(service.name, None)
         elif time.monotonic() >= self._due.get(service.name, float("inf")):
             service.start()
-
-
-class Samples(Companion):
-    """Samples the memory of services; a context manager."""
-
-    def __init__(self, services: Sequence[Service]) -> None:
-        self.taken: list[MemorySample] = []
-        self._services = list(services)
-        self._began_s = time.monotonic()
-        super().__init__("samples", SAMPLE_S, self._sample)
-
-    def missing(self) -> str:
-        """Return whose memory was hardly sampled since the beginning; empty if there is no such service."""
-        lasted_s, seen = time.monotonic() - self._began_s, Counter(sample.name for sample in self.taken)
-        few = [one.name for one in self._services if seen[one.name] < max(LEAST, LEAST_SHARE * lasted_s / SAMPLE_S)]
-        return "; ".join(f"the memory of {name} was sampled {seen[name]} times in {lasted_s:.0f} s" for name in few)
-
-    def _sample(self) -> None:
-        for service in self._services:
-            if service.tree():
-                self.taken.append(MemorySample(time.time_ns() // 1_000_000, service.name, service.resident_bytes()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from tests.chaos.checker.disturbance import BROKER, hits
@@ -27,65 +27,46 @@ NO_JVM = "Exception while sending command."
 def unexpected_endings(company: Sequence[Service], faults: Sequence[FaultDone]) -> list[str]:
     """Return what was wrong with the ends of a run's processes, visitors included; they have all ended."""
     kinds = [service.kind for service in company]
-    return [
-        f"exit {service.name}: {why}"
-        for service in company
-        for why in _of_service(service, faults, kinds.count(service.kind) > 1)
-    ]
+    found = []
+    for service in company:
+        lines = service.log.read_text("utf-8", "replace").splitlines() if service.log.exists() else []
+        found += [
+            f"exit {service.name}: {ended.cause}, with status {ended.status}, and no fault that was felt explains it"
+            for ended in service.exits
+            if not _is_expected(ended, faults, kinds.count(service.kind) > 1, lines)
+        ]
+        found += [f"traceback in {service.log}: {what}" for what in _tracebacks(service.name, lines, faults)]
+    return found
 
 
-def _of_service(service: Service, faults: Sequence[FaultDone], has_standby: bool) -> Iterator[str]:
-    lines = service.log.read_text("utf-8", "replace").splitlines() if service.log.exists() else []
-    for ended in service.exits:
-        if why := unexpected(ended, faults, has_standby, forgot_brokers(ended, lines)):
-            yield why
-    found = list(tracebacks(service.name, lines, faults))
-    if found:
-        yield f"its log {service.log} has {len(found)} tracebacks, where errors take one line; the first: {found[0]}"
-
-
-def forgot_brokers(ended: Exit, lines: Iterable[str]) -> bool:
-    """Return whether a process ended because its Kafka client had forgotten all brokers, as its log says."""
-    said = (json.loads(line)["time"] for line in lines if FORGOTTEN in line)
-    return any(0 <= ended.at_ms - _ms(time) <= DRAINED_MS for time in said)
-
-
-def unexpected(
-    ended: Exit, faults: Sequence[FaultDone], has_standby: bool = False, forgot_brokers: bool = False
-) -> str:
-    """Return what is wrong with an exit; empty when nothing is.
+def _is_expected(ended: Exit, faults: Sequence[FaultDone], has_standby: bool, lines: Sequence[str]) -> bool:
+    """Return whether a process may have ended as it did.
 
     A service that is stopped (SIGTERM) ends with 0; before it has opened its port the signal itself may end it, as any
-    program. Otherwise it ends only as `_explains` has it, while that fault is felt, or because it ``forgot_brokers``
-    after an outage of the broker. With ``has_standby`` the run had more than one service of its kind.
+    program. Otherwise processors and sweepers wait out every fault, except a processor whose client has forgotten all
+    brokers after an outage. A sink ends when it has lost its JVM. Its lock is a session of Postgres: if that ends,
+    another sink takes it.
     """
-    asked = ended.cause in (Cause.ASKED, Cause.ASKED_EARLY)
-    in_order = asked and (ended.status == 0 or (ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM))
-    if ended.cause is Cause.KILLED or in_order:
-        return ""
-    felt = [fault for fault in faults if fault.began_ms <= ended.at_ms <= fault.ended_ms + AFTERMATH_MS]
-    if any(_explains(fault, ended, has_standby) for fault in felt):
-        return ""
-    outages = (fault for fault in faults if hits(fault, *BROKER))
-    if forgot_brokers and any(fault.began_ms <= ended.at_ms <= fault.ended_ms + FORGOTTEN_MS for fault in outages):
-        return ""
-    how = "asked to end, it ended" if asked else "ended by itself"
-    return f"{how} with status {ended.status}, and no fault that was felt then explains it"
+    if ended.cause is Cause.KILLED or (ended.cause is not Cause.ITSELF and ended.status == 0):
+        return True
+    if ended.cause is Cause.ASKED_EARLY and ended.status == BY_SIGTERM:
+        return True
+    for fault in faults:
+        after_ms = ended.at_ms - fault.ended_ms
+        if fault.began_ms > ended.at_ms:
+            continue
+        if ended.name.startswith("sink") and after_ms <= AFTERMATH_MS:
+            lost_jvm = ended.status == FAILED and fault.name == "kill_jvm" and fault.target == ended.name
+            if lost_jvm or (ended.status == FENCED and has_standby and fault.target in (ended.name, "postgres")):
+                return True
+        if hits(fault, *BROKER) and after_ms <= FORGOTTEN_MS:
+            said = (_ms(json.loads(line)["time"]) for line in lines if FORGOTTEN in line)
+            if any(0 <= ended.at_ms - at_ms <= DRAINED_MS for at_ms in said):
+                return True
+    return False
 
 
-def _explains(fault: FaultDone, ended: Exit, has_standby: bool) -> bool:
-    """Return whether a fault explains that a service ended; processors and sweepers wait out every fault.
-
-    A sink ends when it has lost its JVM. Its lock is a session of Postgres: if that ends, another sink takes it.
-    """
-    if ended.name.partition("-")[0] != "sink":
-        return False
-    if ended.status == FAILED:
-        return fault.name == "kill_jvm" and fault.target == ended.name
-    return ended.status == FENCED and has_standby and fault.target in (ended.name, "postgres")
-
-
-def tracebacks(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> Iterator[str]:
+def _tracebacks(name: str, lines: Sequence[str], faults: Sequence[FaultDone]) -> Iterator[str]:
     """Yield the tracebacks in a service's log that must not be there, in a few words each.
 
     A traceback is a field of a line in JSON, or printed by what ends a process without its log. py4j logs one with each
@@ -101,9 +82,8 @@ def tracebacks(name: str, lines: Iterable[str], faults: Sequence[FaultDone]) -> 
             except ValueError:
                 yield "an error in a line that was torn"
                 continue
-            at_ms = _ms(logged["time"])
             felt_ms = math.inf if logged["message"] == NO_JVM else LOST_JVM_MS
-            if not any(fault.began_ms <= at_ms <= fault.ended_ms + felt_ms for fault in lost):
+            if not any(fault.began_ms <= _ms(logged["time"]) <= fault.ended_ms + felt_ms for fault in lost):
                 yield f"{logged['level']} of {logged['logger']} at {logged['time']}: {logged['message']}"
 
 

@@ -35,7 +35,7 @@ class Flow:
     def __init__(self, place: Place, rate_per_s: float, shape: str = "tiny", **librdkafka: Any) -> None:
         kafka = place.settings.kafka.model_copy(update={"librdkafka": librdkafka, "request_timeout_s": 60.0})
         self._settings = place.settings.model_copy(update={"kafka": kafka})
-        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape))
+        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape), manifest=place.manifest)
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(1)
         self._running: Future[None] = Future()
@@ -87,7 +87,7 @@ class Load(Flow):
             rate_per_s=load.rate_per_s,
             seed=schedule.seed,
             make=mixture(load.shares, place.settings.wait.max_message_bytes),
-            manifest=place.directory / "manifest.jsonl",
+            manifest=place.manifest,
         )
 
     def publish_backlog(self) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import psutil
 
 from tests.chaos.companion import Companion
+from tests.chaos.history.history import MemorySample
 from tests.chaos.service import Service
 
 # Spark's pools for the removal of what jobs have abandoned, by the names of their threads: after each garbage
@@ -23,6 +24,10 @@ COMM_CHARACTERS = 15  # of a thread's name are kept by the kernel
 # Fewer say nothing about a trend.
 LEAST_STRETCHES = 3
 LEAST_SHARE = 0.9
+# A service may be down for much of a random run; fewer readings say nothing about the most that it held.
+LEAST_SEEN, LEAST_SEEN_SHARE = 3, 0.2
+# A JVM comes to its size within this time; a shorter soak says nothing about its memory.
+LEAST_OF_JVM_S = 1_200
 # Growth over the measured time that still counts as flat: a share of the mean, and a number. Heaps breathe.
 ALLOWED: Mapping[str, tuple[float, float]] = {
     "rss_bytes": (0.03, 8_000_000.0),
@@ -32,13 +37,14 @@ ALLOWED: Mapping[str, tuple[float, float]] = {
 
 
 class Reading(NamedTuple):
-    """One process at one moment: ``name`` with what it is ("sink-1 java"), ``at_s`` of the monotonic clock.
+    """One process of a service at one moment: its ``program`` is "python" for the service itself, "java", or "worker".
 
-    All readings of one iteration, of all services, have one ``at_s``, that of its beginning.
+    All readings of one iteration, of all services, have one ``at_s`` of the monotonic clock, that of its beginning.
     """
 
     at_s: float
-    name: str
+    service: str
+    program: str
     pid: int
     rss_bytes: int
     threads: int
@@ -57,9 +63,10 @@ class Trend(NamedTuple):
 
     @property
     def flat(self) -> bool:
-        """Whether it is no growth, by `ALLOWED`."""
+        """Whether it is no growth, by `ALLOWED`, or too short to say so."""
         share, number = ALLOWED[self.measure]
-        return self.growth <= share * self.mean + number
+        is_short = self.name.endswith("java") and self.measure == "rss_bytes" and self.over_s < LEAST_OF_JVM_S
+        return is_short or self.growth <= share * self.mean + number
 
     def __str__(self) -> str:
         change = f"{self.mean:,.0f} {self.growth:+,.0f} in {self.over_s:.0f} s"
@@ -71,12 +78,24 @@ class Resources(Companion):
 
     def __init__(self, services: Sequence[Service], interval_s: float = 1.0) -> None:
         self._services = list(services)
+        self._began_s = time.monotonic()
         super().__init__("resources", interval_s, self._read)
         self.readings: list[Reading] = []
+
+    def has_read(self, moment_s: float) -> bool:
+        """Return whether the services were read at a moment of the monotonic clock, or later."""
+        return bool(self.readings) and self.readings[-1].at_s >= moment_s
 
     def between(self, began_s: float, ended_s: float) -> list[Reading]:
         """Return the readings of a stretch of the monotonic clock."""
         return [reading for reading in self.readings if began_s <= reading.at_s <= ended_s]
+
+    def missing(self) -> str:
+        """Return which services were hardly read since the beginning; empty if there is none."""
+        lasted_s = time.monotonic() - self._began_s
+        seen = Counter(one.name for one in held(self.readings))
+        few = [one.name for one in self._services if seen[one.name] < max(LEAST_SEEN, LEAST_SEEN_SHARE * lasted_s)]
+        return "; ".join(f"the memory of {name} was read {seen[name]} times in {lasted_s:.0f} s" for name in few)
 
     def write(self, path: Path) -> None:
         """Write all readings as CSV, to show how something grew."""
@@ -90,14 +109,11 @@ class Resources(Companion):
 
 
 def _of_service(service: Service, at_s: float) -> Iterator[Reading]:
-    """Read a service's own process and its JVM; Spark's Python workers, which come and go, are skipped."""
-    for number, (process, program) in enumerate(service.programs()):
-        if number and program != "java":
-            continue
+    for number, (process, name) in enumerate(service.programs()):
         with suppress(psutil.Error), process.oneshot():  # it has ended meanwhile
-            name = f"{service.name} {'java' if program == 'java' else 'python'}"
+            program = "java" if name == "java" else "worker" if number else "python"
             counts = (process.memory_info().rss, _threads(process), process.num_fds())
-            yield Reading(at_s, name, process.pid, *counts)
+            yield Reading(at_s, service.name, program, process.pid, *counts)
 
 
 def _threads(process: psutil.Process) -> int:
@@ -111,54 +127,41 @@ def _threads(process: psutil.Process) -> int:
     return count
 
 
-def most_held(readings: Iterable[Reading], service: str) -> int:
-    """Return the most that the processes of a service held together at once, bytes; 0 when it was never read."""
-    held: Counter[float] = Counter()
+def held(readings: Iterable[Reading]) -> list[MemorySample]:
+    """Return what the processes of each service held together at each moment."""
+    sums: Counter[tuple[float, str]] = Counter()
     for one in readings:
-        if one.name.startswith(f"{service} "):
-            held[one.at_s] += one.rss_bytes
-    return max(held.values(), default=0)
+        sums[one.at_s, one.service] += one.rss_bytes
+    return [MemorySample(name, bytes_) for (_, name), bytes_ in sums.items()]
 
 
-def trends(readings: Iterable[Reading], began_s: float, stretch_s: float) -> list[Trend]:
-    """Return the trend of each measure of each process, by the least value of each stretch of time.
+def trends(readings: Iterable[Reading], services: Sequence[str], began_s: float, stretch_s: float) -> list[Trend]:
+    """Return the trend of each measure of each service's Python and JVM, by the least value of each stretch of time.
 
-    Peaks follow the load and the machine's speed; what leaks is there at rest, too. The first stretch begins at
-    ``began_s`` of the monotonic clock; a last one that isn't over is skipped.
+    Peaks follow the load and the machine's speed; what leaks is there at rest, too. Spark's workers come and go. The
+    first stretch begins at ``began_s`` of the monotonic clock.
     """
-    taken = list(readings)
-    whole = int((max((reading.at_s for reading in taken), default=began_s) - began_s) / stretch_s)
-    by_process: dict[tuple[str, int], dict[int, list[Reading]]] = defaultdict(lambda: defaultdict(list))
-    for reading in taken:
-        number = int((reading.at_s - began_s) // stretch_s)
-        if 0 <= number < whole:
-            by_process[reading.name, reading.pid][number].append(reading)
+    stretches: dict[tuple[str, str, int], dict[int, list[Reading]]] = defaultdict(lambda: defaultdict(list))
+    for one in readings:
+        if one.service in services and one.program != "worker" and one.at_s >= began_s:
+            stretches[one.service, one.program, one.pid][int((one.at_s - began_s) // stretch_s)].append(one)
     return [
-        _trend(name, measure, stretch_s, {number: _least(own, measure) for number, own in stretches.items()})
-        for (name, _), stretches in sorted(by_process.items())
+        _trend(f"{service} {program}", measure, stretch_s, own)
+        for (service, program, _), own in sorted(stretches.items())
         for measure in ALLOWED
     ]
 
 
-def _least(readings: Iterable[Reading], measure: str) -> float:
-    return min(float(getattr(reading, measure)) for reading in readings)
-
-
-def _trend(name: str, measure: str, stretch_s: float, least: Mapping[int, float]) -> Trend:
+def _trend(name: str, measure: str, stretch_s: float, stretches: Mapping[int, Sequence[Reading]]) -> Trend:
+    least = {number: min(float(getattr(one, measure)) for one in own) for number, own in stretches.items()}
     over = max(least) - min(least)
     slope = linear_regression(list(least), list(least.values())).slope if over else 0.0
     return Trend(name, measure, fmean(least.values()), slope * over, over * stretch_s, len(least))
 
 
-def unread(found: Iterable[Trend], names: Iterable[str], stretches: int) -> list[str]:
-    """Return which of these processes ("processor-1 python") were read too rarely to show a trend."""
-    read = Counter({trend.name: trend.stretches for trend in sorted(found, key=lambda trend: trend.stretches)})
+def unread(found: Iterable[Trend], services: Iterable[str], stretches: int) -> list[str]:
+    """Return which services were read too rarely to show a trend of the memory of their Python."""
+    read = {one.name: one.stretches for one in found if one.measure == "rss_bytes"}
     needed = max(LEAST_STRETCHES, LEAST_SHARE * stretches)
-    missing = [name for name in names if read[name] < needed]
-    return [f"{name} was read in {read[name]} of {stretches} stretches of time" for name in missing]
-
-
-def processes_of(names: Iterable[str]) -> list[str]:
-    """Return which processes of these services are read."""
-    processes = [f"{name} {program}" for name in names for program in ("python", "java")]
-    return [process for process in processes if not (process.startswith("processor") and process.endswith("java"))]
+    missing = [name for name in services if read.get(f"{name} python", 0) < needed]
+    return [f"{name} was read in {read.get(f'{name} python', 0)} of {stretches} stretches of time" for name in missing]

@@ -12,16 +12,15 @@ from functools import partial
 from pathlib import Path
 
 from tests.chaos.checker.verdict import Verdict, check
-from tests.chaos.companion import Samples, Supervisor
+from tests.chaos.companion import Supervisor
 from tests.chaos.endings import unexpected_endings
 from tests.chaos.faults.catalogue import FAULTS
 from tests.chaos.history.history import FaultDone, History
 from tests.chaos.history.reading import read_history
 from tests.chaos.history.tables import Snapshots
-from tests.chaos.history.tap import Tap
-from tests.chaos.history.topics import OpenTransactionError
-from tests.chaos.history.watch import Watch
+from tests.chaos.history.watch import OpenTransactionError, Tap, Watch
 from tests.chaos.load import Aborts, Load
+from tests.chaos.resources import Resources, held
 from tests.chaos.schedule import SERVICES, PlannedFault, Schedule
 from tests.chaos.service import Service, kill_all
 from tests.chaos.settling import settle
@@ -35,7 +34,6 @@ SETTLE_S = 360.0
 POLL_S = 0.3
 # A commit that overtakes its wait record is ahead of it for as long as the record is held: many polls see it then.
 POLL_COMMITS_S = 0.05
-VISITORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,6 @@ class Outcome:
     def void(self) -> str:
         """Why nothing can be concluded; empty when something can."""
         return "; ".join(filter(None, (self.verdict.void, self.unseen)))
-
-    @property
-    def failed(self) -> bool:
-        """Whether anything was broken, even if the faults can't be shown."""
-        return bool(self.verdict.violations or self.endings or self.unsettled)
 
 
 class Interrupted(Exception):
@@ -95,15 +88,15 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
             load.publish_backlog()
             _start(scene, [scene.downstream])
             _start(scene, company)
-            with Samples(list(scene.services.values())) as samples, snapshots:
+            with Resources(list(scene.services.values())) as watched, snapshots:
                 faults = _act(scene, load)
                 unsettled = settle(place, STILL_S, SETTLE_S, interrupted)
-                unseen = samples.missing()
+                unseen = watched.missing()
             supervisor.end()
             _end_all(company)
             if interrupted.is_set():
                 raise Interrupted
-            verdict = _judge(scene, _read(scene, watch, tap), faults, samples, snapshots)
+            verdict = _judge(scene, _read(scene, watch, tap), faults, watched, snapshots)
         return Outcome(
             schedule,
             directory,
@@ -182,19 +175,10 @@ def _read(scene: Scene, watch: Watch, tap: Tap) -> History:
 
 
 def _judge(
-    scene: Scene, history: History, faults: Sequence[FaultDone], samples: Samples, snapshots: Snapshots
+    scene: Scene, history: History, faults: Sequence[FaultDone], watched: Resources, snapshots: Snapshots
 ) -> Verdict:
-    visitors = VISITORS if any(fault.name == "storm" for fault in faults) else 0
-    return check(
-        replace(
-            history,
-            faults=faults,
-            modes=scene.schedule.modes,
-            samples=samples.taken,
-            snapshots=snapshots.taken,
-            processes=scene.schedule.counts["processor"] + visitors,
-        )
-    )
+    modes, taken = scene.schedule.modes, snapshots.taken
+    return check(replace(history, faults=faults, modes=modes, samples=held(watched.readings), snapshots=taken))
 
 
 def _end_all(company: Sequence[Service]) -> None:

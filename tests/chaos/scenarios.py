@@ -1,8 +1,8 @@
 """The scenarios of `make chaos SCENARIO=...`: a long outage, a soak and a storm, each a steady load.
 
 The outage: Postgres, the sink, or both are down while a million records flow. The soak: whether memory, threads or open
-files grow over a long time. The storm: the downstream is away, so that every call fails and is to be repeated. All
-end with log, dead letters and tables that agree exactly. So does a redrive under kills (`tests/chaos/redrive.py`).
+files grow over a long time. The storm: the downstream is away, so that every call fails and is to be repeated. All end
+with a reconciliation in which every record has its end. So does a redrive under kills (`tests/chaos/redrive.py`).
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ import math
 import subprocess
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from shutil import which
 from typing import Any, Final
 
 from tests.chaos.checker.bounds import MIB
-from tests.chaos.exactness import WaitLog, inexact, read_wait_log
+from tests.chaos.exactness import inexact, read_scenario
 from tests.chaos.load import Flow
 from tests.chaos.redrive import play_redrive
-from tests.chaos.report import BROKEN, KEPT, ScenarioEntry, now
-from tests.chaos.resources import Resources, Trend, most_held, processes_of, trends, unread
-from tests.chaos.service import Service, kill_all, listens
+from tests.chaos.resources import Resources, Trend, held, trends, unread
+from tests.chaos.service import Cause, Service, kill_all, listens
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
+from wait_registry.demo.wait_log import WaitEntry
 from wait_registry.jvm import java_command
+from wait_registry.records.tombstone import Outcome
 
-NAMES: Final = ("outage", "soak", "storm", "redrive")
 PROCESSORS = ("processor-1", "processor-2")
 SERVICES = (*PROCESSORS, "sink-1", "sweeper-1")
 INPUT_PARTITIONS = 6
-READY_S = 180.0
+READY_S, READING_S = 300.0, 60.0
 STILL_S, SETTLE_S = 300.0, 900.0
-POLL_S = 0.2
+POLL_S, SAID_EVERY_S = 0.2, 15.0
 _SETTINGS: Mapping[str, Any] = {
     "processor.max_attempts": 1,
     "processor.margin_s": 5,
@@ -47,6 +49,7 @@ _SETTINGS: Mapping[str, Any] = {
 }
 
 RECORDS, RATE_PER_S = 1_000_000, 4000.0
+OUTAGES: Final = (("postgres",), ("sink",), ("postgres", "sink"))
 WARM_UP_S, CAUGHT_UP_S, BEFORE_S = 15.0, 2.0, 30.0
 LEAST_DONE = 0.95
 # The time of the outage is divided into this number of stretches, each with a least memory.
@@ -95,57 +98,78 @@ STORM_SETTINGS = {
 
 @dataclass(slots=True)
 class Played:
-    """What a scenario came to: how many records, what was measured, and what is wrong, in words."""
+    """What a scenario came to: what is wrong, in words; what was measured is printed."""
 
-    records: int = 0
-    lines: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    began_s: float = field(default_factory=time.monotonic)
+    said: tuple[str, float] = ("", 0.0)
+
+    def say(self, text: str) -> None:
+        """Print a line with the seconds since the beginning."""
+        print(f"{time.monotonic() - self.began_s:6.0f} s  {text}", flush=True)
+
+    def say_at_times(self, text: str) -> None:
+        """Print what a wait has seen, if it is news and some time after the last line of a wait."""
+        now_s, (before, said_s) = time.monotonic(), self.said
+        if text != before and now_s - said_s >= SAID_EVERY_S:
+            self.said = (text, now_s)
+            self.say(text)
+
+    def require(self, holds: bool, problem: str) -> None:
+        """Add a problem unless something holds."""
+        self.wrong += [] if holds else [problem]
 
     def judge(self, found: Sequence[Trend], names: Sequence[str], stretches: int) -> None:
-        """Add the trends of these processes, and which of them grow, or were read too rarely."""
-        self.lines += map(str, found)
-        self.wrong += unread(found, processes_of(names), stretches)
-        self.wrong += [f"grows: {trend}" for trend in found if not trend.flat]
+        """Judge the trends of these processes, and which of them were read too rarely."""
+        for trend in found:
+            self.say(str(trend))
+            self.require(trend.flat, f"grows: {trend}")
+        self.wrong += unread(found, names, stretches)
 
     def settle(self, place: Place) -> None:
         """Wait until nothing is left to do."""
-        unsettled = settle(place, STILL_S, SETTLE_S)
-        self.wrong += [f"not settled: {unsettled}"] if unsettled else []
+        unsettled = settle(place, STILL_S, SETTLE_S, said=self.say_at_times)
+        self.say(unsettled or "all has settled")
+        self.require(not unsettled, f"not settled: {unsettled}")
+
+    def reconcile(self, place: Place, published: int, company: Iterable[Service]) -> Sequence[WaitEntry]:
+        """Judge where every record ended that the processors of a company had; return the tombstones."""
+        ends = (ended for one in company for ended in one.exits if one.kind == "processor")
+        kills_ms = [ended.at_ms for ended in ends if ended.cause is Cause.KILLED]
+        evidence = read_scenario(place, kills_ms)
+        tombstones = [entry for entry in evidence.wait_log if entry.outcome]
+        counts = Counter(entry.outcome for entry in tombstones)
+        self.say(f"{published} records: {', '.join(f'{count} {outcome}' for outcome, count in sorted(counts.items()))}")
+        self.wrong += inexact(place, evidence, published)
+        return tombstones
 
 
-def play_scenario(
-    name: str, folder: Path, commit: str, *, records: int, rate_per_s: float, minutes: float
-) -> Iterator[ScenarioEntry]:
-    """Play a soak, a storm, a redrive of ``records``, or outages with ``records`` during each."""
-    if name == "soak":
-        yield _played(f"soak of {minutes:g} minutes", commit, play_soak, minutes, folder / "soak")
-    if name == "storm":
-        yield _played(f"storm of {minutes:g} minutes", commit, play_storm, minutes, folder / "storm")
-    if name == "redrive":
-        yield _played("redrive", commit, _play_redrive, records, rate_per_s, folder / "redrive")
-    for down in (("postgres",), ("sink",), ("postgres", "sink")) if name == "outage" else ():
-        given = (down, records, rate_per_s, folder / f"outage-{'-'.join(down)}")
-        yield _played(f"outage of {' and '.join(down)}", commit, play_outage, *given)
-
-
-def _played(name: str, commit: str, play: Callable[..., Played], *given: object) -> ScenarioEntry:
-    """Play one on a stage of its own; an error that interrupts it is its result."""
-    began = time.monotonic()
-    try:
-        with Stage() as stage:
-            played = play(stage, *given)
-    except Exception as error:  # noqa: BLE001 - printed, and listed as the reason
-        print(f"{name}:", traceback.format_exc(), sep="\n", flush=True)
-        played = Played(wrong=[" ".join(f"interrupted by {type(error).__name__}: {error}".split())])
-    lines = [*played.lines, *(f"WRONG: {problem}" for problem in played.wrong)]
-    print(f"{name}, {played.records} records:", *lines, sep="\n  ", flush=True)
-    seconds, verdict = round(time.monotonic() - began), BROKEN if played.wrong else KEPT
-    return ScenarioEntry(name, commit, now(), seconds, played.records, "; ".join(lines), verdict)
+def play_scenario(name: str, folder: Path, **wanted: Any) -> bool:
+    """Play a scenario, print what it came to, and return whether it was kept; an outage is three."""
+    plays: Mapping[str, Sequence[Callable[[Stage, Path, Played], None]]] = {
+        "outage": [partial(play_outage, down=down, **wanted) for down in OUTAGES],
+        "soak": [partial(play_soak, **wanted)],
+        "storm": [partial(play_storm, **wanted)],
+        "redrive": [partial(_play_redrive, **wanted)],
+    }
+    wrong: list[str] = []
+    for number, play in enumerate(plays[name], 1):
+        played = Played()
+        played.say(f"{name} {number} of {len(plays[name])}: {wanted}")
+        try:
+            with Stage() as stage:
+                play(stage, folder / f"{name}-{number}", played)
+        except Exception:  # noqa: BLE001 - printed, and the reason why it isn't kept
+            played.wrong.append(f"interrupted: {traceback.format_exc()}")
+        for problem in played.wrong:
+            played.say(f"WRONG: {problem}")
+        wrong += played.wrong
+    return not wrong
 
 
 @contextmanager
 def _watched(
-    stage: Stage, place: Place, directory: Path, others: Sequence[Service] = ()
+    stage: Stage, place: Place, played: Played, others: Sequence[Service] = ()
 ) -> Iterator[tuple[dict[str, Service], Resources]]:
     """Start the services and ``others``, and read the resources of the services."""
     with ExitStack() as resources:
@@ -155,69 +179,84 @@ def _watched(
         for service in company:
             service.start()
         wait_until(lambda: all(one.ready() for one in company), READY_S, "readiness of all services")
+        played.say("all services are ready")
         with Resources(list(services.values())) as watched:
             yield services, watched
-        watched.write(directory / "readings.csv")
+        watched.write(place.directory / "readings.csv")
 
 
-def play_outage(stage: Stage, down: Sequence[str], records: int, rate_per_s: float, directory: Path) -> Played:
+def play_outage(
+    stage: Stage, directory: Path, played: Played, *, down: Sequence[str], records: int, rate: float
+) -> None:
     """Play one outage of "postgres", "sink" or both and judge it."""
-    played = Played()
     with (
         stage.place(directory, OUTAGE_SETTINGS, INPUT_PARTITIONS) as place,
-        _watched(stage, place, directory) as (services, watched),
+        _watched(stage, place, played) as (services, watched),
     ):
-        with Flow(place, rate_per_s) as flow:
-            _catch_up(place, flow, rate_per_s)
+        with Flow(place, rate) as flow:
+            _catch_up(place, flow, rate, played)
             time.sleep(BEFORE_S)
             _take_down(stage, services, down)
             began, goal = time.monotonic(), flow.published + records
-            while flow.published < goal:
-                flow.require_running()
-                time.sleep(POLL_S)
+            played.say(f"{' and '.join(down)} down for {records} records")
+            _flow_until(lambda: flow.published >= goal, flow, played)
             ended = time.monotonic()
             _bring_back(stage, services, down)
             flow.end()
-        played.records = flow.published
         played.settle(place)
         exact = time.monotonic()
         # processor-2 was killed, and not started again.
-        statuses = {name: service.stop() for name, service in services.items() if name != PROCESSORS[1]}
-        played.wrong += [f"{name} ended with status {status}" for name, status in statuses.items() if status != 0]
-        _judge_outage(played, place, watched, began, ended, exact)
-    return played
+        _end([service for name, service in services.items() if name != PROCESSORS[1]], played)
+        tombstones = played.reconcile(place, flow.published, services.values())
+    _judge_outage(played, tombstones, watched, began, ended, exact)
 
 
-def _judge_outage(played: Played, place: Place, watched: Resources, began: float, ended: float, exact: float) -> None:
+def _judge_outage(
+    played: Played, tombstones: Iterable[WaitEntry], watched: Resources, began: float, ended: float, exact: float
+) -> None:
     """Judge an outage by its begin, its end, and when all was settled (monotonic clock, s)."""
-    log, epoch_s = read_wait_log(place), time.time() - time.monotonic()
-    before = _per_second(log, epoch_s + began - BEFORE_S, epoch_s + began)
-    during = _per_second(log, epoch_s + began, epoch_s + ended)
+    finished = (entry for entry in tombstones if entry.outcome != Outcome.EXPIRED)
+    by_second, epoch_s = Counter(entry.append_ms // 1000 for entry in finished), time.time() - time.monotonic()
+
+    def per_second(began_s: float, ended_s: float) -> float:
+        seconds = range(int(epoch_s + began_s) + 1, int(epoch_s + ended_s))  # whole ones only
+        return sum(by_second[second] for second in seconds) / max(1, len(seconds))
+
+    before, during = per_second(began - BEFORE_S, began), per_second(began, ended)
     share = during / before if before else 0.0
-    lasted = f"during {ended - began:.0f} s (share {share:.3f})"
-    played.lines.append(f"done {before:.0f}/s before and {during:.0f}/s {lasted}")
-    played.wrong += [] if share >= LEAST_DONE else [f"a share of {share:.3f} was done, expected {LEAST_DONE}"]
-    # A little less than a part of the time: the last one is to be whole.
-    found = trends(watched.between(began, ended), began, (ended - began) / (OUTAGE_STRETCHES + 0.5))
-    memory = [one for one in found if one.measure == "rss_bytes" and one.name in processes_of(PROCESSORS)]
-    played.judge(memory, PROCESSORS, OUTAGE_STRETCHES)
-    peak = most_held(watched.between(ended, exact), "sink-1")
-    played.wrong += [] if 0 < peak <= CATCHING_UP_BYTES else [f"the sink held {peak} bytes while it caught up"]
-    caught_up = f"sink at most {peak / 1e6:.0f} MB while it caught up; exact after {exact - ended:.0f} s"
-    played.lines.append(f"{caught_up}; {log.outcomes['expired']} expired")
-    played.wrong += inexact(place, log, played.records)
+    played.say(f"done {before:.0f}/s before and {during:.0f}/s during {ended - began:.0f} s (share {share:.3f})")
+    played.require(share >= LEAST_DONE, f"a share of {share:.3f} was done, expected {LEAST_DONE}")
+    _judge_memory(played, watched, began, ended, OUTAGE_STRETCHES)
+    peak = max((one.bytes for one in held(watched.between(ended, exact)) if one.name == "sink-1"), default=0)
+    played.say(f"sink at most {peak / 1e6:.0f} MB while it caught up; exact after {exact - ended:.0f} s")
+    played.require(0 < peak <= CATCHING_UP_BYTES, f"the sink held {peak} bytes while it caught up")
 
 
-def _catch_up(place: Place, flow: Flow, rate_per_s: float) -> None:
+def _judge_memory(played: Played, watched: Resources, began: float, ended: float, stretches: int) -> None:
+    found = trends(watched.between(began, ended), PROCESSORS, began, (ended - began) / stretches)
+    played.judge([one for one in found if one.measure == "rss_bytes"], PROCESSORS, stretches)
+
+
+def _catch_up(place: Place, flow: Flow, rate_per_s: float, played: Played) -> None:
     """Wait until the processors have done what came while they joined: it would count for the time before."""
     group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
 
-    def behind() -> float:
+    def has_caught_up() -> bool:
         flow.require_running()
-        return flow.published - sum(max(one, 0) for one in committed(bootstrap, group, place.input, INPUT_PARTITIONS))
+        done = sum(max(one, 0) for one in committed(bootstrap, group, place.input, INPUT_PARTITIONS))
+        played.say_at_times(f"{flow.published - done} records aren't consumed")
+        return flow.published - done < CAUGHT_UP_S * rate_per_s
 
     time.sleep(WARM_UP_S)
-    wait_until(lambda: behind() < CAUGHT_UP_S * rate_per_s, READY_S, "the processors keep up with the load", POLL_S)
+    wait_until(has_caught_up, READY_S, "the processors keep up with the load", POLL_S)
+    played.say("the processors keep up with the load")
+
+
+def _flow_until(over: Callable[[], bool], flow: Flow, played: Played) -> None:
+    while not over():
+        flow.require_running()
+        played.say_at_times(f"{flow.published} records published")
+        time.sleep(POLL_S)
 
 
 def _take_down(stage: Stage, services: Mapping[str, Service], down: Sequence[str]) -> None:
@@ -237,78 +276,67 @@ def _bring_back(stage: Stage, services: Mapping[str, Service], down: Sequence[st
         services["sink-1"].start()
 
 
-def _per_second(log: WaitLog, began_s: float, ended_s: float) -> float:
-    """Return records finished per second, by the broker's time of their tombstones; whole seconds only."""
-    seconds = range(int(began_s) + 1, int(ended_s))
-    return sum(log.done_by_second[second] for second in seconds) / len(seconds) if seconds else 0.0
+def _end(services: Iterable[Service], played: Played) -> None:
+    for service in services:
+        service.stop()
+        played.require(service.stopped_with == 0, f"{service.name} ended with status {service.stopped_with}")
 
 
-def play_soak(stage: Stage, minutes: float, directory: Path) -> Played:
-    """Let all services work for some minutes, and return what became of their memory, threads and open files."""
-    played, count = Played(), min(SOAK_STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1))
+def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) -> None:
+    """Let all services work for some minutes, and judge what became of their memory, threads and open files."""
+    count, published = min(SOAK_STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1)), 0
     stretch_s, warm = 60 * minutes / count, math.ceil(WARM_UP_SHARE * count)
     with stage.place(directory, SOAK_SETTINGS, INPUT_PARTITIONS) as place:
         others = [stage.downstream(place, LATENCIES, FAILURES), victim := stage.service(place, "processor-3")]
-        with _watched(stage, place, directory, others) as (services, watched):
+        with _watched(stage, place, played, others) as (services, watched):
             began = time.monotonic()
-            for number in range(count):
-                end = began + (number + 1) * stretch_s
-                played.records += _publish(place, end - REST_S, victim)
+            for number in range(1, count + 1):
+                end = began + number * stretch_s
+                published += _publish(place, end - REST_S, victim)
                 _collect_garbage(services.values())
-                time.sleep(max(0.0, end - time.monotonic()))
-            time.sleep(1.0)  # the last reading of the last stretch
-            found = trends(list(watched.readings), began + warm * stretch_s, stretch_s)
+                wait_until(partial(watched.has_read, end), stretch_s + READING_S, "the last reading of a stretch")
+                played.say(f"stretch {number} of {count}")
+            found = trends(
+                watched.between(began + warm * stretch_s, end), SERVICES, began + warm * stretch_s, stretch_s
+            )
             company = [*services.values(), *others]
             played.wrong += [f"{service.name} ended by itself" for service in company if not service.running]
             played.settle(place)
-        log = read_wait_log(place)
-        played.lines.append(f"{log.outcomes['expired']} expired; slopes from {WARM_UP_SHARE:.0%} of the time on")
         played.judge(found, SERVICES, count - warm)
-        played.wrong += inexact(place, log, played.records)
-    return played
+        played.reconcile(place, published, company)
 
 
-def play_storm(stage: Stage, minutes: float, directory: Path) -> Played:
+def play_storm(stage: Stage, directory: Path, played: Played, *, minutes: float) -> None:
     """Have the downstream be away for some minutes under a steady load, and wait until every record is settled."""
-    played = Played()
     with (
         stage.place(directory, STORM_SETTINGS, INPUT_PARTITIONS) as place,
         ExitStack() as company,
     ):
         downstream = stage.downstream(place, "100%:20ms", "")
-        services, watched = company.enter_context(_watched(stage, place, directory, [downstream]))
+        services, watched = company.enter_context(_watched(stage, place, played, [downstream]))
         with Flow(place, STORM_RATE_PER_S, "orders") as flow:
-            _catch_up(place, flow, STORM_RATE_PER_S)
+            _catch_up(place, flow, STORM_RATE_PER_S, played)
             downstream.kill()
             began = time.monotonic()
-            while time.monotonic() < began + 60 * minutes:
-                flow.require_running()
-                time.sleep(POLL_S)
+            played.say("the downstream is away")
+            _flow_until(lambda: time.monotonic() >= began + 60 * minutes, flow, played)
             downstream.start()
             ended = time.monotonic()
-            time.sleep(AFTER_S)
+            played.say("the downstream is started again")
+            _flow_until(lambda: time.monotonic() >= ended + AFTER_S, flow, played)
             flow.end()
-        played.records = flow.published
         played.settle(place)
-        settled_s = time.monotonic() - ended
-        statuses = {name: service.stop() for name, service in services.items()}
-        played.wrong += [f"{name} ended with status {status}" for name, status in statuses.items() if status != 0]
-        found = trends(watched.between(began, ended), began, (ended - began) / (STORM_STRETCHES + 0.5))
-        memory = [one for one in found if one.measure == "rss_bytes" and one.name in processes_of(PROCESSORS)]
-        played.judge(memory, PROCESSORS, STORM_STRETCHES)
-        log = read_wait_log(place)
-        done, dead, retried = (log.outcomes[outcome] for outcome in ("done", "dead_lettered", "retried"))
-        played.lines.append(
-            f"settled {settled_s:.0f} s after the downstream's return: {done} done, {dead} dead-lettered; {retried} "
-            f"retry records"
-        )
-        played.wrong += [] if done + dead == played.records else [f"{done} + {dead} are not {played.records}"]
-        played.wrong += inexact(place, log, played.records, expires=False)
-    return played
+        played.say(f"settled {time.monotonic() - ended:.0f} s after the downstream's return")
+        _end(services.values(), played)
+        _judge_memory(played, watched, began, ended, STORM_STRETCHES)
+        played.reconcile(place, flow.published, services.values())
 
 
-def _play_redrive(stage: Stage, records: int, rate_per_s: float, directory: Path) -> Played:
-    return Played(records, *play_redrive(stage, records, rate_per_s, directory))
+def _play_redrive(stage: Stage, directory: Path, played: Played, *, records: int, rate: float) -> None:
+    measured, wrong = play_redrive(stage, records, rate, directory, played.say)
+    for line in measured:
+        played.say(line)
+    played.wrong += wrong
 
 
 def _publish(place: Place, until: float, victim: Service) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
@@ -35,6 +35,8 @@ MOST_PER_SLOT_S = 25
 # A call that hangs keeps its slot to the end of all attempts; at most this share of the slots may hang.
 MOST_HANGING = 0.2
 LEAST_FOR_AUTO = 12
+# A seventh of the records have one key, and are called one after the other.
+MOST_IN_ORDER_MS = 100
 BACKLOG = 400
 UNLIMITED_BYTES = 67_108_864
 # In some runs nothing is answered for this long before the first death: what dies then has much in flight.
@@ -125,13 +127,10 @@ class Schedule:
     failures: str
     faults: tuple[PlannedFault, ...]
 
-    def lines(self) -> Iterator[str]:
-        """Return it for people; on one commit the same seed gives the same lines."""
-        behavior = {"modes": "/".join(self.modes), "latencies": self.latencies, "failures": self.failures}
-        for part in (self.counts, asdict(self.load), self.settings, behavior):
-            fields = ", ".join(f"{name} {value}" for name, value in part.items())
-            yield from textwrap.wrap(f"seed {self.seed}: {fields}", 120, subsequent_indent="  ")
-        yield from (f"  {fault}" for fault in self.faults)
+    def __str__(self) -> str:
+        """Return it for people; on one commit the same seed gives the same text."""
+        drawn = {name: value for name, value in asdict(self).items() if name != "faults"}
+        return "\n".join([textwrap.fill(str(drawn), 120, subsequent_indent="  "), *map(str, self.faults)])
 
     def names_of(self, *services: str) -> list[str]:
         """Return the names of the services' processes: "processor-1", "processor-2", ..."""
@@ -141,15 +140,11 @@ class Schedule:
 def schedule_of(seed: int) -> Schedule:
     """Return the run of a seed."""
     random = Random(f"chaos/{seed}")
-    settings = _settings(random)
-    retrying = {"processor.retry.delays": Random(f"chaos/{seed}/retries").choice(LADDERS)}
-    modes, registering = _registering(Random(f"chaos/{seed}/modes"))
-    ordering = _ordering(Random(f"chaos/{seed}/ordering"), modes)
-    concurrency = _concurrency(Random(f"chaos/{seed}/concurrency"), settings)
-    counts = {service: settings.pop(service) for service in SERVICES}
+    counts = {"processor": random.randint(1, 3), "sink": random.choice((1, 1, 2)), "sweeper": random.choice((1, 2))}
+    modes = random.choice(((random.choice(MODES),), (random.choice(MODES),), tuple(random.sample(MODES, 2))))
+    settings = _settings(random, modes)
     load = _load(random, settings, counts["processor"])
     latencies, failures = _downstream(random, load, settings, counts["processor"])
-    count = random.randint(2, 6)
     full_slots = random.random() < 0.25
     # The first one abandons something that has to expire.
     earliest_s = FIRST_FAULT_S + (FULL_SLOTS_S if full_slots else 0.0)
@@ -158,7 +153,7 @@ def schedule_of(seed: int) -> Schedule:
     hang = PlannedFault(round(death.at_s - FULL_SLOTS_S, 1), "hang", "downstream", FULL_SLOTS_S + 0.5)
     exports_s = death.at_s + ttl_s + SKEW_ALLOWANCE_S
     faults = [hang, death] if full_slots else [death]
-    for _ in range(count - 1):
+    for _ in range(random.randint(1, 5)):
         aimed = random.random() < 0.5
         within = (exports_s + AIMED_S[0], exports_s + AIMED_S[1]) if aimed else (FIRST_FAULT_S, LAST_FAULT_S)
         fault = _fault(random, ANY, counts, ttl_s, within)
@@ -166,79 +161,29 @@ def schedule_of(seed: int) -> Schedule:
         idle = fault.name == "hold_produce" and load.input_partitions < counts["processor"]
         faults.append(replace(fault, target="group") if idle else fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
-    return Schedule(
-        seed,
-        counts,
-        load,
-        settings | registering | retrying | ordering | concurrency,
-        modes,
-        latencies,
-        failures,
-        in_order,
-    )
+    return Schedule(seed, counts, load, settings, modes, latencies, failures, in_order)
 
 
-def _registering(random: Random) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Draw the registration modes of a run, and the settings that go with them."""
-    modes = random.choice(((random.choice(MODES),), (random.choice(MODES),), tuple(random.sample(MODES, 2))))
-    return modes, {
-        "processor.registration": modes[0],
-        "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
-        "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
-    }
-
-
-def _ordering(random: Random, modes: tuple[str, ...]) -> dict[str, Any]:
-    """Draw which records have an order, where they may have one.
-
-    By partition, a partition's calls are one after the other: too slow for this load.
-    """
-    ordering = random.choice(("unordered", "key", "key")) if set(modes) == {"off"} else "unordered"
-    return {"processor.ordering": ordering, "processor.retry.allow_reordering": ordering != "unordered"}
-
-
-def _concurrency(random: Random, settings: dict[str, Any]) -> dict[str, Any]:
-    """Draw whether the number of worker slots finds its own level, and whether blocked calls are cancelled.
-
-    With fewer slots than the most, a record may wait for longer, so it lives longer.
-    """
-    drawn: dict[str, Any] = {}
-    slots = settings["processor.max_in_flight"]
-    if slots >= LEAST_FOR_AUTO and random.random() < 0.3:
-        drawn = {
-            "processor.max_in_flight": "auto",
-            "processor.max_in_flight_min": 3 * slots // 4,
-            "processor.max_in_flight_max": slots,
-        }
-        settings["processor.ttl_s"] += 3.0
-    if random.random() < 0.25:
-        drawn |= {"processor.cancel_blocked": True, "processor.blocked_after_s": random.choice((0.5, 0.8))}
-    return drawn
-
-
-def _settings(random: Random) -> dict[str, Any]:
-    """Draw settings within what is allowed, and how many processes of each service there are."""
-    registration = random.choice((8_192, 30_000, 150_000, 150_000))
+def _settings(random: Random, modes: Sequence[str]) -> dict[str, Any]:
+    """Draw settings within what is allowed."""
     slots = random.choice((3, 12, 50, 100, 100, 100))
     prefetch = slots * random.randint(1, 2)
-    attempts = random.choice((1, 1, 2))
-    timeout_s = random.choice((1.0, 1.5, 2.0))
+    attempts, timeout_s = random.choice((1, 1, 2)), random.choice((1.0, 1.5, 2.0))
     protocol = random.choice(("classic", "classic", "consumer"))
     strategy = random.choice(("cooperative-sticky", "range", "roundrobin"))
+    finds_level = slots >= LEAST_FOR_AUTO and random.random() < 0.3
     least_s = (1 + min(2 * slots + 16, prefetch) / slots) * (timeout_s * attempts + BACKOFF_S * (attempts - 1))
-    ttl_s = math.ceil(least_s + SKEW_ALLOWANCE_S + MARGIN_S) + random.randint(1, 3)
-    return {
-        "processor": random.randint(1, 3),
-        "sink": random.choice((1, 1, 2)),
-        "sweeper": random.choice((1, 2)),
-        "wait.max_message_bytes": registration,
+    # With fewer slots than the most, a record may wait for longer.
+    ttl_s = math.ceil(least_s + SKEW_ALLOWANCE_S + MARGIN_S) + random.randint(1, 3) + 3.0 * finds_level
+    drawn = {
+        "wait.max_message_bytes": random.choice((8_192, 30_000, 150_000, 150_000)),
         "processor.max_in_flight": slots,
         "processor.prefetch_max": prefetch,
         # The first is the least that is allowed with the largest registrations.
         "processor.prefetch_max_bytes": random.choice((150_000, 600_000, UNLIMITED_BYTES)),
         "processor.handler_timeout_s": timeout_s,
         "processor.max_attempts": attempts,
-        "processor.ttl_s": float(ttl_s),
+        "processor.ttl_s": ttl_s,
         "processor.commit_interval_s": random.choice((0.1, 0.1, 0.2, 1.0)),
         "processor.group_protocol": protocol,
         # Under the protocol "consumer" the broker assigns, and any other strategy is refused.
@@ -246,6 +191,10 @@ def _settings(random: Random) -> dict[str, Any]:
         "processor.expiry_policy": random.choice(("dlq", "dlq", "redeliver")),
         "processor.max_deliveries": random.randint(2, 3),
         "processor.http.discard_statuses": random.choice(((), (404,))),
+        "processor.registration": modes[0],
+        "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
+        "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
+        "processor.retry.delays": random.choice(LADDERS),
         "wait.partitions": random.randint(1, 5),
         "sink.max_batch_records": random.choice((300, 2_000, 250_000)),
         "sink.max_batch_bytes": random.choice((1_048_576, UNLIMITED_BYTES)),
@@ -253,6 +202,17 @@ def _settings(random: Random) -> dict[str, Any]:
         "sweeper.chunk_bytes": random.choice((20_000, 8_388_608)),
         "sweeper.max_tail_records": random.choice((200, 2_000_000, 2_000_000)),
     }
+    if finds_level:
+        drawn |= {"processor.max_in_flight_min": 3 * slots // 4, "processor.max_in_flight_max": slots}
+        drawn |= {"processor.max_in_flight": "auto"}
+    if random.random() < 0.25:
+        drawn |= {"processor.cancel_blocked": True, "processor.blocked_after_s": random.choice((0.5, 0.8))}
+    if "off" in modes and random.random() < 0.7:
+        # Processes in other modes get settings of their own. By partition, all calls of one are one after the other:
+        # too slow for this load.
+        drawn |= {"processor.registration": "off", "processor.ordering": "key"}
+        drawn |= {"processor.retry.allow_reordering": True}
+    return drawn
 
 
 def _load(random: Random, settings: Mapping[str, Any], processors: int) -> Load:
@@ -280,7 +240,8 @@ def _load(random: Random, settings: Mapping[str, Any], processors: int) -> Load:
 def _busy_at_once(settings: Mapping[str, Any], shares: Sequence[tuple[str, int]]) -> int:
     """Return how many handlers of a processor the bounds let run at once."""
     fitting = settings["processor.prefetch_max_bytes"] / mean_bytes(shares, settings["wait.max_message_bytes"])
-    return max(1, min(settings["processor.max_in_flight"], int(fitting)))
+    slots = settings.get("processor.max_in_flight_max", settings["processor.max_in_flight"])
+    return max(1, min(slots, int(fitting)))
 
 
 def _downstream(random: Random, load: Load, settings: Mapping[str, Any], processors: int) -> tuple[str, str]:
@@ -288,6 +249,8 @@ def _downstream(random: Random, load: Load, settings: Mapping[str, Any], process
     busy, timeout_s = random.uniform(0.4, 0.8), settings["processor.handler_timeout_s"]
     at_once = _busy_at_once(settings, load.shares) * processors
     mean_ms = int(1000 * min(busy * at_once / load.rate_per_s, timeout_s / 2))
+    if "processor.ordering" in settings:
+        mean_ms = min(mean_ms, MOST_IN_ORDER_MS)
     hanging = 0.01 * load.rate_per_s * timeout_s * settings["processor.max_attempts"]
     slowest = "1%:hang" if hanging <= MOST_HANGING * at_once else f"1%:{mean_ms}ms"
     latencies = random.choice(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
-import os
 import random
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +14,10 @@ from typing import NamedTuple
 
 import psutil
 
+from tests.chaos.history.history import mode_of
 from tests.support.quick_jvm import quick_jvm
-from wait_registry.local.child import GuardedChild, Program
+from wait_registry.local.background import Background
+from wait_registry.local.child import GuardedChild
 from wait_registry.local.environment import PREFIX
 from wait_registry.local.guard import process_tree
 from wait_registry.local.ports import LOOPBACK, LOWEST, is_free
@@ -30,8 +29,7 @@ PORTS_TRIED = 200
 # A service that is stopped while its JVM starts takes a minute of a busy machine.
 GRACE_S = 180.0
 LISTENS_WITHIN_S = 2.0
-# Where the jars are is the one setting of the caller's that counts.
-JARS_VARIABLE = f"{PREFIX}SPARK__JARS_DIR"
+HANDLER = f"{PREFIX}PROCESSOR__HANDLER"
 
 
 class HeldPort:
@@ -79,12 +77,14 @@ class Exit(NamedTuple):
     cause: Cause
 
 
-class Service:
+class Service(Background):
     """`waitreg` with some arguments, started again and again under one name, with one log.
 
     A fault holds ``lock`` while it does something that others must not disturb; `Supervisor` takes it too, and so
     doesn't start what a fault has stopped.
     """
+
+    grace_s = GRACE_S
 
     def __init__(
         self,
@@ -101,124 +101,77 @@ class Service:
         It runs in ``directory``. If ``port`` is 0, it gets a free one as telemetry port. ``modes`` are the registration
         modes of its starts, again and again; none for what has no mode, or that of its settings.
         """
-        self.name = name
+        self._held_port = None if port else HeldPort()
+        port = port if self._held_port is None else self._held_port.number
+        own = {**variables, f"{PREFIX}TELEMETRY__PORT": str(port)}
+        super().__init__(name, directory, ["wait_registry", *arguments], own, port, ready_path)
         self.kind = name.partition("-")[0]
         self.lock = threading.RLock()
-        self.log = directory / f"{name}.log"
-        self._held_port = None if port else HeldPort()
-        self.port = port if self._held_port is None else self._held_port.number
         self.exits: list[Exit] = []
         self.starts = 0
-        self._arguments = list(arguments)
-        self._directory = directory
         self._modes = modes
-        self._variables = {**variables, f"{PREFIX}TELEMETRY__PORT": str(self.port)}
-        self._scratch = directory / "scratch"
-        self._scratch.mkdir(exist_ok=True)
-        self._ready_path = ready_path
-        self._child: GuardedChild | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process ID of the last start."""
-        assert self._child is not None, f"{self.name} was never started"
-        return self._child.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether it is there (it may be frozen)."""
-        return self._child is not None and self._child.exit_status is None
+        self._always = {**self.environment, **quick_jvm(f"-Djava.io.tmpdir={directory / 'scratch'}")}
 
     def start(self) -> None:
         """Start it, unless it runs. It isn't ready yet."""
         with self.lock:
-            if self.running:
-                return
-            self.notice_end()
-            self.starts += 1
-            inherited = [key for key in os.environ if key.startswith(PREFIX) and key != JARS_VARIABLE]
-            unset = [part for key in inherited if key not in self._variables for part in ("-u", key)]
-            own = {
-                "PYTHONUNBUFFERED": "1",
-                # Registrations name their process then, and so the faults that it had.
-                f"{PREFIX}PROCESSOR__INSTANCE": f"{self.name}/{self.starts}",
-                # What is killed can't remove its temporary files.
-                "TMPDIR": str(self._scratch),
-                **quick_jvm(f"-Djava.io.tmpdir={self._scratch}"),
-            }
-            if self._modes:
-                own[f"{PREFIX}PROCESSOR__REGISTRATION"] = self._modes[(self.starts - 1) % len(self._modes)]
-            self._child = GuardedChild(
-                Program(
-                    command=["env", *unset, sys.executable, "-m", "wait_registry", *self._arguments],
-                    log=self.log,
-                    cwd=self._directory,  # no waitreg.toml and no .env of the checkout is read
-                    environment={**self._variables, **own},
-                    grace_s=GRACE_S,
-                )
-            )
+            if not self.running:
+                self.notice_end()
+                self.starts += 1
+                self.environment = {**self._always, **self._of_this_start()}
+                self.launch()
+
+    def _of_this_start(self) -> Mapping[str, str]:
+        # Registrations and calls name their process, and so the faults that it had.
+        own = {f"{PREFIX}PROCESSOR__INSTANCE": f"{self.name}/{self.starts}"}
+        if (handler := self._always.get(HANDLER, "")).startswith("http"):
+            own[HANDLER] = f"{handler}{self.name}/{self.starts}"
+        if self._modes:
+            mode = own[f"{PREFIX}PROCESSOR__REGISTRATION"] = mode_of(self.starts, self._modes)
+            if mode != "off":  # an order is refused then
+                own[f"{PREFIX}PROCESSOR__ORDERING"] = "unordered"
+        return own
 
     def ready(self) -> bool:
         """Return whether it does its work now."""
-        return self.request("GET", self._ready_path)[0] == 200
+        return self._serving()
 
     def at_work(self) -> bool:
         """Return whether it has come up: ready, or standing by for another one of its kind."""
-        status, body = self.request("GET", self._ready_path)
-        return status == 200 or "standby" in body
-
-    def request(self, method: str, path: str, body: str | None = None) -> tuple[int, str]:
-        """Return status and body of a request to its port; status 0 without an answer."""
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=3)
-        try:
-            connection.request(method, path, body)
-            response = connection.getresponse()
-            return response.status, response.read().decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException):
-            return 0, ""
-        finally:
-            connection.close()
+        return self._serving() or "standby" in self.state
 
     def kill(self) -> None:
         """Kill it and its children at once (SIGKILL)."""
         with self.lock:
-            if self._child is not None and self.running:
-                self._child.kill()
-                self._forget(self._child, Cause.KILLED)
+            if self.running:
+                child = self._running_child()
+                super().kill()
+                self._note_end(child, Cause.KILLED)
 
-    def stop(self) -> int | None:
-        """Send SIGTERM, wait, return the exit status; None when it wasn't running."""
+    def stop(self) -> None:
+        """Send SIGTERM and wait, if it runs."""
         with self.lock:
-            if self._child is None or not self.running:
-                return None
-            cause = Cause.ASKED if listens(self.port) else Cause.ASKED_EARLY
-            self._child.stop()
-            return self._forget(self._child, cause).status
-
-    def pause(self) -> None:
-        """Freeze it and its children (SIGSTOP)."""
-        if self._child is not None:
-            self._child.pause()
-
-    def resume(self) -> None:
-        """Let it and its children continue (SIGCONT)."""
-        if self._child is not None:
-            self._child.resume()
+            if self.running:
+                child, cause = self._running_child(), Cause.ASKED if listens(self.port) else Cause.ASKED_EARLY
+                super().stop()
+                self._note_end(child, cause)
 
     def notice_end(self) -> Exit | None:
         """Return how it ended by itself, once; None while it runs and when that has been noticed before."""
         with self.lock:
-            return None if self._child is None or self.running else self._forget(self._child, Cause.ITSELF)
+            if self._child is None or self.running:
+                return None
+            return self._note_end(self._child, Cause.ITSELF)
 
-    def tree(self) -> list[psutil.Process]:
-        """Return its processes, itself first; none when it doesn't run."""
-        child = self._child
-        return process_tree(child.pid) if child is not None else []
+    def _note_end(self, child: GuardedChild, cause: Cause) -> Exit:
+        status, self._child = child.exit_status, None
+        self.exits.append(Exit(time.time_ns() // 1_000_000, self.name, -1 if status is None else status, cause))
+        return self.exits[-1]
 
     def programs(self) -> Iterator[tuple[psutil.Process, str]]:
         """Yield its processes with the names of their programs; what ends meanwhile is skipped."""
         virtual_machines: set[int] = set()
-        for process in self.tree():
+        for process in process_tree(self.pid) if self._child is not None else []:
             try:
                 program, parent = Path(process.exe()).name, process.ppid()
             except psutil.Error:
@@ -233,20 +186,6 @@ class Service:
     def jvms(self) -> list[psutil.Process]:
         """Return its Java virtual machines; none when there are none yet, or it doesn't run."""
         return [process for process, program in self.programs() if program == "java"]
-
-    def resident_bytes(self) -> int:
-        """Return the resident memory of all its processes, bytes."""
-        total = 0
-        for process, _ in self.programs():
-            with suppress(psutil.Error):  # it has ended meanwhile
-                total += process.memory_info().rss
-        return total
-
-    def _forget(self, child: GuardedChild, cause: Cause) -> Exit:
-        status = child.exit_status
-        self._child = None
-        self.exits.append(Exit(time.time_ns() // 1_000_000, self.name, -1 if status is None else status, cause))
-        return self.exits[-1]
 
 
 def kill_all(services: Iterable[Service]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from tests.chaos.history.history import Partition
-from tests.chaos.history.topics import committed_of, end_of, partitions_of
+from tests.chaos.history.watch import committed_of, end_of, partitions_of
 from tests.chaos.stage import Place
 from wait_registry.kafka.topic_specs import redelivery_topics, retry_topics
 
@@ -22,10 +22,17 @@ POLL_S = 0.3
 Offsets = dict[Partition, int]
 
 
-def settle(place: Place, still_s: float, most_s: float, interrupted: threading.Event | None = None) -> str:
+def settle(
+    place: Place,
+    still_s: float,
+    most_s: float,
+    interrupted: threading.Event | None = None,
+    said: Callable[[str], object] = lambda unsettled: None,
+) -> str:
     """Wait until nothing is left to do; return what is left if nothing changed for ``still_s``, or after ``most_s``.
 
-    A busy machine makes everything slow, which violates no guarantee. A service that hangs, or loops, does.
+    ``said`` gets what is left at each poll. A busy machine makes everything slow, which violates no guarantee. A
+    service that hangs, or loops, does.
     """
     interrupted = interrupted or threading.Event()
     began_s = changed_s = time.monotonic()
@@ -33,6 +40,7 @@ def settle(place: Place, still_s: float, most_s: float, interrupted: threading.E
     with Settling(place) as settling:
         while unsettled := settling.unsettled():
             now_s = time.monotonic()
+            said(unsettled)
             if unsettled != seen:
                 seen, changed_s = unsettled, now_s
             if now_s - changed_s >= still_s or now_s - began_s >= most_s or interrupted.wait(POLL_S):
@@ -41,11 +49,11 @@ def settle(place: Place, still_s: float, most_s: float, interrupted: threading.E
 
 
 class Settling:
-    """Follows the topics of a run from their beginning; a context manager."""
+    """Follows what a group consumes from the beginning, and how far the tables are; a context manager."""
 
     def __init__(self, place: Place) -> None:
         self._settings = place.settings
-        self._wait, self._letters = place.settings.wait.topic, place.settings.dead_letter.topic
+        self._shown = [place.settings.wait.topic, place.settings.dead_letter.topic]
         self._consumed = [place.input, *redelivery_topics(place.settings), *retry_topics(place.settings)]
         group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
         # Of retry and redelivery topics the processors delete what they have committed.
@@ -58,7 +66,6 @@ class Settling:
         self._reader = Consumer({**common, "group.id": f"{group}.settling"})
         self._offsets = Consumer({**common, "group.id": group})
         self._assigned: set[Partition] = set()
-        self._open: set[bytes] = set()
         self._next: Offsets = {}
 
     def __enter__(self) -> Self:
@@ -71,11 +78,11 @@ class Settling:
     def unsettled(self) -> str:
         """Return what isn't over yet, in a few words; empty when all is."""
         try:
-            ends = self._ends([self._wait, self._letters, *self._consumed])
-            self._read_to(ends)
-            left = f"{len(self._open)} registrations are open" if self._open else ""
-            waited_for = self._unconsumed() or left or self._unshown(ends)
-            return waited_for or ("" if self._ends(list({topic for topic, _ in ends})) == ends else "the log grows")
+            consumed, shown = self._ends(self._consumed), self._ends(self._shown)
+            self._read_to(consumed)
+            if waited_for := self._unconsumed() or self._unshown(shown):
+                return waited_for
+            return "" if (self._ends(self._consumed), self._ends(self._shown)) == (consumed, shown) else "the log grows"
         except (KafkaException, psycopg.Error, TimeoutError) as error:
             # Slow, or just available again: the next poll may get an answer.
             return f"no answer: {error}".strip()
@@ -101,8 +108,6 @@ class Settling:
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 self._next[message.topic(), message.partition()] = message.offset() + 1
-                if message.topic() == self._wait:
-                    (self._open.discard if message.value() is None else self._open.add)(message.key())
 
     def _position(self, place: Partition) -> int:
         # Behind the markers of transactions too.
@@ -114,9 +119,8 @@ class Settling:
         return 0 if answer is None else int(answer[0])
 
     def _unconsumed(self) -> str:
-        read = {place: end for place, end in self._next.items() if place[0] in self._consumed}
-        done = committed_of(self._offsets, list(read), ANSWER_S)
-        behind = sum(max(end - done.get(place, 0), 0) for place, end in read.items())
+        done = committed_of(self._offsets, list(self._next), ANSWER_S)
+        behind = sum(max(end - done.get(place, 0), 0) for place, end in self._next.items())
         return f"{behind} records aren't consumed" if behind else ""
 
     def _unshown(self, ends: Offsets) -> str:
@@ -126,8 +130,7 @@ class Settling:
             rows = connection.execute("select count(*) from wait").fetchall()[0][0]
             progress = connection.execute("select topic, partition, next_offset from sink_progress").fetchall()
         shown = {(topic, partition): offset for topic, partition, offset in progress}
-        read = (place for place in ends if place[0] in (self._wait, self._letters))
-        behind = sum(ends[place] - shown.get(place, 0) for place in read)
+        behind = sum(end - shown.get(place, 0) for place, end in ends.items())
         if behind:
             return f"the sink is {behind} entries behind"
         return f"{rows} rows are in the table wait" if rows else ""

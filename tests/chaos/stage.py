@@ -82,6 +82,11 @@ class Place:
         return self.settings.processor.topics[0]
 
     @property
+    def manifest(self) -> Path:
+        """What the load generator has published."""
+        return self.directory / "manifest.jsonl"
+
+    @property
     def calls(self) -> Path:
         """What the downstream was asked."""
         return self.directory / "calls.jsonl"

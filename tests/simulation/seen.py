@@ -151,7 +151,7 @@ class SeenWorld(World):
         for call in [call for call, began in self._began.items() for _ in began]:
             self._end(call, ABORTED)
         records = [record for record in self.records() if record not in self.retried]
-        inputs = [Input(record, 0, fingerprint(key_of(record), b"", ()), "create", 10, 10) for record in records]
+        inputs = [Input(record, 0, fingerprint(key_of(record), b"", ()), "create", 10) for record in records]
         ends = {(SETTINGS.wait.topic, 0): len(self._entries), **self._letter_ends()}
         seen = (self._calls, self._polls, self._entries, self._letters, self._retries)
         # While processes of other modes are replaced, records of theirs may be overtaken.

@@ -19,7 +19,8 @@ class Call:
     ``number`` counts the downstream's calls from 1; ``started_ms`` and ``finished_ms`` are wall clock, ``started_s``
     and ``finished_s`` the monotonic clock; the record's coordinates come from the request's headers and are None when
     the caller sent none; ``body_sha256`` is of the request's body; ``status`` 499 means that the caller hung up, 0
-    that the connection was closed on purpose without an answer.
+    that the connection was closed on purpose without an answer; ``path`` is that of the URL without the first
+    slash, which may name the caller.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Call:
     status: int
     body_sha256: str
     idempotency_key: str | None = None
+    path: str = ""
 
     @property
     def latency_s(self) -> float:

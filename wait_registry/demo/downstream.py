@@ -11,7 +11,6 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -150,16 +149,17 @@ class Downstream:
         finally:
             self._in_flight -= 1
             self._by_status[status] += 1
-            self._finish(number, started_ms, started_s, status, body, request.headers)
+            self._finish(number, started_ms, started_s, status, body, request)
         if status == DROPPED and request.transport is not None:
             request.transport.abort()
         return web.Response(status=status or 500)
 
     def _finish(
-        self, number: int, started_ms: int, started_s: float, status: int, body: bytes, headers: Mapping[str, str]
+        self, number: int, started_ms: int, started_s: float, status: int, body: bytes, request: web.Request
     ) -> None:
         if self._log is None:
             return
+        headers = request.headers
         self._log.append(
             Call(
                 number=number,
@@ -175,6 +175,7 @@ class Downstream:
                 status=status,
                 body_sha256=sha256(body).hexdigest(),
                 idempotency_key=headers.get("Idempotency-Key"),
+                path=request.path[1:],
             )
         )
 

@@ -32,6 +32,7 @@ class EmbeddedServer(ABC):
     state: str = ""  # what it said last of why it doesn't serve, if it says so
     start_timeout_s: float = 90.0
     stop_signal = signal.SIGTERM
+    grace_s: float = 15.0  # how long `stop` waits
     account: Account | None = None
     environment: Mapping[str, str] = {}
 
@@ -96,6 +97,7 @@ class EmbeddedServer(ABC):
                 environment=self.environment,
                 account=self.account,
                 stop_signal=self.stop_signal,
+                grace_s=self.grace_s,
                 remove_when_orphaned=self.directory if self.temporary else None,
             )
         )

@@ -25,31 +25,17 @@ EMPTY_BODY = fingerprint(None, b"", ()).value
 
 
 def changed(ledger: Ledger) -> Iterator[Finding]:
-    """Find differences in wait records, dead letters, redeliveries, rows, and bodies that the downstream got."""
+    """Find differences in wait records, dead letters, redeliveries, and bodies that the downstream got."""
     for entry in ledger.log:
         if why := _entry(ledger, entry):
             yield ledger.about(entry.wait_id), f"{entry}: {why}"
     for letter in (*ledger.history.dead_letters, *ledger.history.redelivered):
         if letter.committed and (why := _republished(ledger, letter)):
             yield about_record(letter), f"{letter}: {why}"
-    yield from changed_rows(ledger)
     for place, calls in ledger.calls_of.items():
         for call in calls:
             if why := _body(ledger, place, call) or _delivery(ledger, call):
                 yield place, f"call {call.number} at {clock(call.started_ms)}: {why}"
-
-
-def changed_rows(ledger: Ledger) -> Iterator[Finding]:
-    """Find rows whose content differs."""
-    tables = ledger.history.tables
-    for row in tables.wait if tables is not None else ():
-        said = row.registration
-        if said is not None and (why := _difference(ledger, said)):
-            yield said.original, f"its row in wait: {why}"
-    for letter, *_ in tables.dead_letter if tables is not None else ():
-        known = isinstance(letter, Republished) and letter.original is not None and letter.content is not None
-        if isinstance(letter, Republished) and known and (why := _difference(ledger, letter)):
-            yield letter.original, f"its row in dead_letter for {at(letter.place)}: {why}"
 
 
 def _difference(ledger: Ledger, copy: Registration | Republished) -> str:

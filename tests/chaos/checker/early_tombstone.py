@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.exporting import pair_exports
-from tests.chaos.checker.ledger import Finding, Ledger
+from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, Tombstone, WaitEntry, clock
 from tests.chaos.history.history import Poll
 from wait_registry.demo.calls import Call

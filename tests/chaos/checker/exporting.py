@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.disturbance import earlier, pauses_exports
-from tests.chaos.checker.ledger import Finding, Ledger
+from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import EXPORTS, Place, Registration, Republished, Tombstone, clock, wait_at
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.tombstone import Outcome

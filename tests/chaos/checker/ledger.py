@@ -34,6 +34,8 @@ Name = TypeVar("Name", bound=Hashable)
 
 Finding = tuple[Coordinates | str, str]
 """What a rule finds: the place of the original record where it is known, else a wait ID or what was measured; why."""
+# The clocks of processor, downstream and broker are one host's; each cuts its time to milliseconds.
+ROUNDING_MS = 5
 # On two busy cores a poll takes half a second. A processor has a margin of two.
 LONGEST_POLL_MS = 1_500
 

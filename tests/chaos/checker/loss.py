@@ -1,14 +1,16 @@
-"""P1, P4: what a processor took has an end, and leaves nothing for the sweeper without a reason."""
+"""P1, P4: what a processor took has one end, and the sweeper and dead letters have a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tests.chaos.checker.disturbance import explains
-from tests.chaos.checker.ledger import Finding, Ledger
-from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, at, clock
-from wait_registry.demo.calls import Call
+from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overlaps
+from tests.chaos.checker.ledger import Finding, Ledger, grouped
+from tests.chaos.history.decoding import UNREADABLE_HEADERS
+from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, at, clock, wait_at
+from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import Coordinates
+from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
@@ -59,71 +61,113 @@ def unfinished(ledger: Ledger) -> Iterator[Finding]:
             yield ledger.original_at(place), why
 
 
-def forgotten(ledger: Ledger) -> Iterator[Finding]:
-    """Find expired registrations that a call had decided, with no fault near that their own process would have felt.
-
-    A fault of another process explains nothing, nor does a rebalance: a running call continues, and writes its
-    tombstone. An export that comes within `TOMBSTONE_MS` of the answer isn't judged: answer or tombstone may only have
-    been late.
-    """
-    for export in ledger.exports:
-        registered = ledger.registered_as(export)
-        for call in ledger.calls_of_id.get(export.wait_id, ()) if registered is not None else ():
-            is_clear = abs(export.append_ms - call.finished_ms) >= TOMBSTONE_MS
-            if not (registered and is_clear and ledger.is_final(call) and _is_of(ledger, call, registered)):
-                continue
-            # The log doesn't show which of several owners made a call.
-            owners, to_ms = ledger.instances_of(call.wait_id), call.finished_ms + TOMBSTONE_MS
-            if not any(explains(fault, owners, call.finished_ms, to_ms) for fault in ledger.history.faults):
-                ended = f"whose call {call.number} had ended with status {call.status} at {clock(call.finished_ms)}"
-                why = f"{export} of the {registered}, {ended}; no fault near it explains why its tombstone is missing"
-                yield export.original, why
-
-
-def _is_of(ledger: Ledger, call: Call, registered: Registration) -> bool:
-    """Return whether a call was made for this registration, whose ID neither came again meanwhile nor was resolved.
-
-    `false_export` judges what a processor had resolved before its export.
-    """
-    behind = ledger.entries_of[registered.wait_id, registered.partition]
-    following = [entry for entry in behind if entry.offset > registered.offset]
-    if following and isinstance(following[0], Tombstone) and following[0].outcome not in EXPORTS:
-        return False
-    again_ms = (entry.append_ms for entry in following if isinstance(entry, Registration))
-    return registered.append_ms <= call.started_ms and call.finished_ms < min(again_ms, default=call.finished_ms + 1)
-
-
 def abandoned(ledger: Ledger) -> Iterator[Finding]:
     """Find exported registrations whose process had no fault, and neither ended them nor registered them again.
 
-    Not judged are registrations that changed hands, or were registered again later (their partition had moved), those
-    that were answered for good (`forgotten` judges them) or otherwise shortly before or after their export, and those
-    that lived while the machine stalled.
+    A fault of another process explains nothing, nor does a rebalance: a running call continues, and writes its
+    tombstone. Not judged is what changed hands or was registered again, as its partition had moved; what ended so near
+    to its export that answer or tombstone may only have been late; and what lived while the machine stalled. What a
+    processor had ended before the export, `false_export` judges.
     """
     for export in ledger.exports:
         entry = ledger.registered_as(export)
-        if entry is None:
+        if entry is None or _is_moved(ledger, entry) or _was_ended(ledger, entry):
             continue
-        later = any(
-            one.append_ms >= entry.append_ms and one is not entry for one in ledger.registrations_of_id[entry.wait_id]
-        )
-        moved = later or len(ledger.instances_of(entry.wait_id)) > 1
-        if not moved and not _explained(ledger, export, entry):
-            why = f"{export} of the {entry}, which no process ended or registered again"
-            yield entry.original, f"{why}; its process {entry.instance} had no fault meanwhile"
+        calls = ledger.calls_of_id.get(export.wait_id, ())
+        if any(abs(export.append_ms - call.finished_ms) < TOMBSTONE_MS for call in calls):
+            continue
+        from_ms, to_ms = _due(ledger, export, entry)
+        felt = any(explains(fault, [entry.instance], from_ms, to_ms) for fault in ledger.history.faults)
+        if not felt and not ledger.stalled_ms(from_ms, to_ms):
+            answers = ", ".join(f"call {call.number} with status {call.status}" for call in calls)
+            why = f"{export} of the {entry}, which no process ended or registered again; {answers or 'never called'}"
+            yield entry.original, f"{why}; its process {entry.instance} had no fault that explains it"
 
 
-def _explained(ledger: Ledger, export: Republished, entry: Registration) -> bool:
-    """Return whether an answer, a fault or a machine that stalled explains that it was abandoned.
+def _is_moved(ledger: Ledger, entry: Registration) -> bool:
+    others = (one for one in ledger.registrations_of_id[entry.wait_id] if one is not entry)
+    return any(one.append_ms >= entry.append_ms or one.instance != entry.instance for one in others)
 
-    Its time begins when its processor made it, which may have died before the broker had it. A called record has a
-    while longer to be ended than one that was never called.
+
+def _was_ended(ledger: Ledger, entry: Registration) -> bool:
+    behind = ledger.entries_of[entry.wait_id, entry.partition]
+    following = next((one for one in behind if one.offset > entry.offset), None)
+    return isinstance(following, Tombstone) and following.outcome not in EXPORTS
+
+
+def _due(ledger: Ledger, export: Republished, entry: Registration) -> tuple[int, int]:
+    """Return the period in which a fault explains that a registration was left to expire.
+
+    After an answer for good its tombstone was due. Otherwise the time begins when the processor made the registration:
+    it may have died before the broker had it. A called record has a while longer to be ended than another one.
     """
     calls = ledger.calls_of_id.get(entry.wait_id, ())
-    if any(ledger.is_final(call) or abs(export.append_ms - call.finished_ms) < TOMBSTONE_MS for call in calls):
-        return True
+    if answers := [call.finished_ms for call in calls if ledger.is_final(call)]:
+        return max(answers), max(answers) + TOMBSTONE_MS
     called = bool(calls) or ledger.history.calls is None
-    from_ms = min(entry.append_ms, entry.expires_at_ms - ledger.ttl_ms)
     to_ms = min(export.append_ms, entry.expires_at_ms + (TOMBSTONE_MS if called else 0))
-    felt = any(explains(fault, [entry.instance], from_ms, to_ms) for fault in ledger.history.faults)
-    return felt or ledger.stalled_ms(from_ms, to_ms) > 0
+    return min(entry.append_ms, entry.expires_at_ms - ledger.ttl_ms), to_ms
+
+
+def unfounded(ledger: Ledger) -> Iterator[Finding]:
+    """Find dead letters and retry records of a processor that nothing explains."""
+    for letter in (*ledger.letters, *(one for retries in ledger.retries_of_id.values() for one in retries)):
+        if why := _why_unfounded(ledger, letter):
+            yield letter.original, f"{letter}: {why}"
+
+
+def _why_unfounded(ledger: Ledger, letter: Republished) -> str:
+    record, allowed = ledger.inputs.get(letter.original), ledger.registration_bytes
+    if letter.reason == Reason.FAILED or not letter.reason:
+        return _without_failure(ledger, letter)
+    if record is None:
+        return ""
+    if letter.reason == Reason.MALFORMED and record.content.headers != UNREADABLE_HEADERS:
+        return "every client can read its headers"
+    if letter.reason == Reason.UNREGISTRABLE and record.registered_bytes <= allowed:
+        return f"it takes {record.registered_bytes} bytes in a wait record at most, and {allowed} are allowed"
+    return ""
+
+
+def _without_failure(ledger: Ledger, letter: Republished) -> str:
+    """Judge a failure that no call shows: one answer that isn't retried, or as many failures as attempts.
+
+    On a busy machine the time of all attempts may be over before the downstream has seen one of them, or before the
+    answer was read. So what took as long as that isn't judged, nor what a fault of the downstream explains.
+    """
+    history, registered = ledger.history, ledger.registered_as(letter)
+    if history.calls is None or registered is None:
+        return ""
+    to_ms = letter.append_ms
+    calls = [call for call in ledger.calls_of_id.get(letter.wait_id, ()) if call.started_ms <= to_ms]
+    from_ms = _taken_ms(ledger, registered, calls)
+    refused = any(hits(one, "downstream") and overlaps(one, from_ms, to_ms, AFTERMATH_MS) for one in history.faults)
+    failed = [call for call in calls if not call.succeeded]
+    final = any(call.status not in (0, ABORTED, *ledger.retry_statuses) or ledger.is_blocked(call) for call in failed)
+    if refused or to_ms - from_ms >= ledger.attempt_ms or final or len(failed) >= ledger.attempts:
+        return ""
+    seen = f"{len(calls)} calls, {len(failed)} of which failed"
+    return f"{seen}, {ledger.attempts} attempts were due, and {to_ms - from_ms} ms are no timeout"
+
+
+def _taken_ms(ledger: Ledger, registered: Registration, calls: Sequence[Call]) -> int:
+    """Return when the calls of a registration can have begun."""
+    if ledger.eager:
+        return registered.append_ms
+    # It was polled some time before it was registered. If it wasn't (warm-up), more than its calls may explain it.
+    polled_ms = registered.expires_at_ms - ledger.ttl_ms - ledger.register_after_ms
+    seen_ms = min((call.started_ms for call in calls if call.finished_ms >= polled_ms), default=polled_ms)
+    # A call's way to the downstream, on a busy machine.
+    return seen_ms - ledger.attempt_ms // 2
+
+
+def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
+    """Find registrations with several dead letters or retry records of a processor.
+
+    A record that isn't registered is dead-lettered again each time that its partition moves, which isn't judged.
+    """
+    published = (*ledger.letters, *(one for retries in ledger.retries_of_id.values() for one in retries))
+    own = (one for one in published if one.reason != Reason.EXPIRED)
+    for where, letters in grouped(own, lambda one: one.registration).items():
+        if len(letters) > 1:
+            yield letters[-1].original, f"{wait_at(where)} has {len(letters)} dead letters of a processor"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.chaos.checker.bounds import ROUNDING_MS
 from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overlaps
-from tests.chaos.checker.ledger import Finding, Ledger
+from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, at, clock
 from tests.chaos.history.history import History, Poll
 from wait_registry.demo.calls import Call

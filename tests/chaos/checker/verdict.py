@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
-from tests.chaos.checker.dead_lettering import dead_lettered_again, unfounded
 from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
 from tests.chaos.checker.early_tombstone import early_tombstone
 from tests.chaos.checker.exporting import doubled, false_export, misrouted, unpaired
 from tests.chaos.checker.ledger import Ledger
-from tests.chaos.checker.loss import abandoned, forgotten, lost, unfinished
+from tests.chaos.checker.loss import abandoned, dead_lettered_again, lost, unfinished, unfounded
 from tests.chaos.checker.ordering import out_of_order
 from tests.chaos.checker.registering import (
     committed_past,
@@ -56,7 +55,6 @@ RULES: Final = {
         early_retry,
         out_of_order,
         handled_again,
-        forgotten,
         not_as_set,
         misrouted,
         unfounded,

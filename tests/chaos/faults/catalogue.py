@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ from tests.chaos.schedule import LINK_FAULTS, SERVERS, PlannedFault
 from tests.chaos.stage import Scene
 from wait_registry.demo.calls import ABORTED, read_calls
 from wait_registry.demo.mixture import DROPPED
+from wait_registry.local.ports import LOOPBACK
 
 # The services' sessions, without our own: the snapshots of the tables have another name.
 _SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"
@@ -98,10 +101,18 @@ def felt(log: Path, began_ms: int, ended_ms: int, status: int) -> str:
 
 def _behave(scene: Scene, behavior: dict[str, str]) -> None:
     deadline = time.monotonic() + FELT_WITHIN_S
-    while scene.downstream.request("POST", "/mixture", json.dumps(behavior))[0] != 200:
+    while not _takes(scene.downstream.port, behavior):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the downstream did not take {behavior} within {FELT_WITHIN_S:g} s")
         scene.pause(POLL_S)
+
+
+def _takes(port: int, behavior: dict[str, str]) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=3)
+    with closing(connection), suppress(OSError, http.client.HTTPException):
+        connection.request("POST", "/mixture", json.dumps(behavior))
+        return connection.getresponse().status == 200
+    return False
 
 
 FAULTS: Final[Mapping[str, Callable[[Scene, PlannedFault], str]]] = {

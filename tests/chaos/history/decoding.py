@@ -46,11 +46,9 @@ def content_of(record: ReadRecord) -> Fingerprint:
 def as_input(record: ReadRecord) -> Input:
     """Return a record of an input topic; a wait record has its headers as JSON: names escaped, base64."""
     headers = record.headers if record.is_readable else ()
-    key_and_value = len(record.key or b"") + len(record.value or b"")
-    own = sum(len(name) + len(value or b"") for name, value in headers)
-    at_most = sum(_NAMES * len(name) + 2 * len(value or b"") + _HEADER for name, value in headers) + _AROUND
-    sizes = (key_and_value + own, key_and_value + at_most)
-    return Input(record.place, record.timestamp_ms, content_of(record), record.timestamp_type, *sizes)
+    in_headers = sum(_NAMES * len(name) + 2 * len(value or b"") + _HEADER for name, value in headers)
+    at_most = len(record.key or b"") + len(record.value or b"") + in_headers + _AROUND
+    return Input(record.place, record.timestamp_ms, content_of(record), record.timestamp_type, at_most)
 
 
 def wait_entry(record: ReadRecord, committed: bool) -> WaitEntry:

@@ -19,17 +19,12 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A record of an input topic.
-
-    ``bytes`` is what it counts for among a processor's bytes in flight, ``registered_bytes`` the most that it can take
-    in a wait record.
-    """
+    """A record of an input topic; ``registered_bytes`` is the most that it can take in a wait record."""
 
     place: Coordinates
     timestamp_ms: int
     content: Fingerprint
     timestamp_type: str
-    bytes: int
     registered_bytes: int
 
 
@@ -107,7 +102,6 @@ class FaultDone(NamedTuple):
 class MemorySample(NamedTuple):
     """The resident memory of all processes of a service at one moment."""
 
-    ms: int
     name: str
     bytes: int
 
@@ -119,8 +113,8 @@ class History:
     Nothing may have been compacted away, so the run is shorter than ``segment.ms``. ``calls`` is None if the handler
     isn't the downstream: then tombstones are the only evidence of work. ``committed_at_end`` is read before everything
     else, ``ends`` (high watermarks of wait, dead letter and redelivery topics) after the topics. ``tables`` is None if
-    Postgres isn't judged, ``snapshots`` (the tables during the run) if they weren't read. ``processes`` is how many
-    processors are planned to run at once, ``modes`` are their registration modes.
+    Postgres isn't judged, ``snapshots`` (the tables during the run) if they weren't read. ``modes`` are the
+    registration modes of a processor's starts, again and again.
     """
 
     settings: Settings
@@ -137,12 +131,16 @@ class History:
     faults: Sequence[FaultDone] = ()
     snapshots: Sequence[Tables] | None = None
     samples: Sequence[MemorySample] = ()
-    processes: int = 1
     modes: Sequence[str] = ("eager",)
 
     @property
     def group(self) -> str:
         return self.settings.processor.group
+
+
+def mode_of(start: int, modes: Sequence[str]) -> str:
+    """Return the registration mode of a processor's first, second, ... start: all of them, again and again."""
+    return modes[(start - 1) % len(modes)]
 
 
 def topics_again(settings: Settings) -> Sequence[str]:

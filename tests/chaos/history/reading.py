@@ -10,8 +10,7 @@ from typing import TypeVar
 from tests.chaos.history.decoding import as_input, republished, wait_entry
 from tests.chaos.history.history import History, Input, Partition, Poll, topics_again
 from tests.chaos.history.tables import read_tables
-from tests.chaos.history.tap import Tap
-from tests.chaos.history.topics import ANSWER_S, committed_of, partitions_of, reader, wait_settled
+from tests.chaos.history.watch import ANSWER_S, Tap, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.demo.calls import read_calls
 from wait_registry.demo.manifest import Published, read_manifest
@@ -41,7 +40,8 @@ def read_history(
     bootstrap, wait, letters = settings.kafka.bootstrap_servers, settings.wait.topic, settings.dead_letter.topic
     calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
     tables, again = read_tables(settings) if with_tables else None, topics_again(settings)
-    ends = wait_settled(bootstrap, [wait, letters, *again])
+    # The sink has a position in each topic that it reads: the operations topic too.
+    ends = wait_settled(bootstrap, [wait, letters, settings.operations.topic, *again])
     published = [one for topic in settings.processor.topics for one in read_each(bootstrap, topic, "read_committed")]
     return History(
         settings=settings,

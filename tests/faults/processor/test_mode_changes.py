@@ -79,7 +79,8 @@ class Change:
             victim.kill()
             self.killed[f"{victim.name}/{victim.starts}"] = now_ms()
         else:
-            assert victim.stop() == 0
+            victim.stop()
+            assert victim.stopped_with == 0
         assert gone(pid)
         self.faults.append(FaultDone(how, victim.name, began_ms, now_ms(), str(victim.exits[-1])))
 
@@ -91,7 +92,7 @@ class Change:
     def judge(self, watch: Watch) -> Ledger:
         """Judge by all rules of the chaos runs, except that what killed processes had registered may be open."""
         history = read_history(self.at.settings, self.folder, watch.polls, with_tables=False)
-        verdict = check(replace(history, faults=self.faults, modes=self.modes, processes=2))
+        verdict = check(replace(history, faults=self.faults, modes=self.modes))
         ledger = Ledger(verdict.history)
         abandoned = {entry.original for entry in ledger.open if entry.instance in self.killed}
         found = [one for one in verdict.violations if one.rule != "unfinished" or one.about not in abandoned]
@@ -122,7 +123,8 @@ def test_each_mode_change_under_load_with_kills_loses_nothing(
         published = len(list(read_manifest(manifest)))
         wait_until(lambda: sum(change.at.committed()) == published, what="the commit of all records")
         with ThreadPoolExecutor(2) as pool:
-            assert list(pool.map(Service.stop, change.processors)) == [0, 0]
+            list(pool.map(Service.stop, change.processors))
+        assert [processor.stopped_with for processor in change.processors] == [0, 0]
     ledger = change.judge(watch)
 
     assert ledger.calls_of.keys() | {entry.original for entry in ledger.open} == ledger.inputs.keys()
@@ -157,8 +159,8 @@ def share_registered(ledger: Ledger, since_ms: int) -> float:
 
 
 def _calls_of(processor: Service) -> float:
-    _, body = processor.request("GET", "/metrics")
-    counts = (line for line in body.splitlines() if line.startswith("waitreg_processor_handler_seconds_count"))
+    _, body = processor.get("/metrics")
+    counts = (line for line in body.decode().splitlines() if line.startswith("waitreg_processor_handler_seconds_count"))
     return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 

@@ -6,13 +6,12 @@ import re
 from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
-from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, Unreadable, WaitEntry
 from tests.chaos.history.history import (
     DeadLetterRow,
@@ -35,13 +34,12 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_id import wait_id as derive_wait_id
 from wait_registry.settings.processor import Ordering
-from wait_registry.settings.root import Settings
 
-CLUSTER, GROUP, WAIT, DLQ, INPUT = "cluster", "billing", "wait", "dlq", "orders"
+CLUSTER, GROUP, WAIT, DLQ, OPERATIONS, INPUT = "cluster", "billing", "wait", "dlq", "operations", "orders"
 AGAIN, RETRIES = f"{INPUT}.{GROUP}.redeliver", f"{INPUT}.{GROUP}.retry.10s"
 START_MS = 1_795_000_000_000
 TTL_MS, SKEW_MS, POLLS_MS = 8_000, 500, 1_000
-WAIT_PARTITIONS, BYTES, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 100, 4_100, 100_000
+WAIT_PARTITIONS, REGISTERED_BYTES, MOST_REGISTERED_BYTES = 3, 4_100, 100_000
 SETTINGS = settings_against(
     "127.0.0.1:1",
     "postgresql://x",
@@ -52,6 +50,7 @@ SETTINGS = settings_against(
         "wait.skew_allowance_s": SKEW_MS / 1000,
         "wait.max_message_bytes": MOST_REGISTERED_BYTES,
         "dead_letter.topic": DLQ,
+        "operations.topic": OPERATIONS,
         "processor.group": GROUP,
         "processor.topics": (INPUT,),
         "processor.ttl_s": TTL_MS / 1000,
@@ -66,23 +65,25 @@ SETTINGS = settings_against(
         "sweeper.chunk_rows": 2,
     },
 )
-CONSTANTS = {"NO_HEADERS": fingerprint(None, None, ()).headers, "UNREADABLE": UNREADABLE_HEADERS}
 # Lists of the tables, by their names in the steps.
 ROWS = {f"{name}_rows": name for name in ("wait", "dead_letter", "quarantine", "progress")}
 
 
+# Without comments, each with the rule that finds it (none for a near miss), its name, and its steps.
+_TEXT = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
+_HISTORIES = [
+    (rule, name, " ".join(steps.split()))
+    for rule, name, steps in re.findall(r"(?m)^([a-z_]*): (.+)\n((?:    .+\n)+)", _TEXT)
+]
+CLEAN = _HISTORIES[0][2]
+
+
 def planted() -> Iterator[tuple[str, str, str]]:
-    """Read the histories, each with one of its alternatives: the rules that find it, its name, its steps."""
-    text = re.sub(r"(?m)^#.*\n", "", (Path(__file__).parent / "histories.txt").read_text())
-    for rules, name, steps in re.findall(r"(?m)^([a-z_ ]*): (.+)\n((?:    .+\n)+)", text):
-        parts = re.split(r"\{(.*?)\}", " ".join(steps.split()))
+    """Return the histories, each with one of its alternatives."""
+    for rule, name, steps in _HISTORIES[1:]:
+        parts = re.split(r"\{(.*?)\}", steps)
         for chosen in product(*(part.split("|") if number % 2 else [part] for number, part in enumerate(parts))):
-            yield rules, name, "".join(chosen)
-
-
-def changed_settings(**fields: Any) -> Settings:
-    """Return the settings with other fields of the processor's, unchecked."""
-    return SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=fields)})
+            yield rule, name, "".join(chosen)
 
 
 class Play:
@@ -92,8 +93,9 @@ class Play:
     """
 
     def __init__(self, *, snapshots_at_polls: bool = False) -> None:
-        # Some records are redelivered, the others aren't; fewer bytes than the least that a real processor may hold.
-        self.settings = changed_settings(expiry_policy=ANY, prefetch_max_bytes=2_000)
+        # Some records are redelivered, the others aren't.
+        self.settings = SETTINGS
+        self.set("processor", expiry_policy=ANY)
         self.now_ms = self.began_ms = START_MS
         self.inputs: list[Input] = []
         self.calls: list[Call] = []
@@ -102,7 +104,7 @@ class Play:
         self.dead_letters: list[TopicRecord] = []
         self.redelivered: list[TopicRecord] = []
         self.committed: dict[Partition, int] = {}
-        self.ends: dict[Partition, int] = defaultdict(int)
+        self.ends: dict[Partition, int] = defaultdict(int, {(OPERATIONS, 0): 3})
         self.faults: list[FaultDone] = []
         self.snapshots: list[Tables] = []
         self.samples: list[MemorySample] = []
@@ -110,10 +112,10 @@ class Play:
         self.modes: tuple[str, ...] = ("eager",)
         self.taken: list[Registration] = []
         self.place: Coordinates = ("", 0, 0)
-        self.saved = Tables([], [], [], [])
         self._ended = False
         self._snapshots_at_polls = snapshots_at_polls
-        self._play_clean_run()
+        self.do(CLEAN)
+        self.taken = []
 
     def plant(self, steps: str) -> History:
         """Do these steps and return the history."""
@@ -132,13 +134,10 @@ class Play:
         """Return the run so far, with the tables that belong to it unless they were changed."""
         if not self._ended:
             self.end()
+        own = {field.name: getattr(self, field.name) for field in fields(History) if hasattr(self, field.name)}
         ends = {place: end for place, end in self.ends.items() if place[0] != INPUT}
-        names = ("settings", "inputs", "calls", "polls", "wait_log", "dead_letters", "redelivered", "tables", "faults")
-        parts = {name: getattr(self, name) for name in (*names, "samples", "modes")}
-        shown = self.snapshots or None
-        return History(
-            cluster_id=CLUSTER, committed_at_end=self.committed, ends=ends, snapshots=shown, processes=2, **parts
-        )
+        more = {"ends": ends, "snapshots": self.snapshots or None, "committed_at_end": self.committed}
+        return History(**{"cluster_id": CLUSTER, **own, **more})
 
     def _value(self, word: str, *, added: bool = False) -> Any:
         if word.startswith("@"):
@@ -148,7 +147,7 @@ class Play:
         if added and word.startswith("+"):
             return lambda old: old + int(word[1:])
         try:
-            return CONSTANTS.get(word) or literal_eval(word)
+            return literal_eval(word)
         except (ValueError, SyntaxError):
             return word
 
@@ -168,19 +167,25 @@ class Play:
         self.place, number = (INPUT, partition, self._append((INPUT, partition))), len(self.inputs)
         headers = [("number", b"%d" % number), ("null", None)]
         content = fingerprint(b"key-%d" % number, b"value-%d" % number, headers)
-        self.inputs.append(Input(self.place, self.now_ms, content, "create", BYTES, REGISTERED_BYTES))
+        self.inputs.append(Input(self.place, self.now_ms, content, "create", REGISTERED_BYTES))
 
     def register(self, instance: str = "processor-1/1", policy: str = "dlq") -> None:
         """Register what was published, or redelivered, last."""
         self.wait(3)
+        registration = self._registration(instance, policy)
+        self._append((WAIT, registration.partition))
+        self.wait_log.append(registration)
+        self.taken.append(registration)
+
+    def _registration(self, instance: str, policy: str) -> Registration:
         again = next((o for o in self.redelivered if o.place == self.place and isinstance(o, Republished)), None)
         original = self.place if again is None else again.original
         record = self._published(original)
         timestamp_ms = record.timestamp_ms if again is None else again.append_ms
         wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, timestamp_ms)
         partition = int(wait_id[-4:], 16) % WAIT_PARTITIONS
-        registration = Registration(
-            *(partition, self._append((WAIT, partition)), self.now_ms, wait_id, True),
+        return Registration(
+            *(partition, self.ends[WAIT, partition], self.now_ms, wait_id, True),
             original=original,
             timestamp_ms=record.timestamp_ms,
             content=record.content,
@@ -194,8 +199,6 @@ class Play:
             idempotency_key=derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms),
             source=None if again is None else self.place,
         )
-        self.wait_log.append(registration)
-        self.taken.append(registration)
 
     def commit(self) -> None:
         """Commit behind what was published, or redelivered, last."""
@@ -203,9 +206,9 @@ class Play:
         partition, offset = self.place[:2], self.place[2]
         self.committed[partition] = max(offset + 1, self.committed.get(partition, 0))
 
-    def an_old_one(self) -> None:
-        """Go to a registration of the clean run that was done long before the first fault."""
-        self.taken.append(next(one for one in self.registrations if one.offset == 4))
+    def at(self, *numbers: int) -> None:
+        """Go to the registrations with these numbers."""
+        self.taken = [self.registrations[number] for number in numbers]
 
     def take(self, policy: str = "dlq") -> None:
         """Register and commit a new record, long after the last fault."""
@@ -215,22 +218,22 @@ class Play:
         self.commit()
         self.poll()
 
-    def take_at_once(self, count: int = 1, instances: int = 1, size: int = BYTES) -> None:
-        """Register and commit new records of this size, instance by instance."""
-        for number in range(count):
+    def take_at_once(self, count: int = 1) -> None:
+        """Register and commit new records."""
+        for _ in range(count):
             self.publish(2)
-            self.register(f"processor-{1 + number % instances}/1")
+            self.register()
             self.commit()
-            self._resize(bytes=size)
 
     def again(self, instance: str = "processor-1/1") -> None:
         """Register the current record again."""
         self.place = self.entry.original
         self.register(instance)
 
-    def order(self, ordering: str) -> None:
-        own = {"processor": self.settings.processor.model_copy(update={"ordering": Ordering(ordering)})}
-        self.settings = self.settings.model_copy(update=own)
+    def set(self, section: str, **fields: Any) -> None:
+        """Change settings of the whole run, unchecked."""
+        changed = getattr(self.settings, section).model_copy(update=fields)
+        self.settings = self.settings.model_copy(update={section: changed})
 
     def key(self, key: str) -> None:
         """Give what was published last this key."""
@@ -239,9 +242,6 @@ class Play:
     def back(self) -> None:
         """Go back to the registration before."""
         self.taken.pop()
-
-    def large(self) -> None:
-        self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
 
     def commit_seen_too_early(self) -> None:
         """Have the last poll before the current registration show a commit behind its record."""
@@ -259,7 +259,9 @@ class Play:
         times = (started_ms, self.now_ms, started_ms / 1000, self.now_ms / 1000)
         number, body = len(self.calls) + 1, entry.content.value or ""
         key = derive_wait_id(CLUSTER, *entry.original, GROUP, entry.timestamp_ms)
-        self.calls.append(Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body, key))
+        self.calls.append(
+            Call(number, *times, entry.wait_id, *entry.original, entry.delivery, status, body, key, entry.instance)
+        )
 
     def stone(self, outcome: str = Outcome.DONE, committed: bool = True, **paths: Any) -> None:
         """Write a tombstone of the current registration, or of one that differs in these fields."""
@@ -270,16 +272,6 @@ class Play:
         offset = self._append((WAIT, entry.partition))
         where = (entry.partition, offset, self.now_ms, entry.wait_id, committed)
         self.wait_log.append(Tombstone(*where, outcome=outcome))
-
-    def letter(self, reason: str = Reason.FAILED, committed: bool = True) -> None:
-        """Dead-letter the current registration."""
-        self.wait(3)
-        entry, texts = self.entry, {"error_class": "ValueError", "error_message": ""}
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery)
-        where = (DLQ, len(self.dead_letters) % 2)
-        self.dead_letters.append(
-            self._republish(where, entry.original, lineage, committed, reason=reason, time_ms=self.now_ms, **texts)
-        )
 
     def done(self, instance: str = "processor-1/1") -> None:
         """Play the usual life of what was published, or redelivered, last."""
@@ -297,9 +289,9 @@ class Play:
         self.poll()
         self.stone(Outcome.DEAD_LETTERED)
 
-    def expire(self) -> None:
-        """Let the current registration's time pass."""
-        self.wait(max(0, self.entry.expires_at_ms + 600 - self.now_ms))
+    def expire(self, ms: int = 600) -> None:
+        """Wait until this time after (before, if negative) the expiry."""
+        self.wait(max(0, self.entry.expires_at_ms + ms - self.now_ms))
 
     def export(self, committed: bool = True) -> None:
         """Export: dead letter and tombstone, and their transaction's markers."""
@@ -311,45 +303,52 @@ class Play:
 
     def redeliver(self) -> None:
         self.expire()
-        self.wait(3)
-        entry = self.entry
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
-        self.redelivered.append(
-            self._republish((AGAIN, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries)
-        )
+        self.republish((AGAIN, 0), delivery=self.entry.delivery + 1, max_deliveries=self.entry.max_deliveries)
         self.stone(Outcome.REDELIVERED)
         self._append((AGAIN, 0))
-        self._append((WAIT, entry.partition))
+        self._append((WAIT, self.entry.partition))
         self.place = self.redelivered[-1].place
 
     def retry(self) -> None:
         """Send the current registration's record to the retry topic, which is ten seconds from its next call."""
-        self.wait(3)
-        entry = self.entry
-        lineage = (entry.wait_id, entry.place, GROUP, entry.instance, entry.delivery + 1)
-        self.redelivered.append(
-            self._republish((RETRIES, 0), entry.original, lineage, True, max_deliveries=entry.max_deliveries + 1)
-        )
+        self.republish((RETRIES, 0), delivery=self.entry.delivery + 1, max_deliveries=self.entry.max_deliveries + 1)
         self.poll()
         self.stone(Outcome.RETRIED)
         self.place = self.redelivered[-1].place
 
-    def unregistrable(self, count: int = 1, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
+    def letter(self, reason: str = Reason.FAILED, committed: bool = True) -> None:
+        """Dead-letter the current registration."""
+        texts = {"error_class": "ValueError", "error_message": ""}
+        self.republish((DLQ, len(self.dead_letters) % 2), reason=reason, committed=committed, **texts)
+
+    def republish(self, partition: Partition, **changed: Any) -> None:
+        """Write the record of the current registration to a partition, with its lineage or what is changed of it."""
+        self.wait(3)
+        entry = self.entry
+        record = self._published(entry.original)
+        lineage: dict[str, Any] = {
+            **{
+                name: getattr(entry, name)
+                for name in ("original", "wait_id", "instance", "delivery", "idempotency_key")
+            },
+            "timestamp_ms": record.timestamp_ms,
+            "registration": entry.place,
+            "group": GROUP,
+            "committed": True,
+            **({"time_ms": self.now_ms} if "reason" in changed else {}),
+            **changed,
+        }
+        topic = self.dead_letters if partition[0] == DLQ else self.redelivered
+        where = (*partition, self._append(partition), self.now_ms)
+        topic.append(Republished(*where, content=record.content, **lineage))
+
+    def unregistrable(self, reason: str = Reason.UNREGISTRABLE, large: bool = True) -> None:
         """Dead-letter what was published last without registering it, and commit."""
         if large:
-            self.large()
-        wait_id = derive_wait_id(CLUSTER, *self.place, GROUP, self._published(self.place).timestamp_ms)
-        lineage = (wait_id, None, GROUP, "processor-1/1", 1)
-        for _ in range(count):
-            self.wait(3)
-            self.dead_letters.append(
-                self._republish((DLQ, 0), self.place, lineage, True, reason=reason, time_ms=self.now_ms)
-            )
+            self._resize(registered_bytes=MOST_REGISTERED_BYTES + 1)
+        self.taken.append(self._registration("processor-1/1", "dlq"))
+        self.republish((DLQ, 0), reason=reason, registration=None)
         self.commit()
-
-    def finish(self) -> None:
-        self.call(last_ms=5)
-        self.stone()
 
     def each(self, *verbs: str) -> None:
         """Do something to each registration that was taken."""
@@ -364,29 +363,6 @@ class Play:
         """Have the last call start at the time that was remembered."""
         self.change("calls", started_ms=self.began_ms)
 
-    def answered(self) -> None:
-        """Have the last call take no time, at the time that was remembered."""
-        self.change("calls", started_ms=self.began_ms, finished_ms=self.began_ms)
-
-    def chunk(self, partition: int, count: int) -> None:
-        """Export this number of one partition in one transaction."""
-        wanted: list[Registration] = []
-        while len(wanted) < count:
-            self.take_at_once()
-            if self.entry.partition == partition:
-                wanted.append(self.entry)
-            else:
-                self.finish()
-        self.fault("kill", "processor-1")
-        self.taken = wanted
-        self.expire()
-        self.each("export")
-        # One transaction: no ends between the tombstones.
-        own = [n for n, one in enumerate(self.wait_log) if one.outcome and one.partition == partition]
-        for number, index in enumerate(own[-count:]):
-            stone = self.wait_log[index]
-            self.wait_log[index] = replace(stone, offset=stone.offset - number)
-
     # Time, polls and faults.
 
     def wait(self, ms: int) -> None:
@@ -397,21 +373,9 @@ class Play:
             self._look()
         self.now_ms = until_ms
 
-    def wait_for_expiry(self, ms: int) -> None:
-        """Wait until this time after (before, if negative) the expiry."""
-        self.wait(self.entry.expires_at_ms + ms - self.now_ms)
-
-    def stall(self, ms: int) -> None:
-        """Let time pass without polls."""
-        self.now_ms += ms
-
     def since_now(self) -> None:
         """Remember the time."""
         self.began_ms = self.now_ms
-
-    def expire_by_then(self) -> None:
-        """Have the current registration's time to live begin at the time that was remembered."""
-        self.change_entry(expires_at_ms=self.began_ms + TTL_MS)
 
     def poll(self) -> None:
         self.wait(2)
@@ -430,13 +394,8 @@ class Play:
         """Read the tables, of a sink that is at the log's end."""
         self.snapshots.append(self._tables())
 
-    def save(self) -> None:
-        """Read the tables, and keep them to be shown later."""
-        self.snapshot()
-        self.saved = self.snapshots[-1]
-
     def sample(self, name: str, held: int) -> None:
-        self.samples.append(MemorySample(self.now_ms, name, held))
+        self.samples.append(MemorySample(name, held))
 
     def end(self) -> None:
         """Read the tables: what comes after changes these."""
@@ -445,11 +404,10 @@ class Play:
 
     def unseen_letter(self) -> None:
         """Have no poll see the last dead letter."""
-        letter = self.dead_letters[-1]
-        place = (letter.topic, letter.partition)
         self.end()
+        *place, offset = self.dead_letters[-1].place
         for number, poll in enumerate(self.polls):
-            ends = {**poll.letter_ends, place: min(poll.letter_ends.get(place, 0), letter.offset)}
+            ends = {key: min(end, offset) if key == tuple(place) else end for key, end in poll.letter_ends.items()}
             self.polls[number] = replace(poll, letter_ends=ends)
 
     # What is changed in lists and tables.
@@ -461,9 +419,6 @@ class Play:
             self.tables = self.tables._replace(**{ROWS[name]: value})
         else:
             setattr(self, name, value)
-
-    def policy(self, policy: str) -> None:
-        self.settings = changed_settings(expiry_policy=policy)
 
     def change(self, name: str, which: int | str | None = None, **paths: Any) -> None:
         """Change fields of one of a list, by their paths (``content__key``); a function gets the old value.
@@ -496,18 +451,6 @@ class Play:
     def add(self, name: str, item: object) -> None:
         self.put(name, [*self._items(name), item])
 
-    def rubbish(self, wait_id: str = "rubbish", partition: int = 0) -> None:
-        """Have another client write to the wait topic what can't be read."""
-        where = (partition, self._append((WAIT, partition)), self.now_ms, wait_id, True)
-        self.wait_log.append(Unreadable(*where, "no WAIT_OUTCOME"))
-
-    def rubbish_of_ours(self) -> None:
-        self.rubbish(self.entry.wait_id, self.entry.partition)
-
-    def foreign_letter(self) -> None:
-        content = fingerprint(None, b"hello", ())
-        self.dead_letters.append(TopicRecord(DLQ, 0, self._append((DLQ, 0)), self.now_ms, True, content))
-
     def _items(self, name: str) -> list[Any]:
         return list(getattr(self.tables if name in ROWS else self, ROWS.get(name, name)))
 
@@ -520,31 +463,16 @@ class Play:
     @property
     def _things(self) -> dict[str, Callable[[], Any]]:
         """What steps can name by @."""
+        rows = self._tables().dead_letter
         aborted = [letter for letter in self.dead_letters if not letter.committed]
-        rows, shown = self._tables().dead_letter, self.snapshots[-1].dead_letter if self.snapshots else ()
-        done = {entry.wait_id for entry in self.wait_log if entry.outcome == Outcome.DONE}
         return {
             "a_place": lambda: next(o.place for o in self.registrations if o.partition == self.entry.partition),
-            "a_redelivery": lambda: self.redelivered[0].place,
             "wait_row": lambda: WaitRow(self.entry.wait_id, self.entry),
-            "quarantined": lambda: QuarantineRow((WAIT, *self.entry.place), "?"),
             "progress_of_input": lambda: ProgressRow(INPUT, 0, 3),
             "row_of_aborted": lambda: rows[0]._replace(record=aborted[-1]),
-            "row_of_nothing": lambda: rows[0]._replace(record=replace(rows[0].record, offset=7_000)),
-            "rows_with_aborted": lambda: [*shown, rows[0]._replace(record=aborted[-1])],
-            "rows_unmarked": lambda: [
-                row._replace(finished_late=row.finished_late and not self._fits(row, None)) for row in shown
-            ],
-            # What was exported, and then done.
-            "done_late": lambda: next(
-                n for n, row in enumerate(rows) if row.finished_late and getattr(row.record, "wait_id", "") in done
-            ),
-            "saved_wait": lambda: self.saved.wait,
-            "saved_progress": lambda: self.saved.progress,
+            "wait_before": lambda: self.snapshots[-2].wait,
+            "by_key": lambda: Ordering.KEY,
             "due_ms": lambda: self.entry.expires_at_ms + SKEW_MS,
-            "expires_at_ms": lambda: self.entry.expires_at_ms,
-            "now_ms": lambda: self.now_ms,
-            "first_id": lambda: self.taken[0].wait_id,
         }
 
     def _resize(self, **sizes: Any) -> None:
@@ -552,14 +480,6 @@ class Play:
 
     def _published(self, place: Coordinates) -> Input:
         return next(one for one in self.inputs if one.place == place)
-
-    def _republish(
-        self, partition: Partition, original: Coordinates, lineage: Any, committed: bool, **why: Any
-    ) -> Republished:
-        record = self._published(original)
-        where = (*partition, self._append(partition), self.now_ms, committed, record.content)
-        key = derive_wait_id(CLUSTER, *original, GROUP, record.timestamp_ms)
-        return Republished(*where, original, record.timestamp_ms, *lineage, idempotency_key=key, **why)
 
     def _append(self, partition: Partition) -> int:
         self.ends[partition] += 1
@@ -578,7 +498,7 @@ class Play:
             [WaitRow(entry.wait_id, entry) for entry in last.values() if isinstance(entry, Registration)],
             [DeadLetterRow(one, self._late(one)) for one in self.dead_letters if one.committed],
             [QuarantineRow((WAIT, *one.place), one.why) for one in self.wait_log if isinstance(one, Unreadable)],
-            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ)],
+            [ProgressRow(*place, end) for place, end in self.ends.items() if place[0] in (WAIT, DLQ, OPERATIONS)],
             self.now_ms,
         )
 
@@ -588,49 +508,6 @@ class Play:
         letters = (one for one in self.dead_letters if isinstance(one, Republished) and one.wait_id == letter.wait_id)
         failed = any(one.reason == Reason.FAILED for one in letters)
         return failed or any(one.wait_id == letter.wait_id and one.outcome == Outcome.DONE for one in self.wait_log)
-
-    # The clean run. All that at-least-once allows is in it: done and exported, `failed` and `expired`, registered again
-    # by the next owner, done twice, redelivered, exported by an aborted transaction and then for good, finished after
-    # its export.
-
-    def _play_clean_run(self) -> None:
-        for number in range(30):
-            self.publish(number % 3)
-            self.done(f"processor-{1 + number % 2}/1")
-        for number in range(4):
-            self.do(f"publish {number % 3}; register; commit; fail 400")
-        self.do("publish; unregistrable; poll")
-        # A kill with five records in flight, of which two are not committed and come to the other instance.
-        self.taken = []
-        for committed in (False, False, True, False, False):
-            self.do("publish 2; register processor-2/1")
-            if committed:
-                self.commit()
-        first, second, third, *rest = self.taken
-        self._at("poll; call", first)
-        self._at("call 499; fault kill processor-2", second)
-        self._at("each again; commit; poll; each call stone", *rest)
-        for entry in (first, second, third):
-            self._at("export False; export; poll", entry)
-        self.do("publish 0; register; commit; call 400; letter; fault kill processor-1; export")
-        self.do("publish; register processor-3/1 redeliver; commit; fault kill processor-3; redeliver; poll")
-        self.done("processor-4/1")
-        # A frozen processor finishes, and fails, what was exported while it stalled.
-        self.do("publish 0; register processor-4/1; publish 0; register processor-4/1; commit; poll")
-        *_, finished, failed = self.taken
-        self._at("fault freeze processor-4 200; each export", finished, failed)
-        self.faults[-1] = self.faults[-1]._replace(ended_ms=self.now_ms)
-        self._at("finish", finished)
-        self._at("letter; stone dead_lettered", failed)
-        for number in range(6):
-            self.do(f"publish {number % 3}; done")
-        self.wait(500)
-        self.taken = []
-
-    def _at(self, steps: str, *entries: Registration) -> None:
-        """Do steps with these registrations."""
-        self.taken = list(entries)
-        self.do(steps)
 
 
 def _changed(item: Any, path: list[str], value: Any) -> Any:
