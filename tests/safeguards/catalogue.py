@@ -25,15 +25,10 @@ VARIABLE: Final = "REMOVED_SAFEGUARD"
 PLANTING: Final = Path(__file__).with_name("planting")
 ROOT: Final = Path(__file__).parents[2]
 AREAS: Final = ("engine", "dispatch", "processor", "sink", "sweeper", "redrive", "library", "connect")
-NOTHING: Final = "nothing"
+NOTHING: Final = "nothing breaks"
 NEVER_ENDS: Final = "never ends"
 
 Change = Callable[..., Any]
-
-
-def own_name() -> str:
-    """Return a name that no other process has."""
-    return uuid4().hex
 
 
 class Patch:
@@ -44,9 +39,9 @@ class Patch:
         own_name: names the process that asks; the simulation names its own.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, own_name: Callable[[], str] = own_name) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, own_name: Callable[[], str] | None = None) -> None:
         self._monkeypatch = monkeypatch
-        self.own_name = own_name
+        self.own_name = own_name or (lambda: uuid4().hex)
 
     def replace(self, target: str, value: Any, raising: bool = True) -> None:
         """Replace what a dotted name means; what a module defines, also where it was imported already."""
@@ -88,28 +83,28 @@ class Safeguard:
     Attributes:
         name: of the safeguard.
         without: what goes wrong without it, a sentence.
+        reason: why it stays although nothing breaks in the simulation.
         clause: of tests/guarantees.toml, which the product keeps by it.
+        breaks: what seeds and world say is broken, or `NOTHING`.
         remove_from: removes it.
         real: whether a test that is marked with the clause fails without it.
         seeds: whether a seed of the processor's simulation breaks without it.
         first: the first seed to try, where only one in thousands breaks.
         world: makes the smallest world that needs it, from `tests.simulation.removal_worlds`.
-        breaks: beginnings of what seeds and world say is broken, or `NOTHING`.
-        reason: why it stays although nothing breaks in the simulation.
     """
 
     name: str
     without: str
+    reason: str
     clause: str
+    breaks: tuple[str, ...]
     remove_from: Callable[[Patch], None]
     real: bool
-    seeds: bool
-    first: int
-    world: Callable[[Any], Any] | None
-    breaks: tuple[str, ...]
-    reason: str
+    seeds: bool = False
+    first: int = 0
+    world: Callable[[Any], Any] | None = None
 
-    def remove(self, monkeypatch: pytest.MonkeyPatch, own_name: Callable[[], str] = own_name) -> None:
+    def remove(self, monkeypatch: pytest.MonkeyPatch, own_name: Callable[[], str] | None = None) -> None:
         """Remove it for as long as the monkeypatch lasts."""
         self.remove_from(Patch(monkeypatch, own_name))
 
@@ -121,23 +116,18 @@ class Safeguard:
 _known: dict[str, Safeguard] = {}
 
 
-def safeguard(
-    clause: str,
-    *breaks: str,
-    at: str = "",
-    real: bool = False,
-    seeds: bool = False,
-    first: int = 0,
-    world: Callable[[Any], Any] | None = None,
-) -> Callable[[Change], Change]:
-    """Enter a function ``without_x`` into the catalogue as the safeguard ``x``; other arguments as in `Safeguard`.
+def safeguard(clause: str, *breaks: str, at: str = "", **shown_by: Any) -> Callable[[Change], Change]:
+    """Enter a function ``without_x`` into the catalogue as the safeguard ``x``.
 
     The first line of its docstring says what goes wrong without it, the others are the reason. Without ``breaks``, the
-    clause's guarantee breaks. Without seeds and world, real tests show it.
+    clause's guarantee breaks.
 
     Args:
+        clause: as in `Safeguard`.
+        breaks: as in `Safeguard`.
         at: the function of the product that the decorated one is called around, as by `Patch.around`; else the
             decorated one takes a `Patch`.
+        shown_by: ``real``, ``seeds``, ``first`` and ``world`` of `Safeguard`; without any of them ``real`` is set.
     """
 
     def entered(function: Change) -> Change:
@@ -150,10 +140,10 @@ def safeguard(
         name = function.__name__.removeprefix("without_")
         if name in _known:
             raise ValueError(f"two safeguards are called {name}")
-        said = breaks or (clause.partition(".")[0],)
-        shown = real or not (seeds or world)
         without, _, reason = (function.__doc__ or "").partition("\n")
-        _known[name] = Safeguard(name, without, clause, remove_from, shown, seeds, first, world, said, reason.strip())
+        said = breaks or (clause.partition(".")[0],)
+        shown = {"real": not shown_by, **shown_by}
+        _known[name] = Safeguard(name, without, reason.strip(), clause, said, remove_from, **shown)
         return function
 
     return entered

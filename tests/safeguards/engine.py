@@ -53,7 +53,7 @@ def without_dead_letters_before_commits(patch: Patch) -> None:
     _refused_is_safe(patch, "PUBLISHING")
 
 
-@safeguard("P1.2", "P2", seeds=True, world=lambda w: w.deferred(w.TOO_LARGE))
+@safeguard("P2.6", seeds=True, world=lambda w: w.deferred(w.TOO_LARGE))
 def without_calls_before_commits(patch: Patch) -> None:
     """A commit passes a refused record whose call hasn't ended."""
     _refused_is_safe(patch, "READY_UNREGISTRABLE", "RUNNING_UNREGISTRABLE")
@@ -68,7 +68,7 @@ def without_late_refusals(original, self, event, now):
         original(self, event, now)
 
 
-@safeguard("P1.2", "P2", at=f"{ENGINE}._fail", seeds=True, world=lambda w: w.eager(w.MALFORMED))
+@safeguard("P2.6", at=f"{ENGINE}._fail", seeds=True, world=lambda w: w.eager(w.MALFORMED))
 def without_dead_letters_of_unregistered_records(original, self, entry, letter):
     """An unregistered record counts as settled when its call fails."""
     failed = original(self, entry, letter)
@@ -77,7 +77,7 @@ def without_dead_letters_of_unregistered_records(original, self, entry, letter):
     return failed
 
 
-@safeguard("P7.1", at=f"{PARTITION}.uncommitted", seeds=True, world=lambda w: w.eager(w.FAST, w.FAST, bounds=(1,)))
+@safeguard("P7.15", at=f"{PARTITION}.uncommitted", seeds=True, world=lambda w: w.eager(w.FAST, w.FAST, bounds=(1,)))
 def without_bound(*_):
     """The engine counts no uncommitted records."""
     return 0
@@ -89,28 +89,28 @@ def without_warm_up(*_):
     return 0, 0
 
 
-@safeguard("P1.1", at=WARM_UP, seeds=True)
+@safeguard("P1.18", at=WARM_UP, seeds=True)
 def without_recorded_bound(original, self, assigned, own):
     """A process warms up by its own bound, whatever the previous owner's was."""
     records, end = original(self, assigned, own)
     return (own if 0 < records < math.inf else records), end
 
 
-@safeguard("P1.1", at=WARM_UP, seeds=True)
+@safeguard("P1.18", at=WARM_UP, seeds=True)
 def without_unknown_bounds(original, self, assigned, own):
     """A process takes an unknown bound for its own."""
     records, end = original(self, assigned, own)
     return min(records, own), end
 
 
-@safeguard("P1.1", at=WARM_UP, seeds=True, world=lambda w: w.deferred(deaths=1, unknown_ends=True))
+@safeguard("P1.18", at=WARM_UP, seeds=True, world=lambda w: w.deferred(deaths=1, unknown_ends=True))
 def without_unknown_ends(original, self, assigned, own):
     """An assignment whose log end is unknown doesn't warm up."""
     records, end = original(self, assigned, own)
     return records, (0 if math.isinf(end) else end)
 
 
-@safeguard("P1.1", NOTHING, at=WARM_UP, real=True, seeds=True)
+@safeguard("P1.18", NOTHING, at=WARM_UP, real=True, seeds=True)
 def without_end_of_warm_up(original, self, assigned, own):
     """A warm-up never ends.
 
@@ -119,7 +119,7 @@ def without_end_of_warm_up(original, self, assigned, own):
     return (math.inf, math.inf) if original(self, assigned, own)[0] else (0, 0)
 
 
-@safeguard("P1.1", at=WARM_UP, seeds=True, world=lambda w: w.switched())
+@safeguard("P1.20", at=WARM_UP, seeds=True, world=lambda w: w.switched())
 def without_warm_up_after_other_modes(original, self, assigned, own):
     """A process in `off` never warms up."""
     return (0, 0) if self.mode == "off" else original(self, assigned, own)
@@ -133,7 +133,7 @@ def without_commits_before_calls(original, self, event, now):
     original(self, event, now)
 
 
-@safeguard("P1.1", at=f"{ENGINE}._leave_held", seeds=True)
+@safeguard("P1.21", at=f"{ENGINE}._leave_held", seeds=True)
 def without_expiry_of_uncovered_records(_, self, partition):
     """Held records of a partition that was given up are called, though no commit covers them."""
     if self._is_assigned(partition) or self._commits.may_cover_more(partition):
@@ -159,13 +159,13 @@ def _settles_early(patch: Patch, state: str, step: str) -> None:
     cell(patch, "SETTLED", "REFUSE", None)
 
 
-@safeguard("P1.3", seeds=True, world=lambda w: w.deferred())
+@safeguard("P1.22", seeds=True, world=lambda w: w.deferred())
 def without_reports_before_settling(patch: Patch) -> None:
     """A record that is done before its wait record is acknowledged gets no tombstone."""
     _settles_early(patch, "RUNNING_REGISTERING", "SUCCEED")
 
 
-@safeguard("P1.3", seeds=True, world=lambda w: w.deferred(w.FAILING))
+@safeguard("P1.22", seeds=True, world=lambda w: w.deferred(w.FAILING))
 def without_reports_after_dead_letters(patch: Patch) -> None:
     """A record that is dead-lettered before its wait record is acknowledged gets no tombstone."""
     _settles_early(patch, "PUBLISHING_REGISTERING", "PUBLISHED")
@@ -244,7 +244,7 @@ def without_cancellation_of_dropped_calls(patch: Patch) -> None:
 
 
 @safeguard(
-    "P1.1",
+    "P1.19",
     at=f"{ENGINE}._calls_ended",
     seeds=True,
     first=6_200,
@@ -256,13 +256,13 @@ def without_news_before_registrations(original, self, event, now):
     self._register_slow(now)
 
 
-@safeguard("P1.1", seeds=True)
+@safeguard("P1.19", seeds=True)
 def without_proof_of_ownership(patch: Patch) -> None:
     """Slow records are registered however long no commit was confirmed."""
     patch.replace("processor.engine.OWNERSHIP_S", math.inf)
 
 
-@safeguard("P1.1", NOTHING, at="processor.commits.Commits.prove", real=True, seeds=True)
+@safeguard("P1.19", NOTHING, at="processor.commits.Commits.prove", real=True, seeds=True)
 def without_commits_as_proof(*_):
     """The engine never commits the same offset again.
 

@@ -9,11 +9,7 @@ from tests.safeguards.catalogue import NOTHING, Patch, safeguard
 
 
 @safeguard(
-    "P4.6",
-    NOTHING,
-    at="wait_registry.kafka.clients.consumer_config",
-    real=True,
-    world=lambda w: w.sweeps(sweepers=1, sees_aborted=True),
+    "P4.6", NOTHING, at="wait_registry.kafka.clients.consumer_config", real=True, world=lambda w: w.sees_aborted()
 )
 def without_committed_reading(original, kafka, **more):
     """An aborted tombstone settles a row.

@@ -91,15 +91,10 @@ def without_counted_deliveries(original, row):
     return original({**row, "delivery": row["delivery"] - 1})
 
 
-@safeguard("R1.6")
-def without_allowed_categories(patch: Patch) -> None:
+@safeguard("R1.6", at="redrive.judge.obstacle")
+def without_allowed_categories(original, candidate, standing, rules):
     """A record that may be done is handled twice, and no operator has said so."""
-    category = resolve_name("redrive.category")
-
-    def anything(candidate, standing, rules):
-        return category.obstacle(candidate, standing, rules._replace(allowed=category.ALLOWABLE))
-
-    patch.replace("redrive.judge.obstacle", anything)
+    return original(candidate, standing, rules._replace(allowed=resolve_name("redrive.category.ALLOWABLE")))
 
 
 @safeguard("R1.7", at="redrive.target.Route.obstacle")
@@ -120,22 +115,16 @@ def without_wait_for_tables(*_):
     return True
 
 
-@safeguard("R1.13")
-def without_pause_after_comebacks(patch: Patch) -> None:
+@safeguard("R1.13", at="redrive.brake.after_comebacks")
+def without_pause_after_comebacks(*_):
     """All of a job's records are sent, although they are dead letters again."""
-    proceed = resolve_name("redrive.outcome.PROCEED")
-    patch.replace("redrive.brake.after_comebacks", lambda numbers, above: proceed)
+    return resolve_name("redrive.outcome.PROCEED")
 
 
-@safeguard("R1.13")
-def without_judged_canary(patch: Patch) -> None:
+@safeguard("R1.13", at="redrive.brake.after_canary")
+def without_judged_canary(original, counts, *others):
     """The canary's dead letters don't count."""
-    outcome = resolve_name("redrive.outcome")
-
-    def after_canary(counts, *others):
-        return outcome.after_canary({**counts, outcome.Outcome.DEAD_AGAIN: 0}, *others)
-
-    patch.replace("redrive.brake.after_canary", after_canary)
+    return original({**counts, resolve_name("redrive.outcome.Outcome.DEAD_AGAIN"): 0}, *others)
 
 
 @safeguard("R1.13")
@@ -190,11 +179,10 @@ def without_unknown_records(*_):
     """Records that no table has count as known."""
 
 
-@safeguard("R1.19")
-def without_position_before_deletion(patch: Patch) -> None:
+@safeguard("R1.19", at="redrive.records_deletion.prefix")
+def without_position_before_deletion(original, bounds):
     """The position of the tables limits nothing."""
-    prefix = resolve_name("redrive.prefix_cut.prefix")
-    patch.replace("redrive.records_deletion.prefix", lambda bounds: prefix(bounds._replace(position=bounds.end)))
+    return original(bounds._replace(position=bounds.end))
 
 
 @safeguard("R1.16")

@@ -53,9 +53,8 @@ class Verdict(StrEnum):
 
 def nodes_of(safeguard: Safeguard) -> list[str]:
     """Return the tests of which one must fail: those of the clause, the quick ones first."""
-    nodes = [test.node for test in all_tests() if safeguard.clause in test.clauses]
-    by_cost = {folder: [node for node in nodes if node.startswith(f"tests/{folder}/")] for folder in FOLDERS}
-    return [node for folder in FOLDERS for node in by_cost[folder]]
+    nodes = [test.node.split("/", 2) for test in all_tests() if safeguard.clause in test.clauses]
+    return ["/".join(node) for folder in FOLDERS for node in nodes if node[1] == folder]
 
 
 def judge(status: int | None, output: str) -> tuple[Verdict, str, str]:
@@ -131,8 +130,10 @@ def try_all(chosen: Sequence[Safeguard], stack: Mapping[str, str], jobs: int) ->
 
 def part(text: str) -> slice:
     """Return which safeguards N/M means, every M-th from the N-th on; raises as `argparse` expects."""
-    number, _, count = text.partition("/")
-    return slice(at_least_one(number) - 1, None, at_least_one(count))
+    number, count = (at_least_one(half) for half in text.partition("/")[::2])
+    if number > count:
+        raise argparse.ArgumentTypeError(f"saw {text!r}, expected for example 1/3")
+    return slice(number - 1, None, count)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ import pytest
 from tests.safeguards.catalogue import NEVER_ENDS, NOTHING, Patch, safeguard
 
 ADVANCE_PROGRESS = "sink.progress.advance_progress"
+REPLACEMENT = "sink.rebuild.replacement"
 
 
 @safeguard("P1.12", at="sink.apply.wait_writer.insert_quarantined")
@@ -32,16 +33,11 @@ def without_all_tombstones_of_a_batch(original, keyed, packed, groups):
     return original(keyed, packed, groups.filter(alone))
 
 
-@safeguard("P6.2", "P1", real=True, world=lambda w: w.sink())
-def without_rows_before_positions(patch: Patch) -> None:
+@safeguard("P6.2", "P1", at="sink.apply.applier.advance_progress", real=True, world=lambda w: w.sink())
+def without_rows_before_positions(original, connection, *positions):
     """A failure between position and rows skips a batch for good."""
-    advance = resolve_name(ADVANCE_PROGRESS)
-
-    def changed(connection, *positions):
-        advance(connection, *positions)
-        connection.execute("commit; begin")
-
-    patch.replace("sink.apply.applier.advance_progress", changed)
+    original(connection, *positions)
+    connection.execute("commit; begin")
 
 
 @safeguard("P6.2", "P3", at="sink.apply.applier.Applier.apply", world=lambda w: w.sinks())
@@ -154,35 +150,24 @@ def without_age_of_next_record(original, at, to, last_ms, end, listed):
 
 
 @safeguard(
-    "P3.21",
-    at="sink.rebuild.replacement.require_read_in_time",
-    real=True,
-    world=lambda w: w.aging(appends=2, rebuilds="any time"),
+    "P3.21", at=f"{REPLACEMENT}.require_read_in_time", real=True, world=lambda w: w.rebuilds(rebuilds="any time")
 )
 def without_age_limit_of_rebuilds(*_):
     """A rebuild that was frozen for longer than tombstones stay brings back what was settled meanwhile."""
 
 
 @safeguard(
-    "P3.21",
-    NEVER_ENDS,
-    at="sink.rebuild.replacement.advance_progress",
-    world=lambda w: w.aging(appends=2, rebuilds="when refused"),
+    "P3.21", NEVER_ENDS, at=f"{REPLACEMENT}.advance_progress", world=lambda w: w.rebuilds(rebuilds="when refused")
 )
 def without_position_of_rebuilds(*_):
     """A rebuild replaces the rows, and leaves position and time as they are."""
 
 
-@safeguard("P3.21", NOTHING, real=True, world=lambda w: w.sinks(appends=2, rebuilds="any time"))
-def without_comparison_of_rebuilds(patch: Patch) -> None:
+@safeguard("P3.21", NOTHING, at=f"{REPLACEMENT}.advance_progress", real=True, world=lambda w: w.fenced_rebuild())
+def without_comparison_of_rebuilds(original, connection, _, new):
     """A rebuild replaces the rows although the position has moved since it began.
 
     Rows, position and time are replaced together: the older tables are exact too, and running sinks stop.
     """
-    progress = resolve_name("sink.progress")
-
-    def changed(connection, expected, new):
-        _, current = progress.read_progress(connection, next(iter(new)).topic)
-        progress.advance_progress(connection, current, new)
-
-    patch.replace("sink.rebuild.replacement.advance_progress", changed)
+    _, current = resolve_name("sink.progress.read_progress")(connection, next(iter(new)).topic)
+    original(connection, current, new)
