@@ -163,7 +163,7 @@ def without_position_of_rebuilds(*_):
     """A rebuild replaces the rows, and leaves position and time as they are."""
 
 
-@safeguard("P3.21", NOTHING, at=f"{REPLACEMENT}.advance_progress", real=True, world=lambda w: w.fenced_rebuild())
+@safeguard("P4.12", NOTHING, at=f"{REPLACEMENT}.advance_progress", real=True, world=lambda w: w.fenced_rebuild())
 def without_comparison_of_rebuilds(original, connection, _, new):
     """A rebuild replaces the rows although the position has moved since it began.
 

@@ -68,15 +68,21 @@ def without_second_look(*_):
 
 
 def _fence_once(patch: Patch) -> Callable[[Any], None]:
-    """Fence where the returned function is called first, instead of at the beginning."""
-    fence = resolve_name(f"{PRODUCER}.fence")
-    patch.replace(f"{PRODUCER}.fence", lambda self: None)
+    """Fence where the returned function is called first, instead of at the beginning of a sweep."""
+    producer: Any = resolve_name(PRODUCER)
 
-    def once(producer: Any) -> None:
-        if not hasattr(producer, "has_fenced"):
-            producer.has_fenced = True
-            fence(producer)
+    class Late(producer):
+        has_fenced = False
 
+        def fence(self):
+            """Not yet."""
+
+    def once(late: Any) -> None:
+        if not late.has_fenced:
+            late.has_fenced = True
+            producer.fence(late)
+
+    patch.replace("sweeper.export.ExportProducer", Late)
     return once
 
 
