@@ -68,9 +68,11 @@ def judge(status: int | None, output: str) -> tuple[Verdict, str, str]:
     return Verdict.NOTHING, "", f"pytest ended with status {status}"
 
 
-def run_tests(tests: Sequence[str], variables: Mapping[str, str], stopped: Event) -> tuple[int | None, str]:
-    """Run tests until one fails; return the exit status, None if the run had to be killed, and the output."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
+def run_tests(
+    tests: Sequence[str], variables: Mapping[str, str], stopped: Event, *options: str
+) -> tuple[int | None, str]:
+    """Run tests; return the exit status, None if the run had to be killed, and the output."""
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", *options]
     process = subprocess.Popen(
         [*command, f"--timeout={TEST_TIMEOUT_S}", "--hypothesis-profile=verdict", *tests],
         cwd=ROOT,
@@ -100,29 +102,27 @@ def try_all(chosen: Sequence[Safeguard], stack: Mapping[str, str], jobs: int) ->
 
     def tried(safeguard: Safeguard) -> tuple[Verdict, str]:
         began_s = time.monotonic()
-        status, output = run_tests(nodes_of(safeguard), {**stack, **removed(safeguard)}, stopped)
+        status, output = run_tests(nodes_of(safeguard), {**stack, **removed(safeguard)}, stopped, "-x")
         verdict, test, why = judge(status, output)
         print(f"{verdict} {safeguard.name}, {time.monotonic() - began_s:.0f} s, {test}: {why}", flush=True)
         if verdict is not Verdict.FOUND:
             print(output[-SHOWN:], flush=True)
         return verdict, test
 
-    def passes(test: str) -> bool:
-        status, output = run_tests([test], stack, stopped)
-        print(f"unchanged {test}, {'passes' if status == 0 else output[-SHOWN:]}", flush=True)
-        return status == 0
-
     pool = ThreadPoolExecutor(jobs)
     try:
         results = dict(zip((each.name for each in chosen), pool.map(tried, chosen), strict=True))
         tests = sorted({test for _, test in results.values() if test})
-        passing = dict(zip(tests, pool.map(passes, tests), strict=True))
+        print(f"{len(tests)} tests that failed, unchanged", flush=True)
+        status, output = pool.submit(run_tests, tests, stack, stopped).result() if tests else (0, "")
+        failing = re.findall(r"^(?:FAILED|ERROR) (\S+::\w+)", output, re.MULTILINE) if status in (0, 1) else tests
+        print(output[-SHOWN:] if failing else "all pass", flush=True)
     finally:
         stopped.set()
         pool.shutdown(cancel_futures=True)
     by_verdict: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
     for name, (verdict, test) in results.items():
-        by_verdict[verdict if passing.get(test, True) else Verdict.NOTHING].append(name)
+        by_verdict[Verdict.NOTHING if test in failing else verdict].append(name)
     for verdict, names in by_verdict.items():
         print(f"{len(names)} {verdict}", "" if verdict is Verdict.FOUND else " ".join(names))
     return 1 if by_verdict[Verdict.SURVIVED] else 2 if by_verdict[Verdict.NOTHING] else 0
