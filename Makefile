@@ -118,8 +118,8 @@ incident: jars ## play an incident for real and replace the queries' outputs in 
 compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
 	@python3 tests/compose/run.py $(ARGS)
 
-mutants: jars ## each planted mutant must make a test of its clause fail; ARGS="--only NAME", ARGS=--list
-	@$(BIN)/python -m tests.mutants.run $(ARGS)
+mutants: jars ## each removed safeguard must make a test of its clause fail; ARGS="--part 1/3", "--only NAME", --list
+	@$(BIN)/python -m tests.safeguards.run $(ARGS)
 
 simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST=0, SEED=17 alone, or ARGS=--exhaustive
 	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(ARGS)

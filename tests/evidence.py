@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.mutants.mutant import Mutant, all_mutants
+from tests.safeguards.catalogue import all_safeguards
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "evidence.md"
@@ -17,10 +17,10 @@ HEAD: Final = """\
 # Evidence
 
 This page is written by `python -m tests.evidence` from the marks on the tests, so don't edit it. It says which tests
-show what [guarantees.md](guarantees.md) promises, clause by clause. A mutant is a planted change that removes the
-safeguard behind a clause; `make mutants` shows that a test of the clause fails with it. A clause without one rests on
-pure functions, of which `make mutation` generates mutants, or on whole systems. What else was tried is in
-[trials.md](trials.md).
+show what [guarantees.md](guarantees.md) promises, clause by clause. The last column names the safeguards that
+`tests/safeguards` removes, and what shows that each is missing: a test of the clause, by `make mutants`, or the
+[simulation](simulation.md). A clause without one rests on pure functions, of which `make mutation` generates mutants,
+or on whole systems. What else was tried is in [trials.md](trials.md).
 """
 
 
@@ -82,7 +82,7 @@ def page() -> str:
     """Return the page as it should be."""
     parts = [HEAD]
     for promise, title in promises().items():
-        parts.append(f"\n## {promise}: {title}\n\n| clause | | tests | mutant |\n|---|---|---|---|\n")
+        parts.append(f"\n## {promise}: {title}\n\n| clause | | tests | safeguards |\n|---|---|---|---|\n")
         parts += [_row(id_, text) for id_, text in clauses().items() if id_.partition(".")[0] == promise]
     parts.append("\n## Faults\n\n| fault | | promises | tests |\n|---|---|---|---|\n")
     for id_, fault in faults().items():
@@ -93,15 +93,16 @@ def page() -> str:
 
 def _row(id_: str, text: str) -> str:
     tests = _names(test for test in all_tests() if id_ in test.clauses)
-    return f"| {id_} | {text} | {tests} | {_mutants(all_mutants(), id_)} |\n"
+    return f"| {id_} | {text} | {tests} | {_safeguards(id_)} |\n"
 
 
 def _names(tests: Iterator[Test]) -> str:
     return "<br>".join(f"`{test.name}`" for test in tests)
 
 
-def _mutants(mutants: tuple[Mutant, ...], clause: str) -> str:
-    return "<br>".join(f"`{mutant.name}`" for mutant in mutants if mutant.clause == clause) or "–"
+def _safeguards(clause: str) -> str:
+    named = (safeguard for safeguard in all_safeguards() if safeguard.clause == clause)
+    return "<br>".join(f"`{each.name}`{'' if each.real else ' (simulation)'}" for each in named) or "–"
 
 
 if __name__ == "__main__":

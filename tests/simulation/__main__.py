@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.simulation.processor_worlds import ENGINE, LARGE_ENGINE, LARGE_WORLDS
+from tests.simulation.processor_worlds import LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
+from tests.simulation.removal_worlds import in_worlds, safeguard_row, world_without
 from tests.simulation.seeds import Found, broken, shortened
-from tests.simulation.small_worlds import REDRIVE, SINK, SWEEPER, WORLDS, explored, safeguard_row, world_row
+from tests.simulation.small_worlds import WORLDS, explored, world_row
 
 PROGRESS_S = 5.0
 
@@ -56,10 +57,10 @@ def _explore(stories: bool) -> bool:
             wrong += 1
             print(found.violation)
     print(f"{states:,} states, {wrong} violations\n")
-    for safeguard in (*SINK, *SWEEPER, *REDRIVE, *ENGINE, *LARGE_ENGINE):
-        found = explored(safeguard.world, safeguard.remove, _watch())
+    for safeguard in in_worlds():
+        found = explored(world_without(safeguard), safeguard, _watch())
         print(safeguard_row(safeguard, found), flush=True)
-        wrong += not safeguard.breaks_as_said(found)
+        wrong += not safeguard.breaks_as_said(found.violation.broken if found.violation else "")
         if stories and found.violation is not None:
             print(found.violation)
     return not wrong

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from processor.events import Done
+from processor.settlement.outcomes import Outcomes
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep
 from tests.simulation.coordinator import (
@@ -246,8 +249,18 @@ class SweeperWorld:
 
 
 def tombstone_partition(registered: int) -> int:
-    """Return where a processor writes the tombstone of a registration in a partition."""
-    return registered
+    """Return where the processor writes the tombstone of a registration in a partition."""
+    written: list[int] = []
+    outbox: Any = SimpleNamespace(
+        receipt=lambda *_: SimpleNamespace(topic=NAME.topic),
+        expect=lambda _: None,
+        put=lambda topic, value, wait_id, partition, *_: written.append(partition),
+    )
+    parts: Any = SimpleNamespace()
+    record = SimpleNamespace(wait_id="", wait_partition=registered, trace=None)
+    entry: Any = SimpleNamespace(record=record, outcome=Done())
+    Outcomes(outbox, parts, parts, NAME.topic, parts).write_tombstones([entry])
+    return written[0]
 
 
 def _status(partition: int) -> int:

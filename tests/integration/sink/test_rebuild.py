@@ -107,6 +107,23 @@ def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(
     assert {offset for (offset,) in at.rows("select next_offset from sink_progress")} <= {0}
 
 
+@pytest.mark.guarantee("P4.12")
+def test_a_rebuild_whose_position_another_moved_changes_nothing(
+    sink_scenario: SinkScenarioFactory, spark: SparkSession
+) -> None:
+    at = sink_scenario({"wait.partitions": 1, "sink.max_batch_records": 1})
+    at.log.write(wait_record(new_id(), 0), wait_record(new_id(), 0))
+    at.drain()
+    at.execute("update wait set body = 'changed'")
+
+    def move(name: TopicPartition, done: int, total: int) -> None:
+        at.execute("update sink_progress set next_offset = 1")
+
+    with pytest.raises(FencedError):
+        rebuild(at.settings, spark, progress=move)
+    assert at.rows("select distinct body from wait") == [(b"changed",)]
+
+
 def with_a_source(sink_scenario: SinkScenarioFactory, **more: object) -> tuple[SinkScenario, Connection]:
     """Return a scenario, and a connection to its schema, in which a source asks after each batch."""
     at = sink_scenario({"wait.partitions": 1, **more})

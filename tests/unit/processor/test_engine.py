@@ -41,6 +41,7 @@ def test_eager_registers_before_the_call(story: str) -> None:
     play(story)
 
 
+@pytest.mark.guarantee("P1.19", "P1.22", "P2.6")
 @stories("""
     a fast record costs no registration
     poll 0 > start 0 | done 0 | after 1 > commit 1
@@ -116,6 +117,7 @@ def test_off_registers_in_the_warm_up_of_another_mode(story: str) -> None:
     play(story, mode="off", recorded_mode="eager", end=1)
 
 
+@pytest.mark.guarantee("P1.1")
 @stories("""
     calls start when a confirmed commit covers their records
     HELD | confirmed 3 > start 0 1 2
@@ -138,6 +140,7 @@ def test_the_warm_up_holds_calls_until_a_commit_covers_them(story: str) -> None:
     play(story, end=3)
 
 
+@pytest.mark.guarantee("P1.18")
 @pytest.mark.parametrize(
     ("mode", "mode_before", "bound_before", "end", "warm_up", "recorded"),
     [
@@ -190,6 +193,7 @@ def test_a_record_that_the_warm_up_holds_is_renewed_and_held_again() -> None:
     play(f"{story} | confirmed 1 > start 0", end=1)
 
 
+@pytest.mark.guarantee("P7.15")
 @stories("""
     commits early at half of it, pauses at it, resumes at half
     poll 0 1 > start 0 1 | done 0 1 | tick > commit 2 | confirmed 2 | room? > 4 |

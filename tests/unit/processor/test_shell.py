@@ -125,6 +125,7 @@ async def test_wait_records_without_room_are_sent_meanwhile() -> None:
     await bench.pool.stop()
 
 
+@pytest.mark.guarantee("O1.3")
 async def test_a_rebalance_waits_no_longer_than_its_limit(caplog: pytest.LogCaptureFixture) -> None:
     bench = PipelineBench(endless, flush_timeout_s=0.01, producer=SLOW_BROKER)
     bench.poll(0, 1)

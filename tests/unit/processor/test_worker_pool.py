@@ -123,6 +123,7 @@ async def test_each_answer_is_an_outcome(kind: str) -> None:
     await bench.pool.stop()
 
 
+@pytest.mark.guarantee("O1.3")
 async def test_one_call_is_cancelled_and_its_worker_takes_the_next() -> None:
     calls: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The lists of clauses and faults, the marks on the tests, the mutants and docs/evidence.md fit together."""
+"""The lists of clauses and faults, the marks on the tests, the safeguards and docs/evidence.md fit together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests import evidence
-from tests.mutants.mutant import Mutant, all_mutants
-from tests.mutants.run import nodes_of
+from tests.safeguards.catalogue import NOTHING, Safeguard, all_safeguards
+from tests.safeguards.run import nodes_of
 
 TESTS = evidence.all_tests()
 
@@ -29,13 +29,14 @@ def test_every_test_of_a_fault_names_it() -> None:
     assert [test.name for test in TESTS if test.file.is_relative_to(folder) and not test.faults] == []
 
 
-@pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-def test_a_mutant_can_be_planted_and_has_a_clause_with_tests(mutant: Mutant) -> None:
+@pytest.mark.parametrize("safeguard", all_safeguards(), ids=lambda safeguard: safeguard.name)
+def test_a_safeguard_can_be_removed_and_has_a_clause_with_tests(safeguard: Safeguard) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        mutant.plant(patch)
-    assert mutant.clause in evidence.clauses()
-    assert nodes_of(mutant)
-    assert mutant.breaks.endswith("."), "a sentence"
+        safeguard.remove(patch)
+    assert safeguard.clause in evidence.clauses()
+    assert nodes_of(safeguard) or not safeguard.real
+    assert safeguard.without.endswith("."), "a sentence"
+    assert bool(safeguard.reason) == (NOTHING in safeguard.breaks)
 
 
 def test_the_evidence_page_is_what_the_marks_say() -> None:
@@ -45,5 +46,5 @@ def test_the_evidence_page_is_what_the_marks_say() -> None:
 def test_no_test_imports_a_private_name_of_the_product() -> None:
     """Ruff's rule SLF001 finds private attributes, and no imports."""
     private = re.compile(r"^ *from (?:wait_registry|processor|sink|sweeper)[\w.]* import (?:\([^)]*|.*)\b_[a-z]", re.M)
-    files = [path for path in (evidence.ROOT / "tests").rglob("*.py") if "mutants" not in path.parts]
+    files = (evidence.ROOT / "tests").rglob("*.py")
     assert [path.name for path in files if private.search(path.read_text("utf-8"))] == []

@@ -1,0 +1,189 @@
+"""Safeguards of what is around the engine: intake, wait records, outcomes, handlers, replay, the end of a process."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from pkgutil import resolve_name
+
+import pytest
+
+from tests.safeguards.catalogue import Patch, safeguard
+
+
+@safeguard("P2.3", at="processor.settlement.outbox.Outbox.put")
+def without_order_of_registrations(original, self, *record):
+    """Wait records that wait for want of room are overtaken by what comes when there is room again."""
+    waiting, self._backlog = self._backlog, deque()
+    original(self, *record)
+    self._backlog.extendleft(reversed(waiting))
+
+
+@safeguard("P2.4", at="processor.registration.wait_records.WaitRecords._reported")
+def without_refusals_of_wait_records(original, self, entry, error, message):
+    """A record whose wait record the broker refused counts as registered."""
+    original(self, entry, None, message)
+
+
+@safeguard("P8.1", at="processor.settlement.outbox.Outbox.refused")
+def without_refusals_of_dead_letters(_, self, receipt, error):
+    """A refused dead letter or tombstone is forgotten."""
+    self.over()
+
+
+@safeguard("P3.14", at="processor.settlement.outcomes.Outcomes.write_tombstones", real=True, world=lambda w: w.sweeps())
+def without_partitions_of_registrations(original, self, entries):
+    """A tombstone goes to another partition than its wait record, where it settles nothing."""
+    for entry in entries:
+        entry.record.wait_partition = 1 - min(entry.record.wait_partition, 1)
+    original(self, entries)
+
+
+@safeguard("P3.15", at="wait_registry.records.wait_partition.wait_partitions", real=True, world=lambda w: w.sweeps())
+def without_one_partition_per_wait_id(original, wait_ids, partitions):
+    """The partition of a wait ID changes with the number of partitions that the wait topic has."""
+    return original(wait_ids, partitions + 2)
+
+
+@safeguard("P1.23", at="processor.settlement.retry_records.RetryRecords.send")
+def without_acknowledged_retry_records(original, self, taken, retry, acknowledged, refused):
+    """A retry record counts as acknowledged when it is sent."""
+    original(self, taken, retry, lambda: None, refused)
+    acknowledged()
+
+
+@safeguard("P1.27", at="wait_registry.records.lineage.Lineage.of")
+def without_idempotency_key(original, *given, **named):
+    """The wait ID of each delivery counts as the key of what is written of it."""
+    return original(*given, **{**named, "idempotency_key": None})
+
+
+@safeguard("P7.17", at="processor.settlement.emptied_topics.EmptiedTopics._delete")
+def without_emptied_topics(*_):
+    """Retry topics keep what was committed."""
+
+
+@safeguard("P1.8", at="processor.intake.start_offsets.StartOffsets._check")
+def without_identity_of_wait_topics(*_):
+    """Offsets that rely on another wait topic are taken for those of this one."""
+
+
+@safeguard("P8.6", at="processor.intake.consumed_topics.ConsumedTopics.require_unchanged")
+def without_identity_of_input_topics(*_):
+    """A running processor reads a recreated input topic at a position of the old one."""
+
+
+@safeguard("P8.2", at="processor.intake.group_config.group_config")
+def without_refusal_of_deleted_positions(original, settings):
+    """Records between a position that retention deleted and the end of the log are skipped without a word."""
+    return {**original(settings), "auto.offset.reset": "latest"}
+
+
+@safeguard("P8.24")
+def without_waiting_for_brokers(patch: Patch) -> None:
+    """A broker that can't be reached ends the process."""
+    patch.replace("processor.intake.broker_connection.is_access_problem", lambda error: True)
+
+
+@safeguard("P8.5")
+def without_waiting_for_coordinators(patch: Patch) -> None:
+    """A coordinator that moves ends a process that asks for its start offsets."""
+    patch.replace("processor.intake.start_offsets.is_transient", lambda error: False)
+
+
+@safeguard("P1.9", at="processor.intake.start_offsets.StartOffsets.at_once")
+def without_late_starts(original, self, consumer, partitions):
+    """The client looks up the position of a partition whose start offset is late."""
+    from confluent_kafka import OFFSET_STORED, TopicPartition
+
+    class Anywhere(resolve_name("processor.intake.start_offsets.Start")):
+        def for_client(self):
+            return TopicPartition(self.topic, self.partition, OFFSET_STORED)
+
+    starts = original(self, consumer, partitions)
+    return starts or [Anywhere(p.topic, p.partition, None, None, None) for p in partitions]
+
+
+@safeguard("P8.4")
+def without_replacement_of_clients(patch: Patch) -> None:
+    """A Kafka client that has forgotten all brokers is never replaced."""
+    patch.replace("processor.intake.broker_connection.FORGOTTEN_AFTER_S", math.inf)
+
+
+@safeguard("P8.20")
+def without_commits_between_polls(patch: Patch) -> None:
+    """A commit waits for a poll, and the rebalance in that poll for the commit."""
+    never = property(lambda self: False, lambda self, now: None)
+    patch.replace("processor.intake.group_consumer.GroupConsumer.polling", never, raising=False)
+
+
+@safeguard("P8.21", at="processor.intake.membership.Membership.begin")
+def without_joining_again(original, self, member, places, rejoin):
+    """A member that missed an assignment continues as it is, and its partitions are stalled."""
+    original(self, member, places, lambda: None)
+
+
+@safeguard("P1.24", at="processor.intake.subscription.retry_delay_s")
+def without_consumed_retry_topics(*_):
+    """Retry topics are written and not consumed."""
+
+
+@safeguard("R1.10", at="processor.intake.absent_topics.AbsentTopics.run_once")
+async def without_later_redelivery_topics(*_):
+    """A processor reads the redelivery topics that were there at its start, and no others."""
+
+
+@safeguard("P8.8")
+def without_refusal_of_urls_without_host(patch: Patch) -> None:
+    """A handler's URL that can't be called dead-letters every record."""
+    patch.replace("processor.handlers.url_template.require_callable", lambda url: url)
+
+
+@safeguard("P1.28", at="processor.handlers.decoding.Decoder.decode")
+def without_malformed_records(original, self, record):
+    """A value that can't be decoded reaches the handler as it is."""
+    try:
+        return original(self, record)
+    except resolve_name("wait_registry.errors.MalformedError"):
+        return record.value
+
+
+@safeguard("P1.29")
+def without_waiting_for_schema_registries(patch: Patch) -> None:
+    """A record is malformed while the schema registry can't be asked."""
+    patch.replace("wait_registry.schema_registry.TransientError", resolve_name("wait_registry.errors.MalformedError"))
+
+
+@safeguard("P1.33", at="processor.replay.range_consumer.RangeConsumer._settle")
+def without_offsets_left_alone_by_replays(original, self, commit):
+    """A replay moves the offsets of the running group."""
+    from confluent_kafka import TopicPartition
+
+    original(self, commit)
+    if offsets := [TopicPartition(*place, offset) for place, offset in commit.offsets.items()]:
+        self._consumer.commit(offsets=offsets, asynchronous=False)
+
+
+@safeguard("P1.34", at="processor.replay.progress.Progress.left")
+def without_names_of_unsettled_records(_, self):
+    """A stopped replay doesn't name the records in flight, and no other process handles them."""
+    return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}
+
+
+@safeguard("P8.17", at="processor.shell.Shell.limit_finish")
+def without_limit_of_a_stop(*_):
+    """A stop waits a second time for what it has waited for in vain."""
+
+
+@safeguard("P8.22", at="processor.service.once.Once.reached")
+def without_other_members_at_once(_, self, assigned):
+    """`--once` ends in a process that has no partitions, although others are not read."""
+    return resolve_name("processor.service.once.reached")(self._ends, assigned.values())
+
+
+@safeguard("P4.18", at="processor.pipeline.Pipeline._worked_off")
+def without_settled_records_at_once(original, self):
+    """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
+    with pytest.MonkeyPatch.context() as nothing:
+        nothing.setattr("processor.open_records.OpenRecords.__len__", lambda self: 0)
+        return original(self)
