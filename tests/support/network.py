@@ -212,7 +212,8 @@ class Link:
             server, to_server = await asyncio.open_connection(*self._target)
             ends.append(to_server)
             for end in ends:
-                end.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all
+                # So that `drain` waits until the kernel has all; with 0, TLS would wait without end.
+                end.transport.set_write_buffer_limits(0 if end.can_write_eof() else 1)
             async with asyncio.TaskGroup() as both:
                 up = both.create_task(self._carry(pair, client, to_server, upwards=True))
                 down = both.create_task(self._carry(pair, server, to_client, upwards=False))
