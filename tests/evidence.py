@@ -19,7 +19,7 @@ HEAD: Final = """\
 This page is written by `python -m tests.evidence` from the marks on the tests, so don't edit it. It says which tests
 show what [guarantees.md](guarantees.md) promises, clause by clause. A mutant is a planted change that removes the
 safeguard behind a clause; `make mutants` shows that a test of the clause fails with it. A clause without one rests on
-pure functions, of which `make mutation` generates mutants, or on whole systems. What else was tried is in
+pure functions or on whole systems; `make mutation` draws generated faults of all of them. What else was tried is in
 [trials.md](trials.md).
 """
 
