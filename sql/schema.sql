@@ -1,4 +1,4 @@
--- The whole schema of the wait registry, for Postgres 14 or newer. A test checks that `sql/migrations` create the same.
+-- The schema of the wait registry, for Postgres 14 or newer: migration 0001. Once it is released, it never changes again.
 -- Run it with search_path set to the target schema (setting postgres.schema); nothing here names a schema.
 
 create table wait_registry_migration (

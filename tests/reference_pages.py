@@ -1,10 +1,11 @@
-"""The tables of docs/configuration.md and docs/metrics-reference.md; `python -m tests.reference_pages` writes them."""
+"""Writes the tables of two pages in docs/ and the layout of the dashboard: `python -m tests.reference_pages`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from tests.evidence import ROOT
 from wait_registry.settings.names import FROM_FILE, SettingName, setting_names
@@ -68,6 +69,14 @@ def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def one_panel_per_line(dashboard: dict[str, Any]) -> str:
+    """Return the JSON of a dashboard, with a line for each panel, and for each other part."""
+    lines = [f"{json.dumps(name)}: {json.dumps(part)}" for name, part in dashboard.items() if name != "panels"]
+    panels = ",\n".join(map(json.dumps, dashboard["panels"]))
+    return "{\n" + ",\n".join(lines) + f',\n"panels": [\n{panels}\n]}}\n'
+
+
+DASHBOARD: Final = ROOT / "deploy" / "grafana" / "waitreg.json"
 PAGES: Final = {
     ROOT / "docs" / "configuration.md": configuration_tables,
     ROOT / "docs" / "metrics-reference.md": metrics_tables,
@@ -77,3 +86,4 @@ if __name__ == "__main__":
     for page, tables in PAGES.items():
         head = page.read_text("utf-8").partition(MARK)[0]
         page.write_text(head + MARK + tables(), encoding="utf-8")
+    DASHBOARD.write_text(one_panel_per_line(json.loads(DASHBOARD.read_text("utf-8"))), encoding="utf-8")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.fuzz.record_bytes import MAX_NAME_BYTES, RecordInput
+from tests.support.golden_vectors import binary, golden_vectors, headers_of
 
 CORPUS = Path(__file__).parent / "corpus"
-VECTORS = Path(__file__).parents[1] / "vectors"
 # The corpora of all targets may take a megabyte together.
 MAX_FILE_BYTES = 64 * 1024
 MAX_VALUE_BYTES = 4_000
@@ -39,9 +38,9 @@ def keep(name: str, inputs: Iterable[bytes]) -> int:
 
 def vectors(file: str, *operations: str) -> Iterator[Any]:
     """Yield the inputs of a file's vectors of some operations, and what is expected of an `encode`."""
-    for vector in json.loads((VECTORS / f"{file}.json").read_text("ascii"))["vectors"]:
-        if vector["operation"] in operations:
-            yield vector["expected"] if vector["operation"] == "encode" else vector["input"]
+    for vector in golden_vectors(file):
+        if vector.operation in operations:
+            yield vector.expected if vector.operation == "encode" else vector.input
 
 
 def records(file: str, *operations: str) -> Iterator[bytes]:
@@ -51,13 +50,9 @@ def records(file: str, *operations: str) -> Iterator[bytes]:
             given = {"value": "", "headers": given}
         if not isinstance(given, dict) or "headers" not in given:
             continue
-        key, value = (_binary(given.get(part)) for part in ("key", "value"))
-        record = RecordInput(key, value, tuple((name, _binary(content)) for name, content in given["headers"]))
+        key, value = (binary(given.get(part)) for part in ("key", "value"))
+        record = RecordInput(key, value, headers_of(given["headers"]))
         names = [key or b"", *(name.encode("utf-8", "surrogatepass") for name, _ in record.headers)]
         values = [value or b"", *(content or b"" for _, content in record.headers)]
         if max(map(len, names)) <= MAX_NAME_BYTES and max(map(len, values)) <= MAX_VALUE_BYTES:
             yield record.encode()
-
-
-def _binary(text: str | None) -> bytes | None:
-    return None if text is None else b64decode(text)

@@ -27,8 +27,10 @@ from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.postgres import EmbeddedPostgres
+from wait_registry.postgres import schema
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
-from wait_registry.postgres.schema import install_schema
+from wait_registry.postgres.migrations import Migration
+from wait_registry.postgres.schema import migrate_schema, schema_migrations
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
 
@@ -181,17 +183,22 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
 
 
 def test_sink_and_sweeper_refuse_an_older_schema(
-    settings_for: SettingsFactory, topics: Topics, asking: EmbeddedPostgres, spark: SparkSession
+    settings_for: SettingsFactory,
+    topics: Topics,
+    asking: EmbeddedPostgres,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = with_postgres(settings_for(), url(asking))
     topics.create_own(settings)
+    known = schema_migrations()
+    later = (*known, Migration(len(known) + 1, "sql/migrations/later.sql", ""))
     with connect(settings.postgres, autocommit=True) as connection:
-        install_schema(connection, settings.postgres.schema_name)
-        row = connection.execute("select max(version) from wait_registry_migration").fetchone()
-        assert row is not None
-        connection.execute("delete from wait_registry_migration where version = %s", row)
-        both_refuse(settings, spark, ConfigurationError, "waitreg db migrate")
-        connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (row[0] + 90,))
+        migrate_schema(connection)
+        with monkeypatch.context() as newer_version:
+            newer_version.setattr(schema, "schema_migrations", lambda: later)
+            both_refuse(settings, spark, ConfigurationError, "waitreg db migrate")
+        connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (len(known) + 90,))
         both_refuse(settings, spark, ConfigurationError, "newer wait registry")
     assert topics.read(settings.wait.topic) == []
 

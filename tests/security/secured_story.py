@@ -37,7 +37,7 @@ from tests.support.settings import with_postgres
 from tests.support.waiting import wait_until
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
-from wait_registry.postgres.migrations import migrate
+from wait_registry.postgres.schema import migrate_schema
 from wait_registry.records import header_names as headers
 from wait_registry.records.original import Original
 from wait_registry.records.wait_record import WaitRecordEncoder
@@ -162,7 +162,7 @@ class SecuredStory:
             self._keep_kafka_secrets(service)
         self.reporter = with_postgres(self.settings["sink"], urls["reporter"])
         with connect(with_postgres(self.settings["sink"], urls["owner"]).postgres, autocommit=True) as connection:
-            migrate(connection)
+            migrate_schema(connection)
         assert apply_roles(self._administrator, schema, "waitreg", own_database="true") == ""
         self._administer(REFUSING)
 

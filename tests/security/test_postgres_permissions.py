@@ -14,9 +14,8 @@ from tests.support.postgres_roles import apply_roles, roles
 from tests.support.settings import with_postgres
 from wait_registry.cli.checks.postgres_permissions import TABLES, permissions
 from wait_registry.postgres.connection import connect
-from wait_registry.postgres.migrations import migrate
 from wait_registry.postgres.query_file import bind, load_query, query_names
-from wait_registry.postgres.schema import require_schema
+from wait_registry.postgres.schema import migrate_schema, require_schema
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -39,7 +38,7 @@ def settings(settings_for: SettingsFactory, database: Database, logins: Mapping[
     """Settings whose schema the owner's role has made, and the file has been applied to; those of the owner."""
     made = as_role(settings_for(), database, logins["owner"])
     with connect(made.postgres, autocommit=True) as connection:
-        migrate(connection)
+        migrate_schema(connection)
     database.drop_at_end(made)
     assert apply_roles(database.url, made.postgres.schema_name, names.prefix) == ""
     return made

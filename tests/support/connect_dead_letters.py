@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode
 from itertools import count
-from pathlib import Path
 
+from tests.support.golden_vectors import golden_vectors, headers_of
 from tests.support.kafka_io import Headers, Outgoing
 from wait_registry.demo.hostile import ODDITIES, hostile
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "dead_letter.json"
 LINEAGE = Lineage(
     original_topic="orders",
     original_partition=2**31 - 1,
@@ -32,15 +29,11 @@ FAILURE = Failure(Reason.FAILED, "orders.Refused", "no such €", "line 1\nline 
 def dead_letters(partitions: int) -> list[Outgoing]:
     """Return them all, with null and empty values among them, over a number of partitions."""
     letters: list[tuple[bytes | None, bytes | None, Headers]] = []
-    for vector in json.loads(VECTORS.read_text("ascii"))["vectors"]:
-        if vector["operation"] == "decode":
-            letters.append((b"key", b"{}", _headers(vector["input"])))
+    for vector in golden_vectors("dead_letter"):
+        if vector.operation == "decode":
+            letters.append((b"key", b"{}", headers_of(vector.input)))
     for index in range(len(ODDITIES)):
         odd = hostile(11, index)
         letters.append((odd.key, odd.value, tuple(dead_letter_headers(odd.headers, LINEAGE, FAILURE))))
     letters += [(None, None, ()), (b"\xff", b"\x00", (("null", None), ("bytes", b"\xff\xfe"), ("", b"")))]
     return [Outgoing(value, key, headers, n % partitions) for n, (key, value, headers) in zip(count(), letters)]
-
-
-def _headers(listed: list[list[str | None]]) -> Headers:
-    return tuple((str(name), None if value is None else b64decode(value)) for name, value in listed)

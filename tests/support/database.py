@@ -1,4 +1,4 @@
-"""The Postgres schema of one test, dropped when it ends, and what a schema consists of."""
+"""The Postgres schema of one test, dropped when it ends."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
-
-# Its name is cut out of everything.
-_PARTS = {
-    "columns": """
-        select table_name, ordinal_position, column_name, data_type, is_nullable, column_default, is_identity
-        from information_schema.columns where table_schema = %s""",
-    "indexes": "select tablename, indexname, indexdef from pg_indexes where schemaname = %s",
-    "constraints": """
-        select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
-        from pg_constraint where connamespace = to_regnamespace(%s)""",
-    "views": "select viewname, definition from pg_views where schemaname = %s",
-    "functions": "select proname, pg_get_functiondef(oid) from pg_proc where pronamespace = to_regnamespace(%s)",
-    "tables": "select relname, relkind::text, reloptions from pg_class where relnamespace = to_regnamespace(%s)",
-    "applied": "select version, name, checksum from {schema}.wait_registry_migration where %s <> ''",
-}
 
 
 class Database:
@@ -35,10 +19,10 @@ class Database:
 
     def install(self, settings: Settings) -> None:
         """Make the schema of these settings as `waitreg db migrate` does."""
-        from wait_registry.postgres.schema import install_schema
+        from wait_registry.postgres.schema import migrate_schema
 
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            install_schema(connection, settings.postgres.schema_name)
+        with self.connect(settings) as connection:
+            migrate_schema(connection)
         self.drop_at_end(settings)
 
     def drop_at_end(self, settings: Settings) -> None:
@@ -61,19 +45,3 @@ class Database:
         with psycopg.connect(self.url, autocommit=True) as connection:
             for schema in self._installed:
                 connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
-
-
-def catalogue(settings: PostgresSettings) -> dict[str, list[Any]]:
-    """Return columns, indexes, constraints, views, functions, tables and applied migrations of a schema."""
-    from wait_registry.postgres.connection import connect
-
-    with connect(settings, autocommit=True) as connection:
-        return {
-            part: sorted(
-                repr(row).replace(settings.schema_name, "schema")
-                for row in connection.execute(
-                    query.replace("{schema}", settings.schema_name).encode(), (settings.schema_name,)
-                )
-            )
-            for part, query in _PARTS.items()
-        }

@@ -6,14 +6,13 @@ from its fields in `golden_corpus_expectation`, by nothing of the project's own.
 
 from __future__ import annotations
 
-import base64
-import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
+from typing import Any
 
+from tests.support.golden_vectors import binary, golden_vectors
 from tests.support.kafka_io import Headers, Outgoing
 from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.demo.hostile import ODDITIES, hostile
@@ -26,7 +25,6 @@ TOPIC, GROUP, INSTANCE = "orders", "billing", "host-1/2026-11-21T02:00:00Z"
 TIMESTAMP_MS = 1_795_227_600_123
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 HUGE_BYTES = 1_300_000
-VECTORS = Path(__file__).parents[1] / "vectors"
 # What a compacted topic refuses, or what is no wait record at all.
 NOT_IN_A_WAIT_TOPIC = ("null key", "null value (a tombstone)")
 
@@ -136,9 +134,9 @@ class Corpus:
         """Return what the golden vectors refuse as a wait record, and more of the kind."""
         found = []
         for file in ("wait_record", "wait_record_legacy"):
-            for vector in json.loads((VECTORS / f"{file}.json").read_text("ascii"))["vectors"]:
-                if vector["expected"] == "error" and vector["name"] not in NOT_IN_A_WAIT_TOPIC:
-                    found.append(_from_vector(f"{file}: {vector['name']}", vector["input"]))
+            for vector in golden_vectors(file):
+                if vector.expected == "error" and vector.name not in NOT_IN_A_WAIT_TOPIC:
+                    found.append(_from_vector(f"{file}: {vector.name}", vector.input))
         plain = self.plain("malformed").headers
         texts = {
             "half a surrogate pair in the headers": ("ORIGINAL_HEADERS", rb'[["\ud800",null]]'),
@@ -245,13 +243,11 @@ def _with_id(headers: Headers, wait_id: str) -> Headers:
     return tuple((name, wait_id.encode() if name == "WAIT_EXPIRATION_UUID" else value) for name, value in headers)
 
 
-def _from_vector(name: str, given: dict[str, object]) -> Malformed:
+def _from_vector(name: str, given: dict[str, Any]) -> Malformed:
     """Return a vector's record under an id of its own, where its key is the vectors' id."""
-    vectors_id, own_id = b"019fc448-d29b-8abc-9def-0123456789ab", id_of(name).encode()
 
-    def own(data: object) -> bytes | None:
-        decoded = None if data is None else base64.b64decode(str(data))
-        return own_id if decoded == vectors_id else decoded
+    def own(text: str | None) -> bytes | None:
+        return binary(id_of(name) if text == "019fc448-d29b-8abc-9def-0123456789ab" else text)
 
-    headers = tuple((header, own(value)) for header, value in given["headers"] or ())  # type: ignore[attr-defined]
+    headers = tuple((header, own(value)) for header, value in given["headers"])
     return Malformed(name, Outgoing(own(given["value"]), own(given["key"]), headers))

@@ -40,20 +40,20 @@ def status(invocation: Invocation) -> int:
 
 
 def _show(invocation: Invocation, *, migrating: bool) -> int:
-    from wait_registry.postgres import migrations
     from wait_registry.postgres.connection import connect
-    from wait_registry.postgres.schema import require_schema, require_server
+    from wait_registry.postgres.migrations import require_unchanged, status
+    from wait_registry.postgres.schema import migrate_schema, require_schema, require_server, schema_migrations
 
     settings = invocation.settings()
     with connect(settings.postgres, autocommit=True, application_name="waitreg db") as connection:
         require_server(connection)
         if migrating:
-            for migration in migrations.migrate(connection):
+            for migration in migrate_schema(connection):
                 print(f"applied {migration.version:04} {migration.name}")
-        steps = migrations.status(connection)
+        steps = status(connection, schema_migrations())
         for step in steps:
             print(f"{'applied' if step.applied else 'pending'}  {step.migration.version:04} {step.migration.name}")
-        migrations.require_unchanged(steps)
+        require_unchanged(steps)
         pending = sum(not step.applied for step in steps)
         if not pending:
             # Everything that this version knows is there, but the schema may still be a newer version's.

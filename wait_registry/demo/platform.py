@@ -16,7 +16,7 @@ from wait_registry.kafka.topics import create_topics
 from wait_registry.local.background import Background
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.postgres.connection import connect
-from wait_registry.postgres.schema import install_schema
+from wait_registry.postgres.schema import migrate_schema
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
@@ -66,7 +66,7 @@ class Platform:
         """Create the wait and dead letter topics and the schema."""
         create_topics(self.settings)
         with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
-            install_schema(connection, SCHEMA)
+            migrate_schema(connection)
 
     @staticmethod
     def create_topics_of(settings: Settings) -> None:

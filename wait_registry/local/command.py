@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-import psycopg
 from pydantic import SecretStr
 
 from wait_registry.cli.service_process import stop_requests
@@ -18,7 +17,8 @@ from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.local.ports import free_ports
 from wait_registry.local.server import EmbeddedServer
 from wait_registry.local.stack import EmbeddedStack
-from wait_registry.postgres.schema import install_schema
+from wait_registry.postgres.connection import connect as connect_postgres
+from wait_registry.postgres.schema import migrate_schema
 from wait_registry.settings.root import Settings
 
 CHECKOUT = Path(__file__).parents[2]
@@ -52,8 +52,8 @@ def run_stack(
         _report("Creating topics and tables...")
         settings = _settings_of(stack, settings)
         create_topics(settings)
-        with psycopg.connect(stack.postgres_url, autocommit=True) as connection:
-            install_schema(connection, settings.postgres.schema_name)
+        with connect_postgres(settings.postgres, autocommit=True, application_name="waitreg stack") as connection:
+            migrate_schema(connection)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
         variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
         if plugin is not None:

@@ -1,11 +1,12 @@
-"""Migrations: numbered SQL files, forward only, applied once and in order."""
+"""Migrations of a schema: numbered SQL files, forward only, applied once and in order."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePath
 from typing import LiteralString
 
 import psycopg
@@ -14,7 +15,6 @@ from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import lift_time_limits, schema_of
-from wait_registry.postgres.queries import RESOURCES, sql_text
 
 # An arbitrary constant, by which two runs of `waitreg db migrate` on one database take turns.
 LOCK_KEY = 0x7761_6974_5F6D_6967
@@ -24,15 +24,16 @@ LOCK_TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file ``sql/migrations/NNNN_name.sql``."""
+    """One file that leads from the version before to ``version``."""
 
     version: int
-    name: str
+    file: str
     text: LiteralString
 
     @property
-    def file(self) -> str:
-        return f"sql/migrations/{self.version:04}_{self.name}.sql"
+    def name(self) -> str:
+        """Return the file's name without folder, number and ending."""
+        return PurePath(self.file).stem.removeprefix(f"{self.version:04}_")
 
     @property
     def checksum(self) -> str:
@@ -56,29 +57,38 @@ class MigrationStatus:
         return self.applied and self.checksum != self.migration.checksum
 
 
-def migrations() -> tuple[Migration, ...]:
-    """Return all migrations of this version, oldest first."""
-    folder = resources.files(RESOURCES).joinpath("migrations")
-    found = []
-    for name in sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql")):
-        number, _, title = name.removesuffix(".sql").partition("_")
-        found.append(Migration(int(number), title, sql_text(f"migrations/{name}")))
-    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise ValueError("sql/migrations is not numbered 1, 2, 3, ...")
-    return tuple(found)
+def migrations(folder: Traversable, *, first: int) -> tuple[Migration, ...]:
+    """Return the files ``NNNN_name.sql`` of a folder, oldest first; none if there is no such folder.
+
+    Args:
+        folder: below ``sql/``.
+        first: the number of its first file.
+
+    Raises:
+        ValueError: the numbers have a gap.
+    """
+    names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql")) if folder.is_dir() else []
+    found = tuple(
+        Migration(int(name.partition("_")[0]), f"sql/{folder.name}/{name}", (folder / name).read_text(encoding="utf-8"))
+        for name in names
+    )
+    if [migration.version for migration in found] != list(range(first, first + len(found))):
+        raise ValueError(f"sql/{folder.name} is not numbered {first}, {first + 1}, {first + 2}, ...")
+    return found
 
 
-def status(connection: psycopg.Connection[TupleRow]) -> list[MigrationStatus]:
-    """Return the state of every migration in the connection's schema, which need not exist."""
+def status(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]) -> list[MigrationStatus]:
+    """Return the state of each known migration in the connection's schema, which need not exist."""
     applied = applied_migrations(connection)
-    return [MigrationStatus(migration, applied.get(migration.version)) for migration in migrations()]
+    return [MigrationStatus(migration, applied.get(migration.version)) for migration in known]
 
 
-def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
+def migrate(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]) -> list[Migration]:
     """Create the connection's schema if necessary and apply the missing migrations, in one transaction.
 
     Args:
         connection: outside a transaction; the server's time limits are removed, since large tables take long.
+        known: all migrations of this version, oldest first.
 
     Returns:
         The migrations that were applied.
@@ -92,11 +102,11 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
     lift_time_limits(connection)
     schema = schema_of(connection)
     with connection.transaction():
-        lock_migrations(connection)
+        connection.execute("select pg_advisory_xact_lock(%s)", (LOCK_KEY,))
         connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
-        steps = status(connection)
+        steps = status(connection, known)
         require_unchanged(steps)
-        _require_none_newer(connection, schema)
+        _require_none_newer(connection, schema, known[-1].version)
         missing = [step.migration for step in steps if not step.applied]
         # Not for the advisory lock above, whose other holder does the same work.
         connection.execute("select set_config('lock_timeout', %s, true)", (f"{LOCK_TIMEOUT_S}s",))
@@ -108,7 +118,10 @@ def migrate(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
 def _apply(connection: psycopg.Connection[TupleRow], schema: str, migration: Migration) -> None:
     try:
         connection.execute(migration.text)
-        record(connection, migration)
+        connection.execute(
+            "insert into wait_registry_migration (version, name, checksum) values (%s, %s, %s)",
+            (migration.version, migration.name, migration.checksum),
+        )
     except psycopg.errors.LockNotAvailable as error:
         raise TransientError(
             f'a table of the schema "{schema}" was in use for more than {LOCK_TIMEOUT_S} s, nothing was changed: '
@@ -138,26 +151,13 @@ def fix_of_changed(migration: Migration) -> str:
     return f"install the wait registry that created the schema, or restore {migration.file} as it was"
 
 
-def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str) -> None:
-    found, newest = max(applied_migrations(connection), default=0), migrations()[-1].version
+def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str, newest: int) -> None:
+    found = max(applied_migrations(connection), default=0)
     if found > newest:
         raise ConfigurationError(
             f'the schema "{schema}" has version {found}, newer than version {newest} of this wait registry: '
             "run `waitreg db migrate` of the newer wait registry (or set postgres.schema to another schema)"
         )
-
-
-def record(connection: psycopg.Connection[TupleRow], migration: Migration) -> None:
-    """Record that a migration was applied."""
-    connection.execute(
-        "insert into wait_registry_migration (version, name, checksum) values (%s, %s, %s)",
-        (migration.version, migration.name, migration.checksum),
-    )
-
-
-def lock_migrations(connection: psycopg.Connection[TupleRow]) -> None:
-    """Wait until no other transaction migrates this database; held until the end of the transaction."""
-    connection.execute("select pg_advisory_xact_lock(%s)", (LOCK_KEY,))
 
 
 def applied_migrations(connection: psycopg.Connection[TupleRow]) -> dict[int, str]:

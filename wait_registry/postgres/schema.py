@@ -1,42 +1,42 @@
-"""The whole schema: installed at once, and checked at every start."""
+"""The schema of this version: what makes it, and the check at every start."""
 
 from __future__ import annotations
 
+from importlib import resources
+
 import psycopg
-from psycopg import sql
 from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import schema_of
 from wait_registry.postgres.migrations import (
+    Migration,
     applied_migrations,
-    lock_migrations,
+    migrate,
     migrations,
-    record,
     require_unchanged,
     status,
 )
-from wait_registry.postgres.queries import sql_text
+from wait_registry.postgres.queries import RESOURCES, sql_text
 
 OLDEST_SERVER = 140_000
 
 
-def install_schema(connection: psycopg.Connection[TupleRow], schema: str) -> None:
-    """Create the schema from ``sql/schema.sql``, unless it is installed.
+def schema_migrations() -> tuple[Migration, ...]:
+    """Return ``sql/schema.sql``, which is version 1, then the files of ``sql/migrations``, oldest first."""
+    baseline = Migration(1, "sql/schema.sql", sql_text("schema.sql"))
+    return (baseline, *migrations(resources.files(RESOURCES) / "migrations", first=2))
+
+
+def migrate_schema(connection: psycopg.Connection[TupleRow]) -> list[Migration]:
+    """Bring the connection's schema to this version, and return the migrations that were applied.
 
     Raises:
-        ConfigurationError: an older version is installed; run ``waitreg db migrate``.
+        ConfigurationError: the server is too old, or as `migrate`.
+        TransientError: as `migrate`; nothing was changed, retry later.
     """
     require_server(connection)
-    with connection.transaction():
-        lock_migrations(connection)
-        connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
-        connection.execute(sql.SQL("set local search_path to {}").format(sql.Identifier(schema)))
-        if schema_version(connection) is None:
-            connection.execute(sql_text("schema.sql"))
-            for migration in migrations():
-                record(connection, migration)
-        require_schema(connection)
+    return migrate(connection, schema_migrations())
 
 
 def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
@@ -47,8 +47,9 @@ def schema_version(connection: psycopg.Connection[TupleRow]) -> int | None:
 def require_schema(connection: psycopg.Connection[TupleRow]) -> None:
     """Raise ConfigurationError unless the schema has the newest version, by this version's own migrations."""
     require_server(connection)
-    require_unchanged(status(connection))
-    newest = migrations()[-1].version
+    known = schema_migrations()
+    require_unchanged(status(connection, known))
+    newest = known[-1].version
     found = schema_version(connection)
     if found == newest:
         return

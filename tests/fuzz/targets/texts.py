@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,9 +85,7 @@ def check_headers(data: bytes) -> None:
 
 def headers_json() -> Iterator[bytes]:
     for given in vectors("headers_json", "decode"):
-        yield b64decode(given)
-    for text in vectors("headers_json", "encode"):
-        yield text.encode()
+        yield given.encode("latin-1")
     yield b"[" * 1100 + b"]" * 1100
     yield b'{"a":' * 200 + b"1" + b"}" * 200
     yield b'{"a":"1","a":null,"b":"\\u00e9","a":"2"}'

@@ -19,12 +19,12 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
 
     before = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert before.code == 2
-    assert "pending  0001 initial" in before.output
+    assert "pending  0001 schema" in before.output
     assert "fix: waitreg db migrate" in before.output.splitlines()
 
     first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert first.code == 0, first.errors
-    assert "applied 0001 initial" in first.output
+    assert "applied 0001 schema" in first.output
 
     again = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert again.code == 0

@@ -1,13 +1,17 @@
-"""R1 with Kafka Connect sinks: a redrive alongside their tables sends each delivery once."""
+"""A redrive alongside the tables of Kafka Connect sinks (R1), and the restore of these tables (P4, P6)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from sink.rebuild.tables import rebuild
 from tests.integration.connect.sinking import SinkingFactory
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.sink.conftest import StartSink, start_sink
-from tests.integration.sink.wait_topic import tombstone, wait_record
+from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
+from tests.support.connect_dead_letters import dead_letters
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Mark, State
 
@@ -44,3 +48,50 @@ def test_a_redrive_sends_each_delivery_once(sinking: SinkingFactory, start_sink:
     assert len(sent) == len(set(sent)) == len(at.sent()) == DEAD_LETTERS
     redriven = "select count(*) from dead_letter where state = 'redriven'"
     wait_until(lambda: at.rows(redriven) == [(DEAD_LETTERS,)], 240, "the states of all dead letters")
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS = 2
+
+
+@pytest.mark.guarantee("C.6")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("family", ["debezium"], indirect=True)
+def test_after_a_restore_both_tables_become_exact(sinking: SinkingFactory, spark: SparkSession) -> None:
+    at = sinking({"wait.partitions": PARTITIONS, "dead_letter.partitions": PARTITIONS, "sink.kind": "connect"})
+    old, resolved, new = (new_id() for _ in range(3))
+    letters = dead_letters(PARTITIONS)
+
+    def await_letters(what: str) -> None:
+        count = "select count(*) from dead_letter"
+        wait_until(lambda: at.database.rows(at.settings, count) == [(len(letters),)], what=what)
+
+    at.log.write(wait_record(old, 0), wait_record(resolved, 1))
+    at.topics.produce(at.settings.dead_letter.topic, [*letters])
+    waits, dead = started = at.start(), at.start("dead_letter.sink")
+    at.wait_for_rows("the first rows")
+    await_letters("all dead letters")
+    with at.database.connect(at.settings) as connection:
+        connection.execute("create table backup as select * from wait")
+    at.log.write(tombstone(resolved, 1), wait_record(new, 1))
+    at.wait_for_rows("what came after the backup")
+    with at.database.connect(at.settings) as connection:
+        connection.execute("truncate wait; insert into wait select * from backup; delete from dead_letter")
+
+    for name in started:
+        at.connectors.rest.stop(name)
+    group = f"connect-{waits}"
+    described = at.topics.admin.describe_consumer_groups
+    wait_until(lambda: not described([group])[group].result(15).members, what="an empty group of the sink")
+    sink = at.settings.sink.model_copy(update={"connect_group": group})
+    rebuild(at.settings.model_copy(update={"sink": sink}), spark)
+    at.connectors.rest.forget_offsets(dead)
+    for name in started:
+        at.connectors.rest.resume(name)
+
+    assert set(at.rows()) == {old, new}
+    await_letters("all dead letters again")
+    at.log.write(tombstone(old, 0))
+    at.wait_for_rows("a sink that continues")

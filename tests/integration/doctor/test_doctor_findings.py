@@ -126,7 +126,7 @@ def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Da
     found = look(settings, "sweeper")
     assert found.broken == ["postgres.schema"]
     line = found.one("postgres.schema")
-    assert "0001_initial.sql was applied and has changed" in line.message
+    assert "sql/schema.sql was applied and has changed" in line.message
     assert "install the wait registry that created the schema, or restore " in line.message
 
 

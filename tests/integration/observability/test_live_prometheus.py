@@ -1,15 +1,17 @@
-"""A real Prometheus watches real services: every metric is there and counts, every panel and every rule is answered."""
+"""A real Prometheus watches real services: every metric, panel and rule is answered; promtool accepts the rules."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.observability.conftest import Observed
 from tests.integration.observability.live_system import SERVICES, STEP_S
-from tests.support.prometheus import ROOT
+from tests.support.prometheus import ROOT, RULES, prometheus_tool
 from tests.support.waiting import wait_until
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.metrics import Metric, all_metrics
@@ -145,3 +147,22 @@ def test_what_happened_fires_and_nothing_else_does(observed: Observed) -> None:
     assert firing() == FIRING
     told = [alert["annotations"] for rule in observed.prometheus.rules() for alert in rule["alerts"]]
     assert all("error expanding" not in text and "<no value>" not in text for a in told for text in a.values())
+
+
+PROMETHEUS = RULES.parent
+
+
+def promtool(*arguments: str | Path) -> None:
+    done = subprocess.run(
+        [prometheus_tool("promtool"), *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_fires_on_its_series_and_none_on_a_healthy_system() -> None:
+    promtool("test", "rules", *sorted((PROMETHEUS / "tests").glob("*.yml")))
+
+
+def test_the_rules_and_the_example_configuration_are_valid() -> None:
+    promtool("check", "rules", RULES)
+    promtool("check", "config", PROMETHEUS / "prometheus.yml")

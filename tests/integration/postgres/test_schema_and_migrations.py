@@ -1,99 +1,198 @@
-"""`schema.sql` and the migrations create the same database; a wrong one is refused with the command that fixes it."""
+"""Migrations create the schema and change it without a loss; a wrong schema is refused with the fix."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
-from tests.support.database import Database, catalogue
-from wait_registry.errors import ConfigurationError
+from tests.support.database import Database
+from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.postgres import migrations as migrating
+from wait_registry.postgres import schema
 from wait_registry.postgres.connection import PostgresUnavailable, connect, schema_of
-from wait_registry.postgres.migrations import migrate, migrations, status
-from wait_registry.postgres.schema import install_schema, require_schema, schema_version
+from wait_registry.postgres.migrations import Migration, migrate, migrations, status
+from wait_registry.postgres.schema import migrate_schema, require_schema, schema_migrations, schema_version
 from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.root import Settings
+
+# Two changes as later versions make them.
+LATER = {
+    "0002_a_column.sql": "alter table wait add column note text; update wait set note = 'n';",
+    "0003_an_index.sql": "create index wait_note on wait (note);",
+}
+ROWS = "select wait_expiration_uuid, original_key, body, wait_offset from wait order by wait_offset"
 
 
 @pytest.fixture
-def two_schemas(
-    settings_for: SettingsFactory, database: Database
-) -> Iterator[tuple[PostgresSettings, PostgresSettings]]:
-    settings = settings_for().postgres
-    pair = tuple(
-        PostgresSettings(url=settings.url, schema=f"{settings.schema_name}_{suffix}") for suffix in ("whole", "steps")
-    )
-    yield pair[0], pair[1]
-    with psycopg.connect(database.url, autocommit=True) as connection:
-        for each in pair:
-            connection.execute(f"drop schema if exists {each.schema_name} cascade".encode())
+def empty(settings_for: SettingsFactory, database: Database) -> Settings:
+    """Settings whose schema doesn't exist."""
+    settings = settings_for()
+    database.drop_at_end(settings)
+    return settings
 
 
-def test_migrations_lead_to_exactly_the_whole_schema(two_schemas: tuple[PostgresSettings, PostgresSettings]) -> None:
-    whole, steps = two_schemas
-    with connect(whole, autocommit=True) as connection:
-        install_schema(connection, whole.schema_name)
-    with connect(steps, autocommit=True) as connection:
-        assert migrate(connection) == list(migrations())
-        assert migrate(connection) == []
-    found = catalogue(whole)
-    assert found == catalogue(steps)
-    assert all(found.values())
+@pytest.fixture
+def older(empty: Settings, database: Database) -> Settings:
+    """The schema of this version, with rows."""
+    database.install(empty)
+    with database.connect(empty) as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "insert into wait (wait_expiration_uuid, original_topic, original_key, wait_expiration_time, body,"
+            " wait_topic, wait_partition, wait_offset) values (%s, 'orders', %s, now(), %s, 'wait', 0, %s)",
+            [("text", b"k", b"body", 1), ("bytes", b"\x00\xff" * 4_000, None, 2), ("empty", b"", b"", 3)],
+        )
+    return empty
 
 
-def test_installing_over_an_installed_schema_changes_nothing(
-    two_schemas: tuple[PostgresSettings, PostgresSettings],
+@pytest.fixture
+def later(tmp_path: Path) -> Sequence[Migration]:
+    """The migrations of a later version: this version's, and two more."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    for name, text in LATER.items():
+        (folder / name).write_text(text)
+    return (*schema_migrations(), *migrations(folder, first=len(schema_migrations()) + 1))
+
+
+def versions(applied: Sequence[Migration]) -> list[int]:
+    return [migration.version for migration in applied]
+
+
+def test_a_migration_keeps_every_row_and_is_applied_once(
+    older: Settings, later: Sequence[Migration], database: Database
 ) -> None:
-    whole, _ = two_schemas
-    with connect(whole, autocommit=True) as connection:
-        install_schema(connection, whole.schema_name)
-        connection.execute("insert into sink_progress values ('t', 'i', 0, 5, now(), now())")
-        install_schema(connection, whole.schema_name)
-        assert connection.execute("select next_offset from sink_progress").fetchall() == [(5,)]
+    before = database.rows(older, ROWS)
+    with connect(older.postgres, autocommit=True) as connection:
+        assert [step.applied for step in status(connection, later)] == [True, False, False]
+        assert versions(migrate(connection, later)) == [2, 3]
+        assert migrate(connection, later) == []
+        assert all(step.applied and not step.changed for step in status(connection, later))
+        assert schema_version(connection) == 3
+    assert database.rows(older, ROWS) == before
+    assert database.rows(older, "select distinct note from wait") == [("n",)]
 
 
-def test_two_migrations_at_once_take_turns(two_schemas: tuple[PostgresSettings, PostgresSettings]) -> None:
-    _, steps = two_schemas
-    applied: list[int] = []
+def test_a_schema_that_is_up_to_date_is_left_as_it_is(older: Settings, database: Database) -> None:
+    before = database.rows(older, ROWS)
+    with connect(older.postgres, autocommit=True) as connection:
+        assert migrate_schema(connection) == []
+    assert database.rows(older, ROWS) == before
 
-    def run() -> None:
-        with connect(steps, autocommit=True) as connection:
-            applied.append(len(migrate(connection)))
 
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(applied) == [0, 0, len(migrations())]
+def test_several_at_once_apply_each_migration_once(empty: Settings, later: Sequence[Migration]) -> None:
+    def run(_: int) -> list[int]:
+        with connect(empty.postgres, autocommit=True) as connection:
+            return versions(migrate(connection, later))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(run, range(3), timeout=30)) == [[], [], [1, 2, 3]]
+
+
+@contextmanager
+def in_use(settings: Settings, database: Database) -> Iterator[psycopg.Connection[Any]]:
+    """Keep the table `wait` in use by an open transaction."""
+    with database.connect(settings) as busy, busy.transaction():
+        busy.execute("update wait set delivery = delivery where false")
+        yield busy
+
+
+def test_a_table_in_use_for_long_ends_the_migration_and_changes_nothing(
+    older: Settings, later: Sequence[Migration], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "LOCK_TIMEOUT_S", 1)
+    with connect(older.postgres, autocommit=True) as connection:
+        with in_use(older, database):
+            with pytest.raises(
+                TransientError, match=r"in use for more than 1 s, nothing was changed.*db migrate. again"
+            ):
+                migrate(connection, later)
+        assert schema_version(connection) == 1
+        assert versions(migrate(connection, later)) == [2, 3]
+
+
+def test_no_time_limit_of_the_server_s_ends_a_migration(
+    older: Settings, later: Sequence[Migration], database: Database
+) -> None:
+    with connect(older.postgres, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("set statement_timeout = '200ms'")
+        with in_use(older, database) as busy:
+            running = pool.submit(migrate, connection, later)
+            wait_until(lambda: running.done() or _waits_for_ms(busy, connection) > 500, 60, "more than the limit")
+        assert versions(running.result(60)) == [2, 3]
+
+
+def test_a_cancelled_migration_says_so_and_changes_nothing(
+    older: Settings, later: Sequence[Migration], database: Database
+) -> None:
+    with connect(older.postgres, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
+        with in_use(older, database) as busy:
+            running = pool.submit(migrate, connection, later)
+            wait_until(lambda: running.done() or _waits_for_ms(busy, connection) > 0, 60, "a wait for the table")
+            busy.execute("select pg_cancel_backend(%s)", (connection.info.backend_pid,))
+            with pytest.raises(
+                TransientError, match=r"migration 0002 .* nothing was changed: canceling statement.*again"
+            ):
+                running.result(60)
+        assert schema_version(connection) == 1
+
+
+def test_a_migration_that_fails_leaves_the_version_before_it(
+    older: Settings, later: Sequence[Migration], database: Database
+) -> None:
+    broken = (*later, Migration(4, "sql/migrations/0004_broken.sql", "alter table nowhere add column x int"))
+    with connect(older.postgres, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            migrate(connection, broken)
+        assert schema_version(connection) == 1
+    assert database.rows(older, "select to_regclass('wait_note')") == [(None,)]
+
+
+def _waits_for_ms(busy: psycopg.Connection[Any], waiting: psycopg.Connection[Any]) -> float:
+    """Return for how long a connection has been waiting for the one that is busy; 0 when it isn't."""
+    row = busy.execute(
+        "select extract(epoch from clock_timestamp() - query_start) * 1000 from pg_stat_get_activity(%s) "
+        "where pg_backend_pid() = any(pg_blocking_pids(pid))",
+        (waiting.info.backend_pid,),
+    ).fetchone()
+    return 0.0 if row is None else float(row[0])
 
 
 def test_a_missing_older_newer_or_changed_schema_is_refused(
-    two_schemas: tuple[PostgresSettings, PostgresSettings],
+    empty: Settings, later: Sequence[Migration], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, _ = two_schemas
-    with connect(whole, autocommit=True) as connection:
+    with connect(empty.postgres, autocommit=True) as connection:
         assert schema_version(connection) is None
-        assert not any(step.applied for step in status(connection))
         with pytest.raises(ConfigurationError, match=r"is not installed.*`waitreg db migrate`"):
             require_schema(connection)
-        install_schema(connection, whole.schema_name)
+        migrate_schema(connection)
         require_schema(connection)
-        connection.execute("insert into wait_registry_migration values (99, 'of the future', '', now())")
-        with pytest.raises(ConfigurationError, match=r"version 99.*newer wait registry"):
+        with monkeypatch.context() as newer_version:
+            newer_version.setattr(schema, "schema_migrations", lambda: later)
+            with pytest.raises(
+                ConfigurationError, match=r"has version 1, this version needs 3: run `waitreg db migrate`"
+            ):
+                require_schema(connection)
+            migrate_schema(connection)
             require_schema(connection)
-        with pytest.raises(ConfigurationError, match=r"has version 99, .*`waitreg db migrate` of the newer"):
-            migrate(connection)
-        connection.execute("delete from wait_registry_migration where version = 99")
+        with pytest.raises(ConfigurationError, match=r"version 3.*newer wait registry"):
+            require_schema(connection)
+        with pytest.raises(ConfigurationError, match=r"has version 3, .*`waitreg db migrate` of the newer"):
+            migrate_schema(connection)
         connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
-        assert status(connection)[0].changed
-        for refused in (migrate, require_schema):
+        assert status(connection, later)[0].changed
+        for refused in (migrate_schema, require_schema):
             with pytest.raises(
                 ConfigurationError,
-                match=r"0001_initial\.sql was applied and has changed since \(applied other, this .*install the wait",
+                match=r"sql/schema\.sql was applied and has changed since \(applied other, this .*install the wait",
             ):
                 refused(connection)
 

@@ -1,8 +1,9 @@
-"""Rows as lines: nothing is lost in JSON, nothing breaks the table."""
+"""Rows as lines: nothing is lost in JSON, nothing breaks the table or harms a terminal."""
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.cli.result_rows import render_rows
+from wait_registry.display import lines_of, safe
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 
@@ -88,3 +90,21 @@ def test_a_table_is_one_line_per_row_or_one_field_per_line(rows: list[tuple[obje
     lines = list(render_rows(["a", "b"], rows))
     assert lines[-1].startswith(f"({len(rows)} row")
     assert len(lines) == len(rows) + 3 or sum(line.startswith("-- row ") for line in lines) >= len(rows)
+
+
+@given(st.text())
+def test_no_character_reaches_the_terminal_that_moves_or_hides(text: str) -> None:
+    assert all(unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in safe(text))
+
+
+@given(st.binary(max_size=200))
+def test_lines_are_safe_whatever_the_bytes_are(data: bytes) -> None:
+    for line in lines_of(data):
+        assert safe(line, "\t") == line
+
+
+def test_text_is_text_and_other_bytes_are_digits() -> None:
+    assert list(lines_of("a\nü\x1b[2J\u202e".encode())) == ["a", "ü\\x1b[2J\\u202e"]
+    assert list(lines_of(b"\xff\x00A")) == ["00000000  ff 00 41" + " " * 41 + "..A"]
+    assert list(lines_of(b"abcdef", most=4)) == ["abcd", "(2 more bytes)"]
+    assert list(lines_of(b"")) == [""]

@@ -1,15 +1,19 @@
-"""How old the tables are, in words; how far a Connect sink is, by its group."""
+"""How old the tables are, in words; how far a Connect sink is, asked of Kafka once in some seconds."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import pytest
 
 from wait_registry.cli.checks.connect_tables import SWEEPS, position_line, resolved_line
 from wait_registry.cli.connect.lag import ConnectLag, lag_line, lag_of
+from wait_registry.cli.kept_line import KEPT_S, KeptLine
 from wait_registry.cli.tables_age import TablesAge, in_words, sentence
 from wait_registry.diagnosis import Severity
+from wait_registry.settings.root import Settings
 
 NOW = datetime(2026, 11, 21, 9, 45, 55, tzinfo=UTC)
 
@@ -74,3 +78,34 @@ def test_rows_that_stay_although_the_log_has_resolved_them_are_a_warning(
     line = resolved_line(superseded)
     assert line.severity is standing
     assert standing is Severity.OK or "waitreg rebuild" in line.fix
+
+
+def test_an_answer_is_kept_for_some_seconds() -> None:
+    now_s, asked = [0.0], []
+
+    def ask(settings: Settings) -> str:
+        asked.append(settings)
+        return f"answer {len(asked)}"
+
+    line = KeptLine(ask, lambda: now_s[0])
+    assert [line(Settings()) for _ in range(3)] == ["answer 1"] * 3
+    now_s[0] = KEPT_S - 0.1
+    assert line(Settings()) == "answer 1"
+    now_s[0] = KEPT_S
+    assert line(Settings()) == "answer 2"
+
+
+def test_of_pages_at_the_same_time_one_asks() -> None:
+    asked, answer = [], Event()
+
+    def ask(settings: Settings) -> str:
+        asked.append(settings)
+        assert answer.wait(30)
+        return "the answer"
+
+    line = KeptLine(ask)
+    with ThreadPoolExecutor(8) as pool:
+        lines = [pool.submit(line, Settings()) for _ in range(8)]
+        answer.set()
+        assert {one.result(30) for one in lines} == {"the answer"}
+    assert len(asked) == 1

@@ -1,11 +1,15 @@
-"""What masks hide: never less than they say, also where a value has another form than expected."""
+"""What masks hide: never less than they say; a proof shows it to one person for ten minutes."""
 
 from __future__ import annotations
 
 import pytest
 
 from console.access.masks import HIDDEN, masked, parse_masks
+from console.access.permission import Reveal
+from console.acting.reveals import LIFETIME_S, Reveals
 from redrive.difference import Content
+from tests.unit.console.test_permission import olga
+from wait_registry.records.operation import Place
 
 NUMBER = "4111"
 
@@ -58,3 +62,30 @@ def test_keys_headers_and_values_are_hidden_and_null_stays_null() -> None:
         hidden, (("Token", hidden), ("other", b"o"), ("token", hidden)), hidden
     )
     assert masked(Content(None, (), None), ["key", "value", "value.x"]) == Content(None, (), None)
+
+
+KEY = b"k" * 32
+PLACE = Place("orders.dlq", 0, 17)
+ADA = olga("admin", name="ada")
+
+
+def test_a_proof_is_for_one_person_place_and_time() -> None:
+    now_s = [1_000.0]
+    reveals = Reveals(KEY, lambda: now_s[0])
+    proof = reveals.proof(Reveal(ADA, PLACE, "shop"))
+    assert reveals.holds(ADA, PLACE, proof)
+    assert not reveals.holds(olga("admin"), PLACE, proof)
+    assert not reveals.holds(ADA, PLACE._replace(offset=1), proof)
+    assert not Reveals(b"x" * 32, lambda: 1_000.0).holds(ADA, PLACE, proof)
+    now_s[0] += LIFETIME_S
+    assert not reveals.holds(ADA, PLACE, proof)
+
+
+def test_no_other_text_is_a_proof() -> None:
+    reveals = Reveals(KEY, lambda: 0.0)
+    proof = reveals.proof(Reveal(ADA, PLACE, "shop"))
+    for other in ("", ".", "ä", "\ud800", f"{proof}=", f"{proof}A", proof[:-1], proof[1:]):
+        assert not reveals.holds(ADA, PLACE, other)
+    for index in range(len(proof)):
+        changed = f"{proof[:index]}{'A' if proof[index] != 'A' else 'B'}{proof[index + 1 :]}"
+        assert not reveals.holds(ADA, PLACE, changed)

@@ -1,19 +1,24 @@
-"""Cookies of sessions and logins: what is found by them, for how long, and by whom they can be made."""
+"""Cookies of sessions and logins: what is found by them, for how long, and by whom; the lines of console.users."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import string
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.access.passwords import Passwords
 from console.http import login, session
 from console.http.login import Logins
 from console.http.seal import Seal
 from console.http.session import Session, Sessions
+from wait_registry.cli.main import main
 
 KEY = bytes(range(32))
 
@@ -144,3 +149,20 @@ def test_a_seal_opens_neither_what_has_another_purpose_nor_what_is_changed() -> 
 def test_a_cookie_of_many_groups_is_short_enough_for_browsers() -> None:
     groups = [f"{number:036d}" for number in range(50)]
     assert len(Sessions(KEY).cookie(Session("i" * 22, 1.8e9, "anna@example.com", tuple(groups)))) < 4_000
+
+
+def test_a_piped_password_becomes_a_line_that_lets_its_name_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a long one\n"))
+    assert main(["console", "--password-of", "alice"]) == 0
+    users = tmp_path / "users"
+    users.write_text(capsys.readouterr().out)
+    assert Passwords(users).are_of("alice", "a long one")
+    assert not Passwords(users).are_of("alice", "")
+
+
+def test_an_empty_password_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert main(["console", "--password-of", "alice"]) == 2
+    assert "the password of 'alice' is empty" in capsys.readouterr().err

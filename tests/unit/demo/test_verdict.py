@@ -1,4 +1,4 @@
-"""What the reconciliation prints adds up and decides the exit code."""
+"""What the reconciliation prints adds up and decides the exit code; what it takes for a kill."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from tests.support.command_line import parsed
+from wait_registry.cli.main import main
 from wait_registry.demo.breaches import Breach, Problem
 from wait_registry.demo.reconciliation import Reconciliation
 from wait_registry.demo.screen import Screen
@@ -88,3 +90,22 @@ def test_without_a_terminal_progress_is_shown_at_its_end(screen: Screen, output:
         assert output.getvalue() == ""
         show({"orders": 10}, note="all of them")
     assert "10/10" in output.getvalue() and "all of them" in output.getvalue()
+
+
+GIVEN = ("reconcile", "--manifest", "m", "--calls", "c")
+
+
+def test_kills_are_moments_in_ms_one_each() -> None:
+    given = parsed([*GIVEN, "--kill", "1764000000000", "--kill", "1764000060000"])
+    assert given.values["kills"] == (1764000000000, 1764000060000)
+
+
+@pytest.mark.parametrize("text", ["1764000000", "-1", "now", "", "1764000000000000000"])
+def test_a_kill_in_seconds_or_words_or_nanoseconds_is_refused(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert main([*GIVEN, "--kill", text]) == 2
+    assert "--kill" in capsys.readouterr().err
+
+
+def test_kills_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*GIVEN, "--kill", "1764000000000", "--no-kills"]) == 2
+    assert "exclude each other" in capsys.readouterr().err

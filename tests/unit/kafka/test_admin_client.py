@@ -1,4 +1,4 @@
-"""P8: an administrative client is replaced when it is silent, freed where it is dropped, and remembers refusals."""
+"""P8: an administrative client is replaced when it is silent, and remembers refusals; what it finds in a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.requests import answered
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
 
 LIMIT_S = 10.0
@@ -152,3 +154,29 @@ def test_a_refusal_explains_the_first_request_or_the_one_that_it_comes_in(
         asked.admin.on_error(REFUSED)
     with pytest.raises(type(error), match=str(error)):
         answered(asked.admin, request, "asking")
+
+
+FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
+Partitions = set[TopicPartition]
+
+
+@pytest.mark.guarantee("P8.21")
+@pytest.mark.parametrize(
+    ("due", "assigned", "of_others", "differing"),
+    [
+        pytest.param({FIRST, SECOND}, {FIRST, SECOND}, set(), set(), id="what is due"),
+        pytest.param({FIRST, SECOND}, {FIRST}, set(), {SECOND}, id="due and held by no member"),
+        pytest.param({FIRST, SECOND}, {FIRST}, {SECOND}, set(), id="due and held by another member"),
+        pytest.param({FIRST}, {FIRST, SECOND}, {THIRD}, {SECOND}, id="held and not due"),
+    ],
+)
+def test_a_member_differs_by_what_it_lacks_and_no_other_holds(
+    due: Partitions, assigned: Partitions, of_others: Partitions, differing: Partitions
+) -> None:
+    held = {"own": frozenset(assigned & due), "other": frozenset(of_others)}
+    group = GroupDescription(False, held, {"own": frozenset(due), "other": frozenset(of_others)})
+    assert group.differing("own", frozenset(assigned)) == differing
+
+
+def test_an_unknown_member_should_hold_nothing() -> None:
+    assert GroupDescription(True, {}, {}).differing("own", frozenset({FIRST})) == {FIRST}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.prometheus import ROOT, metric_names
+from tests.reference_pages import DASHBOARD, one_panel_per_line
+from tests.support.prometheus import metric_names
 from wait_registry.telemetry.metrics import all_metrics
 
-FILE = ROOT / "deploy" / "grafana" / "waitreg.json"
-MODEL: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+MODEL: dict[str, Any] = json.loads(DASHBOARD.read_text("utf-8"))
 PANELS: list[dict[str, Any]] = MODEL["panels"]
 QUERIED = [panel for panel in PANELS if panel["type"] != "row"]
 # Grafana's own ids of units (packages/grafana-data/src/valueFormats).
@@ -46,6 +46,10 @@ def test_a_panel_asks_only_for_metrics_that_exist_of_what_was_chosen(panel: dict
 def test_the_lags_of_two_groups_on_one_topic_are_not_added_up() -> None:
     lags = [target["expr"] for panel in QUERIED for target in panel["targets"] if "consumer_lag" in target["expr"]]
     assert lags and all("sum by (group" in expression for expression in lags)
+
+
+def test_every_panel_has_one_line() -> None:
+    assert DASHBOARD.read_text("utf-8") == one_panel_per_line(MODEL), "run `python -m tests.reference_pages`"
 
 
 def test_every_metric_is_shown() -> None:

@@ -1,14 +1,14 @@
-"""A client that knows no broker any more, for longer than it takes to start again, is reported (P8)."""
+"""A broker that can't be reached is waited for; a client that knows no broker any more is reported (P8)."""
 
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
 from processor.intake.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
 from processor.service.ending import Fault
 from tests.support.waiting import wait_until
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 
 
 class Watched:
@@ -71,3 +71,32 @@ def test_moments_without_do_not_add_up() -> None:
     for _ in range(10):
         assert watched.after(FORGOTTEN_AFTER_S - 1, NOBODY) is None
         assert watched.after(1, ALONE) is None
+
+
+@pytest.mark.guarantee("P8.24")
+@pytest.mark.parametrize("code", [KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT])
+def test_an_unreachable_broker_is_no_fault_and_all_of_them_mean_not_ready(code: int) -> None:
+    fault = Fault()
+    connection = BrokerConnection(fault)
+    connection.on_error(KafkaError(code))
+    assert fault.error is None
+    assert connection.up is (code != KafkaError._ALL_BROKERS_DOWN)
+    connection.answered()
+    assert connection.up
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED])
+def test_refused_credentials_end_the_process(code: int) -> None:
+    fault = Fault()
+    BrokerConnection(fault).on_error(KafkaError(code))
+    assert isinstance(fault.error, ConfigurationError)
+
+
+@pytest.mark.guarantee("P8.7")
+def test_a_connection_that_breaks_in_the_handshake_is_no_fault() -> None:
+    fault = Fault()
+    said = (
+        "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported mechanisms: (n/a)"
+    )
+    BrokerConnection(fault).on_error(KafkaError(KafkaError._AUTHENTICATION, said))
+    assert fault.error is None

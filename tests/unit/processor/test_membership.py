@@ -1,10 +1,14 @@
-"""A member joins the group again after two consecutive comparisons that show a missed assignment."""
+"""How a member is configured, and that it joins again after two comparisons that show a missed assignment."""
 
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Consumer
 
+from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
+from tests.support.naming import Names
+from tests.support.settings import settings_against
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
@@ -58,3 +62,17 @@ def test_a_member_that_joins_again_by_itself_continues() -> None:
     for _ in range(2):
         member.membership.compare(forgotten)
         assert member.looks(FIRST) == 0
+
+
+@pytest.mark.parametrize("name", [*TUNING, "fetch.message.max.bytes"])
+def test_it_replaces_ours(name: str) -> None:
+    given = {name: 77_777}
+    settings = settings_against("127.0.0.1:1", "postgresql://x@127.0.0.1:1/x", Names(), {"kafka.librdkafka": given})
+    config = group_config(settings)
+    assert config[name] == 77_777
+    # Two names of one property would be counted by their order.
+    assert not {"fetch.message.max.bytes", "max.partition.fetch.bytes"} <= set(config)
+
+
+def test_the_names_are_those_of_the_client() -> None:
+    assert Consumer({"group.id": "any", **TUNING}) is not None

@@ -1,4 +1,4 @@
-"""A dead letter says why, within bounds, in words that every store can hold."""
+"""A dead letter says why, within bounds, in words that every store can hold; a tombstone says how."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from wait_registry.records.dead_letter import (
 )
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage
+from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_headers
 
 ANY_TEXT = st.text() | ODD_TEXTS
 
@@ -76,3 +77,22 @@ def test_texts_that_a_caller_made_are_bounded_when_written() -> None:
     assert read is not None
     lengths = tuple(len(text or "") for text in (read.error_class, read.error_message, read.error_stacktrace))
     assert lengths == (MAX_CLASS_CHARACTERS, MAX_MESSAGE_CHARACTERS, MAX_STACKTRACE_CHARACTERS)
+
+
+def test_the_processors_outcomes_are_all_but_the_two_of_the_sweeper() -> None:
+    assert {outcome for outcome in Outcome if not outcome.by_processor} == {Outcome.EXPIRED, Outcome.REDELIVERED}
+
+
+def test_the_headers_of_an_outcome_are_made_once() -> None:
+    for outcome in Outcome:
+        assert tombstone_headers(outcome) is tombstone_headers(outcome)
+        assert decode_outcome(tombstone_headers(outcome)) is outcome
+
+
+@given(HEADERS)
+def test_headers_without_an_outcome_say_nothing(headers: Headers) -> None:
+    assert decode_outcome(headers) is None
+
+
+def test_a_tombstone_without_headers_says_nothing() -> None:
+    assert decode_outcome(None) is None

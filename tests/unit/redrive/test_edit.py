@@ -1,4 +1,4 @@
-"""An edit changes what it says, refuses what it may not change, and replaces the record that was edited alone."""
+"""An edit changes what it says and nothing else, refuses what it may not change, and lists the difference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.difference import Content, changes
+from redrive.difference import Content, changes, difference
 from redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError, DataError
@@ -163,3 +163,28 @@ def test_long_values_that_differ_much_show_the_first_difference() -> None:
         "  - a",
         "  + b",
     ]
+
+
+SAME = Content(b"k", (("a", b"1"),), b'{"id": 1, "lines": [{"sku": "x", "price": 9.10}]}')
+
+
+@given(CONTENTS, CONTENTS)
+def test_there_is_a_difference_exactly_if_one_byte_differs(left: Content, right: Content) -> None:
+    assert bool(list(difference(left, right))) == (left != right)
+
+
+@pytest.mark.parametrize(
+    ("changed", "lines"),
+    [
+        ({"value": b'{"id": 1, "lines": [{"sku": "y", "price": 9.10}]}'}, ['$.lines[0].sku: "x" -> "y"']),
+        ({"value": b'{"id": 1, "lines": []}'}, ['$.lines[0]: {"sku": "x", "price": 9.10} -> none']),
+        ({"value": b'{"id": true, "lines": [{"sku": "x", "price": 9.10}]}'}, ["$.id: 1 -> true"]),
+        ({"value": b'{"id":1,"lines":[{"sku":"x","price":9.10}]}'}, ["value: the same JSON, written in another way"]),
+        ({"headers": (("a", b"1"), ("a", None))}, ["header 2: none, a: null"]),
+        ({"headers": (("a", b""),)}, ['header 1: a = "1", a = ""']),
+        ({"key": None}, ["key: 1 bytes, null"]),
+        ({"key": b"l"}, ["key: 1 bytes, 1 bytes; the first difference is at byte 0", "  - k", "  + l"]),
+    ],
+)
+def test_a_difference_is_named(changed: dict[str, object], lines: list[str]) -> None:
+    assert list(difference(SAME, SAME._replace(**changed))) == lines  # type: ignore[arg-type]

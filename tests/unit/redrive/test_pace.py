@@ -1,14 +1,19 @@
-"""A job keeps to its rate whatever the sending takes."""
+"""A job keeps to its rate whatever the sending takes, and waits for its canary."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.brake import Brake, Sent, retries_s
 from redrive.pace import Pace
+from tests.support.jobs import requested
+from wait_registry.clock import SystemClock
+from wait_registry.settings.root import Settings
 
 CHUNKS = 200
 
@@ -29,3 +34,32 @@ def test_lost_time_is_not_made_up_for() -> None:
     assert pace.pause_s(10, 10.0, 100.0) == 0
     assert pace.pause_s(10, 10.0, 100.2) == pytest.approx(0.8)
     assert pace.pause_s(5, 10.0, 101.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("canary", "sent", "left"),
+    [
+        (None, 5, None),
+        (10, 0, 10),
+        (10, 9, 1),
+        (10, 10, 0),
+        # It was settled before the executor died, or no other record would have been sent.
+        (10, 11, None),
+    ],
+)
+def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sent: int, left: int | None) -> None:
+    unused: Any = None
+    brake = Brake(Settings(), requested("shop", canary=canary), unused, SystemClock(), unused)
+    assert brake.canary_left(Sent(0, sent)) == left
+
+
+def test_retries_take_the_sum_of_the_delays_of_the_groups_own_topics() -> None:
+    names = [
+        "orders",
+        "orders.shop.retry.10s",
+        "orders.shop.retry.2m",
+        "orders.other.retry.1h",
+        "refunds.shop.retry.5s",
+    ]
+    assert retries_s(names, ["orders", "refunds"], "shop") == 130
+    assert retries_s(names, [], "shop") == 0

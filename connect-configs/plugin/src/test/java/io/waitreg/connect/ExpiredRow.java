@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.waitreg.connect.record.GoldenVector;
 import io.waitreg.connect.record.Times;
 import java.nio.ByteBuffer;
-import java.util.Base64;
 import java.util.Date;
 import java.util.Map;
 import org.apache.kafka.connect.data.Field;
@@ -111,7 +110,8 @@ final class ExpiredRow {
       case INT32 -> value.intValue();
       case INT64 -> value.longValue();
       // Debezium gives buffers, JDBC sources arrays.
-      case BYTES -> types == Types.JDBC ? bytes(value) : ByteBuffer.wrap(bytes(value));
+      case BYTES ->
+          types == Types.JDBC ? GoldenVector.binary(value) : ByteBuffer.wrap(GoldenVector.binary(value));
       default -> value.asText();
     };
   }
@@ -125,9 +125,5 @@ final class ExpiredRow {
       case NANOSECONDS -> ms * 1_000_000 + 999_999;
       case MILLISECONDS -> ms;
     };
-  }
-
-  private static byte[] bytes(JsonNode base64) {
-    return Base64.getDecoder().decode(base64.asText());
   }
 }

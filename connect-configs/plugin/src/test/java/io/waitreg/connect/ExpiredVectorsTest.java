@@ -71,8 +71,8 @@ class ExpiredVectorsTest {
       fields.set("partition", GoldenVector.parsed(made.kafkaPartition().toString()));
     }
     return fields
-        .<ObjectNode>set("key", GoldenVector.base64((byte[]) made.key()))
-        .<ObjectNode>set("value", GoldenVector.base64((byte[]) made.value()))
+        .<ObjectNode>set("key", GoldenVector.shown((byte[]) made.key()))
+        .<ObjectNode>set("value", GoldenVector.shown((byte[]) made.value()))
         .set("headers", GoldenVector.listed(RecordBytes.headers(made.headers())));
   }
 }

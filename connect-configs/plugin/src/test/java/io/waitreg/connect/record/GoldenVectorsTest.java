@@ -20,8 +20,7 @@ class GoldenVectorsTest {
       Map.ofEntries(
           Map.entry("times parse", given -> VectorFields.number(Times.parse(given.asText()))),
           Map.entry("times format", given -> GoldenVector.plain(Times.format(given.longValue()))),
-          Map.entry(
-              "headers_json encode", given -> GoldenVector.plain(HeadersJson.encode(GoldenVector.headers(given)))),
+          Map.entry("headers_json encode", GoldenVectorsTest::encodedHeaders),
           Map.entry(
               "headers_json decode", given -> GoldenVector.listed(HeadersJson.decode(GoldenVector.binary(given)))),
           Map.entry(
@@ -68,7 +67,15 @@ class GoldenVectorsTest {
   }
 
   private static byte[] blankHeaders(JsonNode size) {
-    return ("[" + " ".repeat(size.asInt() - 2) + "]").getBytes(StandardCharsets.UTF_8);
+    return utf8("[" + " ".repeat(size.asInt() - 2) + "]");
+  }
+
+  private static byte[] utf8(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static JsonNode encodedHeaders(JsonNode given) {
+    return GoldenVector.shown(utf8(HeadersJson.encode(GoldenVector.headers(given))));
   }
 
   private static JsonNode decodedWaitRecord(JsonNode given) {
@@ -82,7 +89,8 @@ class GoldenVectorsTest {
   private static JsonNode encodedWaitRecord(JsonNode given) {
     WaitRecord wait = VectorFields.wait(given);
     return VectorFields.object()
-        .<ObjectNode>set("value", GoldenVector.base64(WaitRecordCodec.value(wait)))
+        .put("key", wait.waitId())
+        .<ObjectNode>set("value", GoldenVector.shown(WaitRecordCodec.value(wait)))
         .set("headers", GoldenVector.listed(WaitRecordCodec.headers(wait)));
   }
 
@@ -98,7 +106,7 @@ class GoldenVectorsTest {
   private static JsonNode splitLineage(JsonNode given) {
     Lineage.Split split = Lineage.split(GoldenVector.headers(given));
     ObjectNode others = VectorFields.object();
-    split.others().forEach((name, value) -> others.set(name, GoldenVector.base64(value)));
+    split.others().forEach((name, value) -> others.set(name, GoldenVector.shown(value)));
     return VectorFields.object()
         .<ObjectNode>set("headers", GoldenVector.listed(split.headers()))
         .<ObjectNode>set("lineage", VectorFields.of(split.lineage()))

@@ -127,8 +127,8 @@ final class VectorFields {
         .<ObjectNode>set("offset", number(original.offset()))
         .<ObjectNode>set("timestamp_ms", number(original.timestampMs()))
         .<ObjectNode>set("timestamp_type", GoldenVector.plain(original.timestampType()))
-        .<ObjectNode>set("key", GoldenVector.base64(original.key()))
-        .<ObjectNode>set("value", GoldenVector.base64(original.value()))
+        .<ObjectNode>set("key", GoldenVector.shown(original.key()))
+        .<ObjectNode>set("value", GoldenVector.shown(original.value()))
         .set("headers", GoldenVector.listed(original.headers()));
   }
 
