@@ -42,24 +42,19 @@ sys.path.append(str(ROOT / ".waitreg" / "tools" / "mutmut"))
 AREAS: Final = ("processor", "redrive", "sink", "sweeper")
 TIERS: Final[dict[str, list[str | None]]] = {"fast": [tiers.FAST], "gate": [tiers.FAST, tiers.GATE], "all": [None]}
 LEAST_SHARE: Final = {"fast": 0.7, "gate": 0.9, "all": 0.9}
-RUN_LIMIT_S: Final = 1_800
-FOUND, SURVIVED, UNCLEAR = "found", "survived", "unclear"
+# The virtual environment has these packages under other names, and from another checkout.
+RENAMED: Final = {"wait_registry_sql": "sql", "wait_registry_jvm": "jvm", "wait_registry_connect": "connect-configs"}
+RUN_LIMIT_S: Final = 3_600
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?\.py\S*(?:\[.*?\])?)(?: - .*)?$", re.MULTILINE)
 
 
 class Fault(NamedTuple):
-    """A change of one file: the function that it is in, the whole file with it, and the diff."""
+    """A change of one file: its name (file, function, hash of the diff), the whole file with it, and the diff."""
 
+    name: str
     file: str
-    function: str
     source: str
     diff: str
-
-    @property
-    def name(self) -> str:
-        """Return the name in tests/generated_faults.toml; it changes with the lines around the fault."""
-        lines = "\n".join(line for line in self.diff.splitlines() if not line.startswith("@@"))
-        return f"{self.file}:{self.function}:{hashlib.sha256(lines.encode()).hexdigest()[:8]}"
 
 
 def generated(area: str, seed: int) -> Iterator[Fault]:
@@ -80,8 +75,9 @@ def generated(area: str, seed: int) -> Iterator[Fault]:
     random.Random(seed).shuffle(found)
     for path, module, it in found:
         source = deep_replace(module, it.original_node, it.mutated_node).code
-        diff = difflib.unified_diff(module.code.splitlines(), source.splitlines(), path, path, lineterm="")
-        yield Fault(path, it.contained_by_top_level_function.name.value, source, "\n".join(diff))
+        diff = list(difflib.unified_diff(module.code.splitlines(), source.splitlines(), path, path, lineterm=""))
+        hashed = hashlib.sha256("\n".join(line for line in diff if line[:2] != "@@").encode()).hexdigest()[:8]
+        yield Fault(f"{path}:{it.contained_by_top_level_function.name.value}:{hashed}", path, source, "\n".join(diff))
 
 
 def _words(module: Any) -> Iterator[Any]:
@@ -107,16 +103,12 @@ def stages(area: str, tier: str, tests: str) -> list[list[str]]:
 
 def run_tests(scratch: Path, arguments: list[str], stack: dict[str, str]) -> tuple[int | None, str]:
     """Run pytest until a test fails; return its status, None after the time limit, and its output."""
-    options = ["-q", "-x", "-n", "2", "-p", "no:cacheprovider", "--hypothesis-profile=verdict"]
+    options = ["-q", "-x", "-n", "2", "-p", "no:cacheprovider", "--hypothesis-profile=verdict", *arguments]
+    variables = {**os.environ, **stack, "COLUMNS": "300", "PYTHONPATH": str(scratch)}
     with tempfile.TemporaryFile("w+") as output:
+        command = [sys.executable, "-m", "pytest", *options]
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *arguments],
-            cwd=scratch,
-            env={**os.environ, **stack, "COLUMNS": "300", "PYTHONPATH": str(scratch)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            command, cwd=scratch, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
         )
         try:
             status = process.wait(RUN_LIMIT_S)
@@ -140,15 +132,15 @@ def tried(fault: Fault, scratch: Path, runs: list[list[str]], stack: dict[str, s
         finally:
             file.write_text(unchanged, "utf-8")
         if status is None:
-            return FOUND, "time limit"
+            return "unclear", "time limit"
         if status in (0, 5):  # 5: the tier has no test there
             continue
         failed = FAILED.search(output)
         if failed is None or run_tests(scratch, [failed["test"]], stack)[0] != 0:
             print(output[-3_000:])
-            return UNCLEAR, failed["test"] if failed else f"pytest ended with {status}"
-        return FOUND, failed["test"]
-    return SURVIVED, ""
+            return "unclear", failed["test"] if failed else f"pytest ended with {status}"
+        return "found", failed["test"]
+    return "survived", ""
 
 
 @contextmanager
@@ -160,6 +152,8 @@ def worktree() -> Iterator[Path]:
         try:
             for link in (".venv", ".waitreg", "jvm/jars"):
                 (scratch / link).symlink_to((ROOT / link).resolve())
+            for package, folder in RENAMED.items():
+                (scratch / package).symlink_to(folder)
             yield scratch
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", scratch], cwd=ROOT, check=False)
@@ -196,8 +190,8 @@ def main() -> int:
             outcomes.append(outcome)
             print(f"{number:3} {outcome:8} {time.monotonic() - began:5.0f} s  {fault.name}  {by}", flush=True)
     least = math.ceil(LEAST_SHARE[options.tier] * len(faults)) if options.least is None else options.least
-    print(f"{outcomes.count(FOUND)} of {len(faults)} found, at least {least} expected")
-    return int(outcomes.count(FOUND) < least)
+    print(f"{outcomes.count('found')} of {len(faults)} found, at least {least} expected")
+    return int(outcomes.count("found") < least)
 
 
 if __name__ == "__main__":
