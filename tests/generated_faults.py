@@ -15,7 +15,6 @@ import difflib
 import hashlib
 import math
 import os
-import random
 import re
 import signal
 import subprocess
@@ -23,6 +22,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -49,7 +49,7 @@ FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?\.py\S*(?:\[.*?\])?)
 
 
 class Fault(NamedTuple):
-    """A change of one file: its name (file, function, hash of the diff), the whole file with it, and the diff."""
+    """A change of one file: its name (file, function, hash of the change), the whole file with it, and the diff."""
 
     name: str
     file: str
@@ -58,26 +58,34 @@ class Fault(NamedTuple):
 
 
 def generated(area: str, seed: int) -> Iterator[Fault]:
-    """Return every fault of an area's functions, in an order by the seed."""
+    """Return every fault of an area's functions, in an order by the seed that other changes leave as it is."""
     import libcst as cst
     from mutmut.mutation.file_mutation import MutationVisitor, deep_replace
     from mutmut.mutation.mutators import mutation_operators
     from mutmut.mutation.pragma_handling import IgnoredCode
 
-    found = []
+    found, seen = {}, Counter[str]()
     for file in sorted((ROOT / area).rglob("*.py")):
+        path = file.relative_to(ROOT).as_posix()
         visitor = MutationVisitor(mutation_operators, IgnoredCode(set(), set(), set()))
         module = cst.MetadataWrapper(cst.parse_module(file.read_text("utf-8"))).visit(visitor)
         words = set(_words(module))
         for it in visitor.mutations:
-            if isinstance(it.contained_by_top_level_function, cst.FunctionDef) and it.original_node not in words:
-                found.append((file.relative_to(ROOT).as_posix(), module, it))
-    random.Random(seed).shuffle(found)
-    for path, module, it in found:
+            function = it.contained_by_top_level_function
+            if isinstance(function, cst.FunctionDef) and it.original_node not in words:
+                change = f"{module.code_for_node(it.original_node)} -> {module.code_for_node(it.mutated_node)}"
+                where = f"{path}:{function.name.value}:"
+                seen[where + change] += 1
+                found[where + _hash(f"{change} {seen[where + change]}")] = (path, module, it)
+    for name in sorted(found, key=lambda name: _hash(f"{seed} {name}")):
+        path, module, it = found[name]
         source = deep_replace(module, it.original_node, it.mutated_node).code
-        diff = list(difflib.unified_diff(module.code.splitlines(), source.splitlines(), path, path, lineterm=""))
-        hashed = hashlib.sha256("\n".join(line for line in diff if line[:2] != "@@").encode()).hexdigest()[:8]
-        yield Fault(f"{path}:{it.contained_by_top_level_function.name.value}:{hashed}", path, source, "\n".join(diff))
+        diff = difflib.unified_diff(module.code.splitlines(), source.splitlines(), path, path, lineterm="")
+        yield Fault(name, path, source, "\n".join(diff))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _words(module: Any) -> Iterator[Any]:
