@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.faults.cluster import EmbeddedCluster
 from tests.integration.processor.conftest import processor_settings, processors
 from tests.integration.sink.conftest import sink_scenario, start_sink
 from tests.integration.sweeper.conftest import scenario
 from tests.integration.sweeper.scenario import Scenario
-from tests.support.cluster import EmbeddedCluster
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against

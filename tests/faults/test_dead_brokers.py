@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from sweeper.export_transaction import transactional_id
+from tests.faults.cluster import EmbeddedCluster
 from tests.faults.processor.conftest import IMPATIENT, QUICK
 from tests.faults.processor.observation import Observation
 from tests.faults.sweeping import Sweeping
@@ -19,7 +20,6 @@ from tests.integration.processor.calls import Place
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Scenario
-from tests.support.cluster import EmbeddedCluster
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.processes import gone

@@ -14,8 +14,9 @@ import pytest
 from tests.faults.conftest import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import SinkScenario, StartSink
+from tests.support.network import behind_link
 from tests.support.processes import Service, runs
-from tests.support.settings import with_broker, with_postgres
+from tests.support.settings import with_broker
 from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
 from tests.support.waiting import wait_until
@@ -95,9 +96,9 @@ def _after_the_commit(make: Make, ended: ExitStack) -> StoppedSink:
     return StoppedSink(
         step,
         at,
-        with_postgres(at.settings, cut.url),
+        behind_link(at.settings, cut),
         stop=cut.armed.set,
-        reached=cut.cut.is_set,
+        reached=cut.happened.is_set,
         release=lambda: None,
     )
 

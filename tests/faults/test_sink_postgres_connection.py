@@ -13,7 +13,6 @@ from tests.conftest import SettingsFactory
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.support.network import Link, behind_link, link_to_postgres
-from tests.support.settings import with_postgres
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
 
@@ -47,12 +46,12 @@ def test_a_commit_without_an_answer_whether_it_arrived_or_not(
     sink_scenario: SinkScenarioFactory, commit_arrives: bool
 ) -> None:
     at = sink_scenario({"sink.idle_progress_s": 60})
-    with CommitCut(at.database.url, commit_arrives=commit_arrives) as proxy:
-        sink = at.start_sink(with_postgres(at.settings, proxy.url)).wait_ready()
+    with CommitCut(at.database.url, commit_arrives=commit_arrives) as link:
+        sink = at.start_sink(behind_link(at.settings, link)).wait_ready()
         at.change_and_wait("at first")
-        proxy.armed.set()
+        link.armed.set()
         at.change()
-        assert proxy.cut.wait(60), "no COMMIT was cut off"
+        assert link.happened.wait(60), "no COMMIT was cut off"
         at.wait_applied_once("after the lost answer")
         at.change_and_wait("later")
         assert not sink.ended

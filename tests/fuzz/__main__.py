@@ -17,7 +17,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -57,9 +56,11 @@ def fuzz(target: Target, seconds: int) -> bool:
         seeds, new, least = (Path(scratch, name) for name in ("seeds", "found", "least"))
         for folder in (seeds, new, least):
             folder.mkdir()
-        _unpack([*target.seeds(), *corpus_of(target.name)], seeds)
+        for one in [*target.seeds(), *corpus_of(target.name)]:
+            (seeds / sha256(one).hexdigest()[:16]).write_bytes(one)
         words = Path(scratch, "words")
-        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), "ascii")
+        escaped = ("".join(f"\\x{byte:02x}" for byte in word) for word in target.words)
+        words.write_text("".join(f'"{word}"\n' for word in escaped), "ascii")
         limits = (f"-max_total_time={seconds}", "-print_final_stats=1", f"-dict={words}")
         said = _run(target, *limits, f"-artifact_prefix={FINDINGS}/{target.name}-", str(new), str(seeds))
         _run(target, "-merge=1", f"-max_total_time={MERGE_LIMIT_S}", str(least), str(seeds), str(new))
@@ -78,16 +79,6 @@ def _run(target: Target, *options: str) -> str:
     command = [sys.executable, "-m", "tests.fuzz.child", target.name, *LIMITS, *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
     return done.stdout + done.stderr
-
-
-def _unpack(inputs: Iterable[bytes], folder: Path) -> None:
-    """Write each input as a file, named by its hash, as libFuzzer reads them."""
-    for one in inputs:
-        (folder / sha256(one).hexdigest()[:16]).write_bytes(one)
-
-
-def _escaped(word: bytes) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in word)
 
 
 def _parser() -> argparse.ArgumentParser:

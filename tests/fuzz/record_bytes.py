@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from random import Random
 from typing import Final
 
@@ -37,13 +38,13 @@ class RecordInput:
     @classmethod
     def of(cls, data: bytes) -> RecordInput:
         """Read any bytes as a record."""
-        taker = _Taker(data)
-        nulls = taker.byte()
-        key, value = taker.sized(taker.byte()), taker.sized(taker.length() or 0)
+        stream = BytesIO(data)
+        nulls = _byte(stream)
+        key, value = stream.read(_byte(stream)), _sized(stream)
         headers = []
-        while not taker.empty:
-            headers.append((taker.name(), taker.value()))
-        return cls(None if nulls & 1 else key, None if nulls & 2 else value, tuple(headers))
+        while stream.tell() < len(data):
+            headers.append((_name(stream), _sized(stream)))
+        return cls(None if nulls & 1 else key, None if nulls & 2 else value or b"", tuple(headers))
 
     def encode(self) -> bytes:
         """Return bytes that are read as this record, its parts cut to what their lengths can say."""
@@ -95,41 +96,25 @@ def mutated(data: bytes, random: Random, words: Sequence[bytes], mutate: Callabl
     return RecordInput(key, value, tuple(headers)).encode()
 
 
-class _Taker:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
+def _byte(stream: BytesIO) -> int:
+    return (stream.read(1) or b"\0")[0]
 
-    @property
-    def empty(self) -> bool:
-        return self._at >= len(self._data)
 
-    def sized(self, size: int) -> bytes:
-        taken = self._data[self._at : self._at + size]
-        self._at += size
-        return taken
+def _sized(stream: BytesIO) -> bytes | None:
+    size = int.from_bytes(stream.read(2), "big")
+    return None if size == _NULL else stream.read(size)
 
-    def byte(self) -> int:
-        return self.sized(1)[0] if not self.empty else 0
 
-    def length(self) -> int | None:
-        size = int.from_bytes(self.sized(2), "big")
-        return None if size == _NULL else size
-
-    def name(self) -> str:
-        choice = self.byte()
-        if choice < len(NAMES):
-            return NAMES[choice]
-        # What a consumer hands on is text, whatever the bytes were; halves of surrogate pairs may come from Java.
-        encoded = self.sized(self.byte())
-        try:
-            return encoded.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return encoded.decode("utf-8", "replace")
-
-    def value(self) -> bytes | None:
-        size = self.length()
-        return None if size is None else self.sized(size)
+def _name(stream: BytesIO) -> str:
+    choice = _byte(stream)
+    if choice < len(NAMES):
+        return NAMES[choice]
+    # What a consumer hands on is text, whatever the bytes were; halves of surrogate pairs may come from Java.
+    encoded = stream.read(_byte(stream))
+    try:
+        return encoded.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return encoded.decode("utf-8", "replace")
 
 
 def _length(content: bytes) -> bytes:

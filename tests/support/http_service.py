@@ -21,6 +21,7 @@ class Call:
     headers: dict[str, str]
     body: bytes
     delivery: int
+    method: str
 
     @property
     def idempotency_key(self) -> str:
@@ -33,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service says; ``held_back``: only when the service ends and no caller waits any more.
+    """What the service says, bytes or JSON; ``held_back``: only when the service ends and no caller waits any more.
 
     ``location`` is where a redirection leads.
     """
@@ -102,10 +103,12 @@ class HttpService:
         key = headers.get("Idempotency-Key", "")
         path = request.rel_url.raw_path
         before = sum(call.path == path and call.idempotency_key == key for call in self.calls)
-        call = Call(path, headers, body, before + 1)
+        call = Call(path, headers, body, before + 1, request.method)
         self.calls.append(call)
         answer = self._answer(call)
         if answer.held_back:
             await self._ending.wait()
         headers = {"Location": answer.location} if answer.location else {}
+        if isinstance(answer.body, bytes):
+            return web.Response(body=answer.body, status=answer.status, headers=headers)
         return web.json_response(answer.body, status=answer.status, headers=headers)

@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
@@ -241,10 +241,18 @@ class Link:
                 requests.feed(data)
             self._figures.bytes_held_back += 0 if is_open() else len(data)
             self._figures.bytes_slowed += len(data) if self._conduct.bytes_per_s or self._conduct.delay_s else 0
-            await self._send(pair, data, target, is_open)
+            async for part in self._let_through(pair, data, upwards):
+                await self._send(pair, part, target, is_open)
         await self._until(is_open)
-        target.write_eof()
+        if target.can_write_eof():  # TLS can't end in one direction alone
+            target.write_eof()
+        else:
+            target.close()
         return True
+
+    async def _let_through(self, pair: Pair, data: bytes, upwards: bool) -> AsyncIterator[bytes]:
+        """Yield what is sent on of these bytes, all here; an OSError ends the connection."""
+        yield data
 
     async def _read(self, source: asyncio.StreamReader, is_open: Callable[[], bool]) -> bytes:
         try:
@@ -313,8 +321,13 @@ class Requests:
 
 
 def link_to_postgres(url: str) -> Link:
+    return Link(postgres_at(url))
+
+
+def postgres_at(url: str) -> tuple[str, int]:
+    """Return host and port of Postgres."""
     parts = urlsplit(url)
-    return Link((parts.hostname or "", parts.port or 5432))
+    return parts.hostname or "", parts.port or 5432
 
 
 def behind_link(settings: Settings, link: Link) -> Settings:

@@ -77,13 +77,6 @@ class Prometheus:
     def rules(self) -> list[dict[str, Any]]:
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
-    def is_up(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
     def _get(self, what: str, parameters: Mapping[str, str] | None = None) -> Any:
         query = urllib.parse.urlencode(parameters or {})
         try:
@@ -112,6 +105,6 @@ def running_prometheus(folder: Path, jobs: Mapping[str, Sequence[int]]) -> Itera
         f"--storage.tsdb.path={folder / 'prometheus'}",
         f"--web.listen-address={LOOPBACK}:{port}",
     ]
-    server = Prometheus(f"http://{LOOPBACK}:{port}")
-    with server_process("prometheus", command, folder, server.is_up):
-        yield server
+    url = f"http://{LOOPBACK}:{port}"
+    with server_process("prometheus", command, folder, f"{url}/-/ready"):
+        yield Prometheus(url)

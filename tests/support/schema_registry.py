@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,13 +49,6 @@ class SchemaRegistryServer:
 
         return SchemaRegistryClient({"url": self.url})
 
-    def is_up(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/subjects", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
 
 def _context(topic: str) -> SerializationContext:
     return SerializationContext(topic, MessageField.VALUE)
@@ -75,7 +67,7 @@ def running_schema_registry(folder: Path) -> Iterator[SchemaRegistryServer]:
     server = SchemaRegistryServer(port)
     command = [java_command(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)]
     place = {"QUARKUS_HTTP_PORT": str(port), "QUARKUS_HTTP_HOST": LOOPBACK}
-    with server_process("schema_registry", command, folder, server.is_up, 120, place):
+    with server_process("schema_registry", command, folder, f"{server.url}/subjects", 120, place):
         yield server
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.waiting import wait_until
-from wait_registry.local.child import log_tail
+from wait_registry.local.child import GuardedChild, Program, log_tail
 
 
 @contextmanager
@@ -17,7 +16,7 @@ def server_process(
     name: str,
     command: Sequence[str],
     folder: Path,
-    is_up: Callable[[], bool],
+    url: str,
     deadline_s: float = 60,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
@@ -27,28 +26,23 @@ def server_process(
         name: of its log, and in messages.
         command: starts it.
         folder: its current directory, where its log is.
-        is_up: asked again and again.
+        url: answers with 200 when the server is up.
         deadline_s: how long it may take until it is up, s.
         environment: variables beyond those of the test.
     """
     log = folder / f"{name}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+    child = GuardedChild(Program(command, log, folder, environment or {}))
 
-    def ready() -> bool:
-        assert process.poll() is None, f"{name} ended:\n{log_tail(log, 30)}"
-        return is_up()
+    def is_up() -> bool:
+        assert child.exit_status is None, f"{name} ended:\n{log_tail(log, 30)}"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     try:
-        wait_until(ready, deadline_s, f"readiness of {name}")
+        wait_until(is_up, deadline_s, f"readiness of {name}")
         yield
     finally:
-        process.kill()
-        process.wait()
+        child.kill()

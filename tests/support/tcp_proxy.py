@@ -5,13 +5,14 @@ Clients stay behind it: wherever an answer names the broker's address, it puts i
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import struct
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
 from enum import Enum
-from typing import Self
+
+from tests.support.network import Link, Pair
 
 PRODUCE = 0
 FETCH = 1
@@ -20,6 +21,7 @@ METADATA = 3
 INIT_PRODUCER_ID = 22
 END_TXN = 26
 HEADER = struct.Struct(">ihhi")
+LENGTH_BYTES = 4
 
 
 class Fate(Enum):
@@ -37,106 +39,60 @@ Decide = Callable[[int], Fate]
 Change = Callable[[int, bytes], bytes | None]
 
 
-class KafkaProxy:
+class KafkaProxy(Link):
     """Forwards frames of the Kafka protocol.
 
-    ``decide`` is asked for every request, with its API key, and ``change`` for every answer that is let pass.
+    ``decide`` is asked for every request, with its API key, and ``change`` for every answer that is let pass; neither
+    may wait.
     """
 
     def __init__(self, bootstrap: str, decide: Decide, change: Change = lambda api_key, answer: answer) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self._host, self._port = host, int(port)
+        super().__init__((host, int(port)))
         self._decide = decide
         self._change = change
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        self._theirs, self._ours = (host.encode() + struct.pack(">i", each) for each in (int(port), self.port))
+        self._begun: dict[tuple[Pair, bool], bytearray] = defaultdict(bytearray)
+        self._asked: dict[tuple[Pair, int], tuple[int, Fate]] = {}
         self.lost = threading.Event()
         self.held = threading.Event()
-        self._let_go = threading.Event()
+        self._let_go = asyncio.Event()
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+        return self.address
 
     def let_go(self) -> None:
-        self._let_go.set()
+        self._loop.call_soon_threadsafe(self._let_go.set)
 
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for open_socket in (self._listener, *self._sockets):
-            with suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
-            open_socket.close()
-        self.let_go()
-        for thread in self._threads:
-            thread.join(10)
-
-    def _start(self, target: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=self._until_closed, args=(target, *arguments), daemon=True)
-        thread.start()
-        self._threads.append(thread)  # started: the end joins it
-
-    @staticmethod
-    def _until_closed(target: Callable[..., None], *arguments: object) -> None:
-        with suppress(OSError, EOFError):
-            target(*arguments)
-
-    def _accept(self) -> None:
-        while True:
-            client, _ = self._listener.accept()
-            broker = socket.create_connection((self._host, self._port))
-            self._sockets += [client, broker]
-            asked: dict[int, tuple[int, Fate]] = {}
-            self._start(self._requests, client, broker, asked)
-            self._start(self._answers, broker, client, asked)
-
-    def _requests(self, client: socket.socket, broker: socket.socket, asked: dict[int, tuple[int, Fate]]) -> None:
-        while True:
-            frame = _frame(client)
-            _, api_key, _, correlation = HEADER.unpack_from(frame)
-            fate = self._decide(api_key)
-            asked[correlation] = api_key, fate
-            if fate is Fate.HOLD:
-                self.held.set()
-                self._let_go.wait()
-            if fate is Fate.HANG_UP:
-                for end in (client, broker):
-                    end.shutdown(socket.SHUT_RDWR)
-                return
-            if fate is Fate.LOSE_REQUEST:
+    async def _let_through(self, pair: Pair, data: bytes, upwards: bool) -> AsyncIterator[bytes]:
+        begun = self._begun[pair, upwards]
+        begun += data
+        while len(begun) >= LENGTH_BYTES and len(begun) >= (end := LENGTH_BYTES + int.from_bytes(begun[:LENGTH_BYTES])):
+            frame = bytes(begun[:end])
+            del begun[:end]
+            passed = await self._request(pair, frame) if upwards else self._answer(pair, frame)
+            if passed is None:
                 self.lost.set()
             else:
-                broker.sendall(frame)
+                yield passed
 
-    def _answers(self, broker: socket.socket, client: socket.socket, asked: dict[int, tuple[int, Fate]]) -> None:
-        own_port = self._listener.getsockname()[1]
-        theirs = self._host.encode() + struct.pack(">i", self._port)
-        ours = self._host.encode() + struct.pack(">i", own_port)
-        while True:
-            frame = _frame(broker)
-            (correlation,) = struct.unpack_from(">i", frame, 4)
-            api_key, fate = asked.pop(correlation)
-            answer = None if fate is Fate.LOSE_ANSWER else self._change(api_key, frame)
-            if answer is None:
-                self.lost.set()
-            else:
-                client.sendall(answer.replace(theirs, ours))
+    async def _request(self, pair: Pair, frame: bytes) -> bytes | None:
+        _, api_key, _, correlation = HEADER.unpack_from(frame)
+        fate = self._decide(api_key)
+        self._asked[pair, correlation] = api_key, fate
+        if fate is Fate.HOLD:
+            self.held.set()
+            await self._let_go.wait()
+        if fate is Fate.HANG_UP:
+            raise ConnectionAbortedError
+        return None if fate is Fate.LOSE_REQUEST else frame
 
-
-def _frame(source: socket.socket) -> bytes:
-    length = _exactly(source, 4)
-    return length + _exactly(source, struct.unpack(">i", length)[0])
-
-
-def _exactly(source: socket.socket, count: int) -> bytes:
-    received = source.recv(count, socket.MSG_WAITALL)
-    if len(received) < count:
-        raise EOFError
-    return received
+    def _answer(self, pair: Pair, frame: bytes) -> bytes | None:
+        (correlation,) = struct.unpack_from(">i", frame, LENGTH_BYTES)
+        api_key, fate = self._asked.pop((pair, correlation))
+        answer = None if fate is Fate.LOSE_ANSWER else self._change(api_key, frame)
+        return answer and answer.replace(self._theirs, self._ours)
 
 
 _CORRELATION_BYTES = 4

@@ -14,15 +14,6 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
-_HANDLER = "async def handle(record):\n    return None\n"
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    """A directory as a user's own, with a handler in it."""
-    (tmp_path / "shop.py").write_text(_HANDLER)
-    return tmp_path
-
 
 def _standings(ended: Ended) -> dict[str, str]:
     """Return the severity of each subject in doctor's report, the worst if it has several."""
@@ -86,7 +77,7 @@ def test_json_is_one_object_with_stable_names_and_the_same_exit_code(
     prepared: SettingsFactory, topics: Topics, here: Path
 ) -> None:
     settings = _sound(prepared)
-    (here / "shop.py").write_text(f"print('loud module')\n{_HANDLER}")
+    (here / "shop.py").write_text("print('loud module')\nasync def handle(record):\n    return None\n")
     topics.delete(settings.dead_letter.topic)
     ended = run_waitreg(here, "doctor", "--json", settings=settings)
     assert ended.code == 2

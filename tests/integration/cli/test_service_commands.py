@@ -9,14 +9,11 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.support.processes import Services
 
-_HANDLER = "async def handle(record):\n    return None\n"
-
 
 @pytest.mark.parametrize("name", ["processor", "sink", "sweeper"])
 def test_sigterm_ends_a_running_service_with_0(
-    name: str, prepared: SettingsFactory, services: Services, tmp_path: Path
+    name: str, prepared: SettingsFactory, services: Services, here: Path
 ) -> None:
-    (tmp_path / "shop.py").write_text(_HANDLER)
     settings = prepared({"processor.handler": "shop:handle"})
     service = services.start(name, settings).wait_ready()
     assert service.terminate() == 0, service.log.read_text("utf-8")

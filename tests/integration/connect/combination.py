@@ -12,11 +12,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from psycopg.rows import dict_row
 
+from tests.integration.connect.golden_corpus import Corpus, Entry, Malformed, Registration
+from tests.integration.connect.golden_corpus_expectation import SELECT_ROWS, Letter, expected_letter, expected_row
 from tests.support.connect_connectors import our_connector
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, Entry, Malformed, Registration
-from tests.support.golden_corpus_expectation import SELECT_ROWS, Letter, expected_letter, expected_row
 from tests.support.kafka_io import ReadRecord
 from tests.support.naming import Names
 from tests.support.processes import Service, Services

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tests.integration.connect.combination import DEBEZIUM, OURS, SLOW_CHUNK_ROWS, Combination, Maker, Stage
-from tests.support.golden_corpus import Entry, id_of, in_log_order, odd_names
+from tests.integration.connect.golden_corpus import Entry, id_of, in_log_order, odd_names
 from tests.support.processes import Service
 from tests.support.shared_services import Kind, start_shared
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tests.support.golden_corpus import Corpus, Malformed
+from tests.integration.connect.golden_corpus import Corpus, Malformed
 
 Kind = Literal["sink", "source"]
 # No test waits for a source's pauses of seconds.

@@ -11,7 +11,6 @@ from tests.support.database import Database
 from tests.support.kafka_io import ReadRecord
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from tests.unit.sink.batches import Row
 from wait_registry.settings.root import Settings
 
 
@@ -51,9 +50,3 @@ class Sinking:
 
 
 SinkingFactory = Callable[[Mapping[str, object]], Sinking]
-
-
-def as_row(record: ReadRecord) -> Row:
-    """Return a record as our sink is given it."""
-    time_ms = record.timestamp_ms
-    return Row(record.key, record.value, record.partition, record.offset, time_ms, record.headers, record.topic)

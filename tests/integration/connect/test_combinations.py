@@ -14,9 +14,9 @@ import pytest
 
 from tests.integration.connect.combination import DEBEZIUM, OURS, Combination, Maker, Stage, ids
 from tests.integration.connect.combination_story import Story
+from tests.integration.connect.golden_corpus import id_of
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.golden_corpus import id_of
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.stack import OwnStack

@@ -10,11 +10,10 @@ from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
-from tests.integration.connect.sinking import as_row
-from tests.integration.sink.applying import PARTITIONS, HandFed
+from tests.integration.connect.golden_corpus import Corpus, in_log_order
+from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, in_log_order
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.records.tombstone import Outcome, tombstone_headers
@@ -40,7 +39,7 @@ def test_every_shape_of_registration_is_exported_as_by_our_sweeper(
     assert topics.read(settings.wait.topic) == [], "a tombstone went before its dead letter was known to be in the log"
 
     with closing(HandFed(settings, settings.dead_letter.topic, dead_letters=True)) as viewed:
-        viewed.feed([as_row(letter) for letter in letters])
+        viewed.feed([row_in_the_log(letter) for letter in letters])
     exporting.wait_until(lambda: len(topics.read(settings.wait.topic)) >= len(standing), "all tombstones")
     tombstones = topics.read(settings.wait.topic)
     assert {(record.value, record.headers) for record in tombstones} == {

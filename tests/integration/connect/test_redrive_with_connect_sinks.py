@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.rebuild.tables import rebuild
+from tests.integration.connect.dead_letters import dead_letters
 from tests.integration.connect.sinking import SinkingFactory
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.sink.conftest import StartSink, start_sink
 from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
-from tests.support.connect_dead_letters import dead_letters
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Mark, State
 

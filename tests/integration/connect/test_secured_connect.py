@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.integration.connect.golden_corpus import Corpus, in_log_order
+from tests.integration.connect.golden_corpus_expectation import Letter, expected_letter
 from tests.support.connect_connectors import Connectors, our_connector
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, in_log_order
-from tests.support.golden_corpus_expectation import Letter, expected_letter
 from tests.support.naming import Names
 from tests.support.rights import grant_sink, grant_source, grant_worker
 from tests.support.secured_broker import SecuredBroker

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from tests.integration.connect.sinking import Sinking, SinkingFactory, as_row
-from tests.integration.sink.applying import PARTITIONS, HandFed
+from tests.integration.connect.dead_letters import dead_letters
+from tests.integration.connect.golden_corpus import Corpus, in_log_order, odd_names
+from tests.integration.connect.sinking import Sinking, SinkingFactory
+from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
 from tests.integration.sink.wait_topic import in_ms, rows_of
-from tests.support.connect_dead_letters import dead_letters
 from tests.support.database import Database
-from tests.support.golden_corpus import Corpus, in_log_order, odd_names
 from tests.support.kafka_io import Headers, Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.waiting import wait_until
@@ -99,7 +99,7 @@ def written_by_ours(at: Sinking, log: Sequence[ReadRecord], *, dead_letters: boo
     at.database.install(ours)
     topic = ours.dead_letter.topic if dead_letters else ours.wait.topic
     with closing(HandFed(ours, topic, dead_letters=dead_letters)) as sink:
-        sink.feed([as_row(record) for record in log])
+        sink.feed([row_in_the_log(record) for record in log])
     return ours
 
 

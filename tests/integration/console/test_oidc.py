@@ -18,9 +18,9 @@ from pydantic import SecretStr
 from console.http.oidc import cookie_key
 from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
 from console.service import ConsoleService
+from tests.integration.console.login_browser import LoginBrowser, Shown
+from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.console import NO_OUTCOMES, running_console
-from tests.support.login_browser import LoginBrowser, Shown
-from tests.support.oidc_provider_process import CLIENT_ID, CLIENT_SECRET, OidcProvider, oidc_provider
 from wait_registry.errors import ConfigurationError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
@@ -55,7 +55,7 @@ def sessions(issuer: str, ago_s: float = 0, key: str = KEY, **update: Any) -> Se
 
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OidcProvider]:
-    with oidc_provider(tmp_path_factory.mktemp("provider"), ACCOUNTS) as provider:
+    with OidcProvider(tmp_path_factory.mktemp("provider"), ACCOUNTS) as provider:
         yield provider
 
 
@@ -278,12 +278,12 @@ def test_other_keys_of_the_issuer_are_known_at_once(tmp_path: Path) -> None:
     with console_for(f"http://{LOOPBACK}:{port}") as console_port:
         for folder in folders:
             folder.mkdir()
-            with oidc_provider(folder, ACCOUNTS, port):
+            with OidcProvider(folder, ACCOUNTS, port):
                 assert LoginBrowser(f"http://{LOOPBACK}:{console_port}").log_in("alice").status == 200
 
 
 def test_sessions_continue_while_the_issuer_is_away(tmp_path: Path) -> None:
-    with oidc_provider(tmp_path, ACCOUNTS) as provider:
+    with OidcProvider(tmp_path, ACCOUNTS) as provider:
         with console_for(provider.issuer) as port:
             browser = LoginBrowser(f"http://{LOOPBACK}:{port}")
             browser.log_in("alice")

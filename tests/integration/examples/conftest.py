@@ -10,6 +10,6 @@ from tests.support.topics import Topics
 
 
 @pytest.fixture
-def example(topics: Topics, names: Names, tmp_path_factory: pytest.TempPathFactory) -> Example:
+def example(topics: Topics, names: Names) -> Example:
     """An example whose topics and group are this test's own."""
-    return Example(topics, names, tmp_path_factory.mktemp("example"))
+    return Example(topics, names)

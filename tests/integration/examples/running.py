@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.integration.processor.wait_topic import Story, stories
+from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics
@@ -22,10 +20,9 @@ ROOT = Path(__file__).parents[3]
 class Example:
     """Runs one folder of `examples` with topics and a group of the test's own; nothing else in it is changed."""
 
-    def __init__(self, topics: Topics, names: Names, scratch: Path) -> None:
+    def __init__(self, topics: Topics, names: Names) -> None:
         self._topics = topics
         self._names = names
-        self._log = scratch / "processor.log"
         self._environment: dict[str, str] = {}
         self._settings = Settings()
 
@@ -57,20 +54,10 @@ class Example:
 
     def process(self, folder: str) -> None:
         """Work off what is in the topics now, with the settings of the last run."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
         # The current directory comes first on the path, as it does for the installed command.
-        with self._log.open("wb") as log:
-            ended = subprocess.run(
-                [sys.executable, "-m", "wait_registry", "processor", "--once"],
-                cwd=ROOT / "examples" / folder,
-                env={**inherited, "PYTHONDONTWRITEBYTECODE": "1", **self._environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                timeout=120,
-                check=False,
-            )
-        assert ended.returncode == 0, self._log.read_text("utf-8", errors="replace")[-4000:]
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", **self._environment}
+        ended = run_waitreg(ROOT / "examples" / folder, "processor", "--once", variables=variables)
+        assert ended.code == 0, ended.errors[-4000:]
 
     def stories(self) -> dict[bytes, Story]:
         """Return each record's history in the wait topic, by its key (which the tests choose to be unique)."""

@@ -14,8 +14,8 @@ from grpc import StatusCode
 from pydantic import SecretStr
 
 from processor.handlers.grpc import GrpcHandler
+from tests.integration.grpc.node_service import NodeService
 from tests.support.certificates import Authority
-from tests.support.grpc_node_service import NodeService, node_service
 from tests.support.handler_proto import retry_info, status_with
 from tests.support.waiting import POLL_S, wait_until
 from wait_registry.errors import PermanentError, TransientError
@@ -56,7 +56,7 @@ async def call(service: NodeService, record: Record, timeout_s: float = LIMIT_S,
 @pytest.mark.guarantee("P5.1", "P5.2")
 @pytest.mark.parametrize("content", [None, b"", b"\x00\xff"], ids=["null", "empty", "bytes"])
 async def test_it_reads_the_record_byte_for_byte(tmp_path: Path, content: bytes | None) -> None:
-    with node_service(tmp_path) as service:
+    with NodeService(tmp_path) as service:
         # gRPC rounds a timeout of a minute up to tenths of a second (timeout_encoding.cc).
         assert await call(service, record_of(content, 2**53 + 1, content), LIMIT_S - 1) is None
     [seen] = service.calls
@@ -72,7 +72,7 @@ async def test_it_reads_the_record_byte_for_byte(tmp_path: Path, content: bytes 
 
 async def test_its_discard_and_each_of_its_statuses_decide(tmp_path: Path) -> None:
     found: dict[str, object] = {}
-    with node_service(tmp_path) as service:
+    with NodeService(tmp_path) as service:
         async with handler_for(service) as handler:
             assert await handler.call(asking(discard="deleted")) == Discard("deleted")
             for status in GrpcStatus:
@@ -87,14 +87,14 @@ async def test_its_discard_and_each_of_its_statuses_decide(tmp_path: Path) -> No
 
 async def test_its_retry_info_asks_for_a_pause(tmp_path: Path) -> None:
     details = status_with(retry_info(2, 250_000_000)).hex()
-    with node_service(tmp_path) as service:
+    with NodeService(tmp_path) as service:
         with pytest.raises(TransientError) as caught:
             await call(service, asking(status=8, details=details))
     assert caught.value.retry_after_s == 2.25
 
 
 async def test_the_deadline_and_a_cancelled_attempt_cancel_its_call(tmp_path: Path) -> None:
-    with node_service(tmp_path) as service:
+    with NodeService(tmp_path) as service:
         with pytest.raises(TimeoutError):
             await call(service, asking(never=True), timeout_s=0.5)
         await asyncio.to_thread(wait_until, lambda: service.events("cancelled"), what="the deadline")
@@ -115,7 +115,7 @@ async def test_it_gets_a_record_by_mutual_tls_alone(tmp_path: Path) -> None:
         "CLIENTS_FILE": str(authority.certificate_file),
     }
     both: dict[str, Any] = {"certificate": client.certificate, "key": SecretStr(client.key)}
-    with node_service(tmp_path, environment=files) as service:
+    with NodeService(tmp_path, environment=files) as service:
         assert await call(service, record_of(b"x"), scheme="grpcs", ca=authority.certificate, **both) is None
         for refused in ({"ca": authority.certificate}, {"ca": Authority(tmp_path, "stranger").certificate, **both}):
             with pytest.raises(TransientError, match="UNAVAILABLE"):
@@ -140,12 +140,12 @@ async def test_every_record_is_done_although_it_is_killed_under_load(tmp_path: P
 
     [port] = free_ports(1)
     (tmp_path / "second").mkdir()
-    with node_service(tmp_path, port) as first:
+    with NodeService(tmp_path, port) as first:
         async with handler_for(first) as handler, asyncio.timeout(2 * LIMIT_S):
             load = asyncio.gather(*(work(handler) for _ in range(20)))
             await asyncio.to_thread(wait_until, lambda: len(ended) >= 100, poll_s=0.001)
             await asyncio.to_thread(first.kill)
-            with node_service(tmp_path / "second", port) as second:
+            with NodeService(tmp_path / "second", port) as second:
                 await load
     assert ended == set(range(400))
     assert second.calls

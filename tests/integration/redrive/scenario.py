@@ -17,13 +17,12 @@ from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter
 from sink.apply.wait_writer import WaitWriter
 from sink.progress import Written
-from tests.integration.sink.applying import HandFed, now_ms
+from tests.integration.sink.applying import HandFed, now_ms, row_in_the_log
 from tests.support.database import Database
 from tests.support.jobs import requested
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.running_thread import RunningThread
 from tests.support.topics import Topics
-from tests.unit.sink.batches import Row
 from wait_registry.clock import SystemClock
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
@@ -90,7 +89,7 @@ class Scenario:
             starts = {name.partition: position.next_offset for name, position in fed.applier.positions.items()}
             records = self.topics.read(topic)
             new = [one for one in records if starts[one.partition] <= one.offset < ends[one.partition]]
-            return fed.feed([_row(one) for one in new], ends).written
+            return fed.feed([row_in_the_log(one) for one in new], ends).written
 
     def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
         """Survey what these conditions mean."""
@@ -123,9 +122,3 @@ class Scenario:
     def rows(self, query: str) -> Sequence[tuple[object, ...]]:
         """Return the rows of a query."""
         return self.database.rows(self.settings, query)
-
-
-def _row(record: ReadRecord) -> Row:
-    return Row(
-        record.key, record.value, record.partition, record.offset, record.timestamp_ms, record.headers, record.topic
-    )

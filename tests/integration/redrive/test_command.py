@@ -253,7 +253,7 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
 
 def processor_of(at: Scenario, protocol: str) -> RunningProcessor:
     """Start a processor of the group."""
-    own = {"handler": "tests.integration.redrive.handler:handle", "group_protocol": GroupProtocol(protocol)}
+    own = {"handler": "tests.integration.processor.scenario:accepts", "group_protocol": GroupProtocol(protocol)}
     settings = at.settings.model_copy(update={"processor": at.settings.processor.model_copy(update=own)})
     return RunningProcessor(settings).wait_joined()
 

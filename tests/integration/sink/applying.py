@@ -10,7 +10,7 @@ from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition
 from sink.progress import Connection, begin_progress, postgres_now, read_progress
 from tests.integration.sink.wait_topic import new_id
-from tests.support.kafka_io import Outgoing
+from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity
@@ -75,6 +75,12 @@ class HandFed:
 def now_ms() -> int:
     """Return the time now, ms since the epoch."""
     return int(datetime.now(UTC).timestamp() * 1000)
+
+
+def row_in_the_log(record: ReadRecord) -> Row:
+    """Return a record that was read as a batch has it."""
+    time_ms = record.timestamp_ms
+    return Row(record.key, record.value, record.partition, record.offset, time_ms, record.headers, record.topic)
 
 
 def row_of(record: Outgoing, offset: int) -> Row:

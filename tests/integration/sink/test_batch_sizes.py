@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECORDS = 3
-POSITIONS = "select next_offset from sink_progress"
 RECORD_STEPS = """
 create table steps (read_to bigint not null);
 create function record_step() returns trigger language plpgsql as $$

@@ -13,42 +13,34 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
+from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
 from sweeper.export import Chunk, Held, Task
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome
 from sweeper.sweep_task import sweep_partition
 from sweeper.sweeper import Job, Sweeper
 from sweeper.wait_topic import WaitTopic, look_up
+from tests.integration.sink.applying import row_in_the_log
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.settings import settings_against, with_broker, with_postgres
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
+from tests.unit.sink.batches import batch_of
 from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecord, decode_wait_record
+from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
 PAST_MS = 60_000
 DAY_MS = 86_400_000
 
-INSERT = """
-insert into wait (
-    wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp_ms,
-    original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group, instance, delivery,
-    dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition, wait_offset,
-    source_topic, source_partition, source_offset
-) values (%s, %s, %s, %s, %s, %s, %s, %s, to_timestamp(%s), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-    %s, %s)
-on conflict (wait_expiration_uuid) do update set wait_offset = excluded.wait_offset,
-    wait_expiration_time = excluded.wait_expiration_time, delivery = excluded.delivery, body = excluded.body
-"""
+INSERT = f"insert into wait ({', '.join(COLUMNS)}) values ({', '.join(['%s'] * len(COLUMNS))})"
 PROGRESS = """
 insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
 values (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), clock_timestamp())
@@ -200,7 +192,10 @@ class Scenario:
 
     def insert(self, connection: psycopg.Connection[TupleRow], record: ReadRecord) -> None:
         """Write a wait record's row, over an older or newer one of its id."""
-        connection.execute(INSERT, self._row(record))
+        batch = batch_of([row_in_the_log(record)])
+        [row] = wait_rows(batch, EarlierWaits(batch), [])
+        connection.execute("delete from wait where wait_expiration_uuid = %s", row[:1])
+        connection.execute(INSERT.encode(), row)
 
     def read_wait(self) -> list[ReadRecord]:
         """Return the wait topic's committed records."""
@@ -235,24 +230,3 @@ class Scenario:
     def with_sweeper(self, **changes: object) -> Settings:
         """Return the settings with some of the sweeper's changed."""
         return self.settings.model_copy(update={"sweeper": self.settings.sweeper.model_copy(update=changes)})
-
-    def _row(self, record: ReadRecord) -> Sequence[object]:
-        wait = decode_wait_record(record.key, record.value, record.headers)
-        topic, partition, offset, timestamp_ms, timestamp_type, key, value, headers = wait.original
-        headers_json, expires_at_s = encode_headers_json(headers).decode(), wait.expires_at_ms / 1000
-        original = (topic, partition, offset, key, timestamp_ms, timestamp_type, headers_json)
-        policy = (wait.delivery, wait.dead_letter_topic, wait.expiry_policy, wait.max_deliveries)
-        shared_key, source = wait.idempotency_key or wait.wait_id, wait.source or (None, None, None)
-        place = (record.topic, record.partition, record.offset)
-        return (
-            wait.wait_id,
-            *original,
-            expires_at_s,
-            value,
-            wait.group,
-            wait.instance,
-            *policy,
-            shared_key,
-            *place,
-            *source,
-        )

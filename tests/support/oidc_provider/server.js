@@ -1,4 +1,4 @@
-// An OpenID provider on a free port: `node server.js`, with MODULES (the folder of its packages) and ACCOUNTS (JSON:
+// An OpenID provider on a free port: `node server.js`, with NODE_PATH (the folder of its packages) and ACCOUNTS (JSON:
 // name -> groups) in the environment. It prints {"port": N} when it listens. Any password is right.
 // POST /fault/NAME spoils the ID tokens from then on, as a provider that is broken or not the right one would.
 'use strict'
@@ -7,7 +7,7 @@ const http = require('node:http')
 const { generateKeyPairSync } = require('node:crypto')
 const { pathToFileURL } = require('node:url')
 
-const module_ = (path) => import(pathToFileURL(`${process.env.MODULES}/${path}`))
+const module_ = (path) => import(pathToFileURL(`${process.env.NODE_PATH}/${path}`))
 const accounts = JSON.parse(process.env.ACCOUNTS)
 const client = {
   client_id: 'console',

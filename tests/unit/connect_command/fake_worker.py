@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.http_service import Answer, Call, HttpService
 from wait_registry.cli.connect.rest import ConnectRest
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.settings.loading import load_settings
@@ -23,54 +22,17 @@ Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused.
 """
 
 
-class FakeWorker(ThreadingHTTPServer):
-    """Gives one answer (to POST another one, if given), and records paths and headers of the requests."""
-
-    answer: tuple[int, bytes]
-    posted: tuple[int, bytes] | None
-    asked: list[tuple[str, dict[str, str]]]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: FakeWorker
-
-    def do_GET(self) -> None:
-        self._answer(*self.server.answer)
-
-    def do_POST(self) -> None:
-        self._answer(*(self.server.posted or self.server.answer))
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.server.asked.append((self.path, dict(self.headers)))
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
 @contextmanager
 def answering(
     status: int, body: bytes, context: ssl.SSLContext | None = None, posted: tuple[int, bytes] | None = None
-) -> Iterator[FakeWorker]:
-    server = FakeWorker(("127.0.0.1", 0), _Handler)
-    server.answer, server.posted, server.asked = (status, body), posted, []
-    if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+) -> Iterator[HttpService]:
+    """Serve one answer, and to POST another one, if given."""
+
+    def answer(call: Call) -> Answer:
+        return Answer(*(posted if posted and call.method == "POST" else (status, body)))
+
+    with HttpService(answer, context) as service:
+        yield service
 
 
 def rest(url: str, **given: str) -> ConnectRest:

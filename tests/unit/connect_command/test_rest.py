@@ -49,7 +49,7 @@ def test_an_unusable_answer_is_an_error_with_a_fix(
     status: int, body: bytes, error: type[WaitRegistryError], words: str
 ) -> None:
     with answering(status, body) as worker, pytest.raises(error) as raised:
-        rest(worker.url).states()
+        rest(worker.address).states()
     assert (type(raised.value), words in str(raised.value)) == (error, True), raised.value
 
 
@@ -61,31 +61,31 @@ def test_no_answer_is_an_outage() -> None:
 def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
     closed = f"http://127.0.0.1:{free_ports(1)[0]}"
     with answering(503, b"not well") as unwell, answering(200, b"{}") as well:
-        several = rest(f"{closed}, {unwell.url},{well.url}/")
+        several = rest(f"{closed}, {unwell.address},{well.address}/")
         assert several.states() == several.states() == {}
-        assert len(unwell.asked) == 1, "the one that answered is asked first from then on"
+        assert len(unwell.calls) == 1, "the one that answered is asked first from then on"
         with pytest.raises(WorkerUnavailable):
-            rest(f"{closed},{unwell.url}").states()
+            rest(f"{closed},{unwell.address}").states()
 
 
 def test_a_busy_worker_is_no_reason_to_ask_another() -> None:
     with answering(409, refusing("rebalance")) as busy, answering(200, b"{}") as other:
         with pytest.raises(WorkerBusy):
-            rest(f"{busy.url},{other.url}").states()
-        assert other.asked == []
+            rest(f"{busy.address},{other.address}").states()
+        assert other.calls == []
 
 
 def test_every_request_has_the_credentials_and_the_path_of_the_url() -> None:
     with answering(200, b"{}") as worker:
-        assert rest(f"{worker.url}/behind/", username="me", password="pä:ss").states() == {}
-        ((path, headers),) = worker.asked
-    assert path.startswith("/behind/connectors?")
-    assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode() == "me:pä:ss"
+        assert rest(f"{worker.address}/behind/", username="me", password="pä:ss").states() == {}
+        (call,) = worker.calls
+    assert call.path == "/behind/connectors"
+    assert base64.b64decode(call.headers["Authorization"].removeprefix("Basic ")).decode() == "me:pä:ss"
 
 
 def test_a_connector_without_a_status_is_omitted() -> None:
     with answering(200, json.dumps({"new": {"info": {"config": {}}}}).encode()) as worker:
-        assert rest(worker.url).states() == {}
+        assert rest(worker.address).states() == {}
 
 
 def test_a_worker_with_tls_needs_a_trusted_certificate(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_worker_with_tls_needs_a_trusted_certificate(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(issued.certificate_file, issued.key_file)
     with answering(200, b"{}", context) as worker:
-        url = worker.url.replace("http:", "https:")
+        url = worker.address
         assert rest(url, ca=authority.certificate).states() == {}
         with pytest.raises(ConfigurationError, match=r"isn't trusted .* set connect\.ca_file"):
             rest(url, ca=stranger.certificate).states()

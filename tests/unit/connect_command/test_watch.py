@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.support.http_service import HttpService
 from tests.support.waiting import wait_until
-from tests.unit.connect_command.fake_worker import FakeWorker, answering, listed, refusing, state
+from tests.unit.connect_command.fake_worker import answering, listed, refusing, state
 from wait_registry.cli.connect.watch import Look, WatchService
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.loading import load_settings
@@ -23,8 +24,8 @@ def failed_tasks_of(states: Mapping[str, str]) -> bytes:
     return json.dumps({name: listed(name, own, "FAILED", kind="source") for name, own in states.items()}).encode()
 
 
-def watching(worker: FakeWorker) -> WatchService:
-    return WatchService(load_settings({"connect.url": worker.url}, env={}), lambda: 0.0)
+def watching(worker: HttpService) -> WatchService:
+    return WatchService(load_settings({"connect.url": worker.address}, env={}), lambda: 0.0)
 
 
 def test_failed_connectors_are_restarted_unless_an_operator_holds_them(caplog: pytest.LogCaptureFixture) -> None:
@@ -32,7 +33,7 @@ def test_failed_connectors_are_restarted_unless_an_operator_holds_them(caplog: p
     body = failed_tasks_of({"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"})
     with answering(200, body) as worker:
         assert watching(worker).run_once().restarted == ("wait.sink",)
-        assert [path.split("/")[2] for path, _ in worker.asked if "restart" in path] == ["wait.sink"]
+        assert [call.path.split("/")[2] for call in worker.calls if "restart" in call.path] == ["wait.sink"]
     (restarted,) = [record.getMessage() for record in caplog.records if "restarted" in record.getMessage()]
     assert "restarted wait.sink; it had failed" in restarted
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.evidence import ROOT
 from tests.support.command_line import parsed
-from tests.support.pages import pages
+from tests.unit.docs.pages import pages
 from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings

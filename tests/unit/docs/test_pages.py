@@ -13,7 +13,7 @@ from processor.handlers.loading import load_handler
 from processor.handlers.python import ContextualHandler
 from tests.evidence import ROOT, all_tests
 from tests.reference_pages import MARK, PAGES
-from tests.support.pages import Page, pages, read
+from tests.unit.docs.pages import Page, pages, read
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.processor import ProcessorSettings

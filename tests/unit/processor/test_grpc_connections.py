@@ -15,8 +15,8 @@ from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
 from tests.support.grpc_service import call_until, serving
-from tests.support.name_server import name_server
 from tests.support.waiting import POLL_S
+from tests.unit.processor.name_server import name_server
 from tests.unit.processor.parts import RECORD
 from wait_registry.errors import TransientError
 from wait_registry.handler import Record

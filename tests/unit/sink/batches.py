@@ -26,16 +26,9 @@ class Row:
 
 def batch_of(rows: list[Row]) -> pa.Table:
     """Return the batch of these records."""
-    columns = [
-        [row.key for row in rows],
-        [row.value for row in rows],
-        [row.topic for row in rows],
-        [row.partition for row in rows],
-        [row.offset for row in rows],
-        [row.time_ms for row in rows],
-        [
-            None if row.headers is None else [{"key": name, "value": value} for name, value in row.headers]
-            for row in rows
-        ],
-    ]
-    return pa.table([pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types, strict=True)], SCHEMA)
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, _values(row), strict=True)) for row in rows], SCHEMA)
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    headers = row.headers and [{"key": name, "value": value} for name, value in row.headers]
+    return row.key, row.value, row.topic, row.partition, row.offset, row.time_ms, headers

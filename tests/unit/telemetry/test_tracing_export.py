@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from processor.service.traces import Traces
-from tests.support.traces import Traced, attributes, traced
+from tests.support.traces import Traced, attributes
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import taken
 from wait_registry.telemetry import tracing_export
@@ -87,9 +87,6 @@ def test_a_full_queue_drops_spans_and_a_hanging_end_is_abandoned(monkeypatch: py
     finally:
         collector.release.set()
     wait_until(lambda: 0 < collector.exported <= 6, 60, "the spans that were kept")
-
-
-__all__ = ["traced"]
 
 
 def test_a_failing_tracer_costs_the_trace_only(

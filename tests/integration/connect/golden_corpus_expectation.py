@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.support.golden_corpus import Registration
+from tests.integration.connect.golden_corpus import Registration
 from tests.support.kafka_io import Headers, ReadRecord
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
