@@ -124,9 +124,9 @@ mutants: jars ## each removed safeguard must make a test of its clause fail; ARG
 simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST=0, SEED=17 alone, or ARGS=--exhaustive
 	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-mutation: setup ## generated mutants of the pure modules (minutes to hours); ONLY="processor.committable*"
-	@sh setup/mutation.sh run --max-children 2 $(ONLY)
-	@sh setup/mutation.sh results
+mutation: jars $(CLASSES) ## ten generated faults of an area, each against a tier; AREA=sink SEED=1, ARGS="--tier gate", ARGS=--list
+	@sh setup/mutation.sh
+	@$(BIN)/python -m tests.generated_faults --area $(AREA) --seed $(SEED) $(ARGS)
 
 # The program has bench-peers made, once it knows that there is something to measure.
 bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md, ARGS="--against ../other" two checkouts
@@ -148,4 +148,4 @@ lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file o
 	@sh setup/lock.sh
 
 clean: ## remove what the other targets made
-	rm -rf .venv jvm/jars $(CLASSES) $(PLUGIN)/target mutants build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv jvm/jars $(CLASSES) $(PLUGIN)/target build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

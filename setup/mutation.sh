@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes mutmut available to `make mutation`, in .waitreg/tools/mutmut, next to the virtual environment and not locked with
+# Makes mutmut available to `make mutation`, in .waitreg/tools/mutmut, outside the virtual environment and not locked with
 # it: nothing of the product or of its tests needs it. When it is there already, no network is used.
 set -eu
 
@@ -7,13 +7,8 @@ cd "$(dirname "$0")/.."
 tools=.waitreg/tools/mutmut
 version=3.8.1
 
-if [ ! -d "$tools/mutmut-$version.dist-info" ]; then
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --upgrade \
-        --target "$tools" "mutmut==$version" >&2 || {
-        echo "wait-registry: mutmut $version could not be installed" >&2
-        exit 1
-    }
-fi
-# What an earlier run copied may hold tests that are gone by now.
-[ "$1" != run ] || rm -rf mutants
-PYTHONPATH=$PWD/$tools exec .venv/bin/python -m mutmut "$@"
+[ -d "$tools/mutmut-$version.dist-info" ] || .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --only-binary :all: --upgrade --target "$tools" "mutmut==$version" >&2 || {
+    echo "wait-registry: mutmut $version could not be installed" >&2
+    exit 1
+}

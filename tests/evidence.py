@@ -19,8 +19,8 @@ HEAD: Final = """\
 This page is written by `python -m tests.evidence` from the marks on the tests, so don't edit it. It says which tests
 show what [guarantees.md](guarantees.md) promises, clause by clause. The last column names the safeguards that
 `tests/safeguards` removes, and what shows that each is missing: a test of the clause, by `make mutants`, or the
-[simulation](simulation.md). A clause without one rests on pure functions, of which `make mutation` generates mutants,
-or on whole systems. What else was tried is in [trials.md](trials.md).
+[simulation](simulation.md). A clause without one rests on pure functions or on whole
+systems; `make mutation` draws generated faults of all of them. What else was tried is in [trials.md](trials.md).
 """
 
 

@@ -46,8 +46,9 @@ class OperationWriter:
     def write(self, connection: Connection, batch: pa.Table, whole_from: dict[TopicPartition, int]) -> Written:
         """Write within the caller's transaction; errors are psycopg's, and bad records raise nothing."""
         stored = self.store(connection, batch)
-        marked = self._mark(connection, stored.wait_ids) if stored.wait_ids else 0
-        return Written("operations", stored.events, 0, stored.unreadable, marked)
+        if stored.wait_ids:
+            self._mark(connection, stored.wait_ids)
+        return Written("operations", stored.events, 0, stored.unreadable, 0)
 
     def store(self, connection: Connection, batch: pa.Table) -> Stored:
         """Write jobs and marks, not yet the states of dead letters; otherwise as `write`."""
@@ -72,10 +73,10 @@ class OperationWriter:
             cursor.executemany(QUERIES["insert_mark"], marks)
         return Stored(len(marks) + jobs, len(unreadable), sorted({mark[4] for mark in marks}))
 
-    def _mark(self, connection: Connection, wait_ids: list[str]) -> int:
+    def _mark(self, connection: Connection, wait_ids: list[str]) -> None:
         # The transaction that has the lock sees the dead letters, or the marks, that came at the same time.
         connection.execute(QUERIES["lock_marking"])
-        return connection.execute(QUERIES["show_marks"], {"wait_ids": wait_ids}).rowcount
+        connection.execute(QUERIES["show_marks"], {"wait_ids": wait_ids})
 
 
 def show_marks_of_others(connection: Connection) -> None:

@@ -75,6 +75,8 @@ def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
     assert {call.record.idempotency_key for call in flaky.calls} == {flaky.calls[0].record.wait_id}
     carried = [dict(consumed.headers).get("WAIT_IDEMPOTENCY_KEY") for consumed in originals]
     assert carried == [None, None, flaky.calls[0].record.wait_id.encode()], "absent, it is the wait ID of the block"
+    consumed_from = [dict(consumed.headers).get("SOURCE_TOPIC") for consumed in originals]
+    assert consumed_from == [None, None, retries(at, 1).encode()], "absent, it is the original topic"
     wait_log = sorted(at.topics.read(at.settings.wait.topic), key=lambda entry: entry.timestamp_ms)
     outcomes = [entry.text("WAIT_OUTCOME") for entry in wait_log if entry.value is None]
     # What was there at the assignment is registered in deferred too.

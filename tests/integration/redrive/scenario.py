@@ -16,6 +16,7 @@ from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter
 from sink.apply.wait_writer import WaitWriter
+from sink.progress import Written
 from tests.integration.sink.applying import HandFed, now_ms, row_in_the_log
 from tests.support.database import Database
 from tests.support.jobs import requested
@@ -73,22 +74,22 @@ class Scenario:
         self._bring(self.settings.dead_letter.topic, DeadLetterWriter())
         self.read_operations()
 
-    def read_operations(self) -> None:
-        """Bring the operations topic into its tables."""
-        self._bring(self.settings.operations.topic, OperationWriter())
+    def read_operations(self) -> Written | None:
+        """Bring the operations topic into its tables, and return what the sink counts."""
+        return self._bring(self.settings.operations.topic, OperationWriter())
 
     def read_waits(self) -> None:
         """Bring the wait topic into its table."""
         self._bring(self.settings.wait.topic, WaitWriter(self.settings.wait.topic))
 
-    def _bring(self, topic: str, writer: Writer) -> None:
+    def _bring(self, topic: str, writer: Writer) -> Written | None:
         identity = describe_topic(self.admin, topic)
         with closing(HandFed(self.settings, topic, writer=writer, identity=identity)) as fed:
             ends = end_offsets(self.admin, topic, range(identity.partitions))
             starts = {name.partition: position.next_offset for name, position in fed.applier.positions.items()}
             records = self.topics.read(topic)
             new = [one for one in records if starts[one.partition] <= one.offset < ends[one.partition]]
-            fed.feed([row_in_the_log(one) for one in new], ends)
+            return fed.feed([row_in_the_log(one) for one in new], ends).written
 
     def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
         """Survey what these conditions mean."""

@@ -131,6 +131,16 @@ def test_a_failure_is_counted_by_its_cause_and_reported(error: Exception, cause:
     assert state.reasons()
 
 
+def test_a_sink_shows_whether_it_is_the_standby() -> None:
+    registry = MetricsRegistry()
+    telemetry = SinkTelemetry(registry, [])
+    shown = []
+    for reason in ("standby", "waiting for Postgres", None):
+        telemetry.waiting(reason)
+        shown.append(registry.prometheus.get_sample_value(m.SINK_STANDBY.name))
+    assert shown == [1, 0, 0]
+
+
 # ---- sweeper
 
 

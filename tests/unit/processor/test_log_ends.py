@@ -6,6 +6,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.log_ends import ROUND_S, LogEnds
+from tests.unit.processor.parts import PLACE, iterate_until
+from tests.unit.processor.pipeline_bench import PipelineBench
 
 
 class SlowBroker:
@@ -57,3 +59,17 @@ def test_a_round_ends_when_it_is_unwanted() -> None:
     assert broker.asked == [0, 1]
     ends.ask(broker, ours[4:], lambda: True)
     assert broker.asked == [0, 1, 4, 5]
+
+
+async def test_a_paused_consumer_asks_for_the_ends_of_its_partitions() -> None:
+    bench, broker = PipelineBench(), SlowBroker()
+    consumer = bench.group_consumer
+    owner = consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
+    consumer.consumer.assign([TopicPartition(*PLACE)])
+    consumer.pause([PLACE])
+    consumer.consumer = broker  # type: ignore[assignment]
+    consumer.ask_ends(0.0)
+    await iterate_until(lambda: owner.high_watermark == 10)
+    consumer.ask_ends(0.1)
+    assert broker.asked == [0], "it isn't asked again at once"
+    await bench.pool.stop()

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from processor.events import Instant, Tick
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.start_offsets import Start
 from tests.unit.processor.parts import PLACE, endless
-from tests.unit.processor.pipeline_bench import PipelineBench
+from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.records.topics import TopicPartition as Place
 from wait_registry.settings.processor import AssignmentStrategy
@@ -90,6 +91,21 @@ async def test_a_commit_waits_while_the_client_polls() -> None:
     bench.group_consumer.thread.polling = False
     await bench.shell.run_once()
     assert bench.commits == [], "it is from before the rebalance"
+    await bench.pool.stop()
+
+
+async def test_a_slow_record_is_registered_only_after_a_poll() -> None:
+    """Without a poll, the processor doesn't know that it lost a partition."""
+    bench = PipelineBench(endless, registration="deferred", register_after_s=0.01)
+    bench.poll(0)
+    due_s = CLOCK.monotonic() + 0.05
+    await bench.run_until(lambda: CLOCK.monotonic() > due_s)
+    assert bench.commits == []
+    bench.shell.step(Tick())
+    assert bench.commits == [0], "its answer shows whose the partition is, so it comes before a registration"
+    answer(bench, 0, None)
+    bench.shell.step(Tick(), Instant(CLOCK.now_ms(), CLOCK.monotonic() + 1))
+    await bench.run_until(lambda: bench.stats.registered)
     await bench.pool.stop()
 
 
