@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     status = 0
     for phase, command in zip(arguments[::2], arguments[1::2], strict=True):
         began = time.monotonic()
-        status = subprocess.run(["sh", "-c", command], check=False).returncode
+        status = _run(command)
         running = _still_running()
         seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - began
         if running:
@@ -42,6 +42,16 @@ def main(arguments: list[str]) -> int:
     times = ", ".join(f"{phase} {taken:.0f} s" for phase, taken in seconds.items())
     print(f"{times}; {used.ru_utime + used.ru_stime:.0f} CPU seconds")
     return status
+
+
+def _run(command: str) -> int:
+    """Run a command, reap what it abandons meanwhile, and return its exit status."""
+    process = subprocess.Popen(["sh", "-c", command])
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == process.pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return abs(process.returncode)
 
 
 def _still_running() -> list[str]:
