@@ -73,6 +73,10 @@ class Trend(NamedTuple):
         return f"{self.name} {self.measure} {change} {'flat' if self.flat else 'GROWS'}"
 
 
+Stretch = tuple[float, float]
+"""A time of the monotonic clock, from and to."""
+
+
 class Resources(Companion):
     """Reads the processes of services from /proc in a thread of its own; a context manager."""
 
@@ -135,28 +139,28 @@ def held(readings: Iterable[Reading]) -> list[MemorySample]:
     return [MemorySample(name, bytes_) for (_, name), bytes_ in sums.items()]
 
 
-def trends(readings: Iterable[Reading], services: Sequence[str], began_s: float, stretch_s: float) -> list[Trend]:
+def trends(readings: Iterable[Reading], services: Sequence[str], stretches: Sequence[Stretch]) -> list[Trend]:
     """Return the trend of each measure of each service's Python and JVM, by the least value of each stretch of time.
 
-    Peaks follow the load and the machine's speed; what leaks is there at rest, too. Spark's workers come and go. The
-    first stretch begins at ``began_s`` of the monotonic clock.
+    Peaks follow the load and the machine's speed; what leaks is there at rest, too. Spark's workers come and go.
     """
-    stretches: dict[tuple[str, str, int], dict[int, list[Reading]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[str, str, int], dict[float, list[Reading]]] = defaultdict(lambda: defaultdict(list))
     for one in readings:
-        if one.service in services and one.program != "worker" and one.at_s >= began_s:
-            stretches[one.service, one.program, one.pid][int((one.at_s - began_s) // stretch_s)].append(one)
+        for began_s, ended_s in stretches:
+            if one.service in services and one.program != "worker" and began_s <= one.at_s <= ended_s:
+                found[one.service, one.program, one.pid][began_s].append(one)
     return [
-        _trend(f"{service} {program}", measure, stretch_s, own)
-        for (service, program, _), own in sorted(stretches.items())
+        _trend(f"{service} {program}", measure, own)
+        for (service, program, _), own in sorted(found.items())
         for measure in ALLOWED
     ]
 
 
-def _trend(name: str, measure: str, stretch_s: float, stretches: Mapping[int, Sequence[Reading]]) -> Trend:
-    least = {number: min(float(getattr(one, measure)) for one in own) for number, own in stretches.items()}
-    over = max(least) - min(least)
-    slope = linear_regression(list(least), list(least.values())).slope if over else 0.0
-    return Trend(name, measure, fmean(least.values()), slope * over, over * stretch_s, len(least))
+def _trend(name: str, measure: str, stretches: Mapping[float, Sequence[Reading]]) -> Trend:
+    least = {began_s: min(float(getattr(one, measure)) for one in own) for began_s, own in stretches.items()}
+    over_s = max(least) - min(least)
+    slope = linear_regression(list(least), list(least.values())).slope if over_s else 0.0
+    return Trend(name, measure, fmean(least.values()), slope * over_s, over_s, len(least))
 
 
 def unread(found: Iterable[Trend], services: Iterable[str], stretches: int) -> list[str]:

@@ -24,7 +24,7 @@ from tests.chaos.checker.bounds import MIB
 from tests.chaos.exactness import inexact, read_scenario
 from tests.chaos.load import Flow
 from tests.chaos.redrive import play_redrive
-from tests.chaos.resources import Resources, Trend, held, trends, unread
+from tests.chaos.resources import Resources, Stretch, Trend, held, trends, unread
 from tests.chaos.service import Cause, Service, kill_all, listens
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -233,23 +233,33 @@ def _judge_outage(
 
 
 def _judge_memory(played: Played, watched: Resources, began: float, ended: float, stretches: int) -> None:
-    found = trends(watched.between(began, ended), PROCESSORS, began, (ended - began) / stretches)
+    each = (ended - began) / stretches
+    parts = [(began + number * each, began + (number + 1) * each) for number in range(stretches)]
+    found = trends(watched.readings, PROCESSORS, parts)
     played.judge([one for one in found if one.measure == "rss_bytes"], PROCESSORS, stretches)
 
 
 def _catch_up(place: Place, flow: Flow, rate_per_s: float, played: Played) -> None:
     """Wait until the processors have done what came while they joined: it would count for the time before."""
-    group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
 
     def has_caught_up() -> bool:
         flow.require_running()
-        done = sum(max(one, 0) for one in committed(bootstrap, group, place.input, INPUT_PARTITIONS))
-        played.say_at_times(f"{flow.published - done} records aren't consumed")
-        return flow.published - done < CAUGHT_UP_S * rate_per_s
+        behind = _behind(place, flow.published)
+        played.say_at_times(f"{behind} records aren't consumed")
+        return behind < CAUGHT_UP_S * rate_per_s
 
     time.sleep(WARM_UP_S)
     wait_until(has_caught_up, READY_S, "the processors keep up with the load", POLL_S)
     played.say("the processors keep up with the load")
+
+
+def _behind(place: Place, published: int) -> int:
+    bootstrap, group = place.settings.kafka.bootstrap_servers, place.settings.processor.group
+    return published - sum(max(one, 0) for one in committed(bootstrap, group, place.input, INPUT_PARTITIONS))
+
+
+def _is_consumed(place: Place, published: int) -> bool:
+    return _behind(place, published) <= 0
 
 
 def _flow_until(over: Callable[[], bool], flow: Flow, played: Played) -> None:
@@ -289,16 +299,15 @@ def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) 
     with stage.place(directory, SOAK_SETTINGS, INPUT_PARTITIONS) as place:
         others = [stage.downstream(place, LATENCIES, FAILURES), victim := stage.service(place, "processor-3")]
         with _watched(stage, place, played, others) as (services, watched):
-            began = time.monotonic()
+            rests: list[Stretch] = []
             for number in range(1, count + 1):
-                end = began + number * stretch_s
-                published += _publish(place, end - REST_S, victim)
+                published += _publish(place, time.monotonic() + stretch_s - REST_S, victim)
+                wait_until(partial(_is_consumed, place, published), READY_S, "all records are consumed")
                 _collect_garbage(services.values())
-                wait_until(partial(watched.has_read, end), stretch_s + READING_S, "the last reading of a stretch")
+                rests.append((time.monotonic(), time.monotonic() + REST_S))
+                wait_until(partial(watched.has_read, rests[-1][1]), REST_S + READING_S, "the last reading of a rest")
                 played.say(f"stretch {number} of {count}")
-            found = trends(
-                watched.between(began + warm * stretch_s, end), SERVICES, began + warm * stretch_s, stretch_s
-            )
+            found = trends(watched.readings, SERVICES, rests[warm:])
             company = [*services.values(), *others]
             played.wrong += [f"{service.name} ended by itself" for service in company if not service.running]
             played.settle(place)

@@ -14,7 +14,7 @@ from tests.support.fresh_seed import first_seed
 SEEDS = 2
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_random_run_of_this_commit_breaks_no_guarantee(tmp_path: Path) -> None:
     first = first_seed()
     for seed in range(first, first + SEEDS):
