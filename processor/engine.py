@@ -66,7 +66,7 @@ from processor.events import (
 )
 from processor.intake.due_times import DueTimes
 from processor.intake.fetching import Fetching
-from processor.lifecycle import RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
+from processor.lifecycle import KEPT, RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
 from processor.partition import Partition, Recorded
 from processor.registration.held import Held
@@ -472,8 +472,11 @@ class Engine:
 
     def _renew_overdue(self, now: Instant) -> None:
         # All slots may be busy, and a warm-up lasts for as long as no commit is confirmed.
-        held = [entry for entry in self._held if is_overdue(entry, now.s) and self._is_assigned(entry.partition)]
+        held = [entry for entry in self._held if is_overdue(entry, now.s) and self._stays(entry.partition)]
         self._renew(held + self._slots.take_overdue(now.s), now)
+
+    def _stays(self, partition: Partition) -> bool:
+        return self._is_assigned(partition) and partition not in self._slots.leaving
 
     def _cancel_blocked(self, now: Instant) -> None:
         if self._blocked is not None:
@@ -667,8 +670,8 @@ class Engine:
                 continue
             running = entry.state in RUNNING
             # Where a commit passes settled records only, the next owner handles a registered one too.
-            continues = self._policy.passes_registered or entry.state is not State.RUNNING_REGISTERED
-            if entry.take(Step.DROP if continues else Step.ABANDON):
+            abandons = entry.state in KEPT and not self._policy.passes_registered
+            if entry.take(Step.ABANDON if abandons else Step.DROP):
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None

@@ -402,6 +402,8 @@ class Process:
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")
+            if self.mode is RegistrationMode.OFF and self.engine.partitions.get(place) is not entry.partition:
+                raise Breach(f"O1: {record} is called, and the partition was given up")
             self._judge_order(entry)
             self._world.begin_call(self.number, record, self._now().wall_ms)
             if self._is_current(place):  # else another owner may call it too

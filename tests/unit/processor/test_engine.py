@@ -240,6 +240,35 @@ def test_unregistered_calls_are_cancelled_when_their_partition_moves(story: str,
     play(story, mode=mode, slots=2)
 
 
+@pytest.mark.guarantee("O1.5")
+@pytest.mark.parametrize("ordering", ["unordered", "partition"])
+@stories("""
+    one that waits for a slot
+    WAITS | lost > cancel 0 | cancelled 0 | registered 1 | open? > 0 | waiting? > 0
+    one whose record is polled again here
+    WAITS | lost > cancel 0 | assigned > resume a | registered 1 | poll 1 > register 1 | cancelled 0 | open? > 1
+    one that is held behind a registration
+    poll 0 1 > register 0 1 | registered 1 | after 41 > register 1 | lost | registered 0 1 | open? > 0
+    one of a partition that moves
+    WAITS | revoke > cancel 0; release 0 | cancelled 0 | registered 1 | open? > 0
+""")
+def test_a_renewal_on_its_way_is_the_next_owners_in_off(story: str, ordering: str) -> None:
+    waits = "poll 0 1 > register 0 1 | registered 0 1 > start 0 | after 41 > register 1"
+    play(story.replace("WAITS", waits), mode="off", ordering=ordering, end=2, slots=1)
+
+
+@pytest.mark.guarantee("P1.38")
+@stories("""
+    one that waits for a slot
+    FOUR | revoking | after 41 > commit 4 | revoke > release 4 | confirmed 4 | after 1 > register 1 2 3
+    one that is held until a commit covers it
+    poll 0 > register 0 | registered 0 > commit 1 | revoking | after 41 > commit 1 | confirmed 1 |
+    revoke > release; register 0
+""")
+def test_nothing_of_a_partition_that_leaves_is_renewed(story: str) -> None:
+    play(story, slots=1, end=0 if "1 2 3" in story else 1)
+
+
 @stories("""
     no more calls than slots
     poll 0 1 2 > start 0 1 | done 1 > start 2
