@@ -68,7 +68,7 @@ from processor.intake.due_times import DueTimes
 from processor.intake.fetching import Fetching
 from processor.lifecycle import KEPT, RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
-from processor.partition import Partition, Recorded
+from processor.partition import UNKNOWN, Partition, Recorded
 from processor.registration.held import Held
 from processor.registration.policy import RegistrationPolicy
 from processor.settlement.refused_letters import RefusedLetters
@@ -271,6 +271,9 @@ class Engine:
 
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
+        if not self._fetching.is_announced(event.place):
+            self._announce(partition, event.offsets[0])
+            return
         if partition.due_times is not None:
             event = self._due(event, partition.due_times, now)
             if not event.offsets:
@@ -296,6 +299,13 @@ class Engine:
             self._effects += self._fetching.pause_retries(self.partitions.values())
         if self._slots.behind_of(event.place) > self._share():
             self._effects += self._fetching.crowds(event.place)
+
+    def _announce(self, partition: Partition, first: int) -> None:
+        """Commit where a log begins, and poll its records again then."""
+        if partition.position == UNKNOWN:
+            partition.begin(first)
+        self._commits.prove(partition)
+        self._effects += [Pause([partition.place]), Rewind(partition.place, first)]
 
     def _share(self) -> int:
         return self._prefetch.share(len(self.partitions))
@@ -629,6 +639,10 @@ class Engine:
         due_times = DueTimes(event.delay_s, event.retries) if event.delay_s else None
         partition = Partition(event.place, event.start, records, end, recorded, due_times)
         self.partitions[event.place] = partition
+        if not self._policy.is_announced(event, self._rules.uncommitted_max):
+            self._fetching.awaits_announcement(event.place)
+            if event.start is not None:
+                self._commits.prove(partition)
         # librdkafka may remember a pause from an earlier assignment.
         fetch = Resume if self._fetching.may_fetch(partition) and not self.draining else Pause
         self._effects.append(fetch([event.place]))

@@ -18,16 +18,35 @@ from tests.simulation.safeguards import PROCESSOR
 from tests.simulation.small_worlds import Safeguard, Small
 from tests.simulation.sweeper_world import SweeperWorld
 from tests.simulation.whole_world import EXPORTED_ALONE, EXPORTED_TOO, WholeWorld
-from tests.simulation.world import Nature
+from tests.simulation.world import Committed, Nature
 from wait_registry.settings.processor import Ordering, RegistrationMode
 
 _FAST, _FAILING = (Nature.FAST,), (Nature.FAILING,)
 _TOO_LARGE, _DEADLY = (Nature.TOO_LARGE,), (Nature.DEADLY,)
 _ENDING = (Nature.FAST, Nature.FAILING, Nature.TOO_LARGE, Nature.MALFORMED)
 _EVERY = (*_ENDING, Nature.DEADLY)
-_eager = partial(ProcessorWorld, modes=(RegistrationMode.EAGER,), natures=(_FAST,), passes=(LONG_S,))
-_deferred = partial(ProcessorWorld, modes=(RegistrationMode.DEFERRED,), natures=(_FAST,), passes=(SHORT_S,), late=True)
-_off = partial(ProcessorWorld, modes=(RegistrationMode.OFF,), natures=(_FAST,), passes=(LONG_S,))
+_eager = partial(
+    ProcessorWorld,
+    modes=(RegistrationMode.EAGER,),
+    before=Committed(0, 8, "eager"),
+    natures=(_FAST,),
+    passes=(LONG_S,),
+)
+_deferred = partial(
+    ProcessorWorld,
+    modes=(RegistrationMode.DEFERRED,),
+    before=Committed(0, 8, "deferred"),
+    natures=(_FAST,),
+    passes=(SHORT_S,),
+    late=True,
+)
+_off = partial(
+    ProcessorWorld,
+    modes=(RegistrationMode.OFF,),
+    before=Committed(0, 8, "off"),
+    natures=(_FAST,),
+    passes=(LONG_S,),
+)
 _two = (_FAST, _FAST)
 
 WORLDS: tuple[Small, ...] = (
@@ -72,6 +91,26 @@ WORLDS: tuple[Small, ...] = (
         ordering=Ordering.PARTITION,
         moves=1,
         reaches=("READY", "PUBLISHING", CALLED_AGAIN),
+    ),
+    partial(
+        _off,
+        "off after eager, by partition: 2 records, a loss",
+        before=Committed(0, 8, "eager"),
+        natures=_two,
+        slots=2,
+        ordering=Ordering.PARTITION,
+        losses=1,
+        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", REGISTERED_LATE),
+    ),
+    partial(
+        _off,
+        "off after eager, by partition: 2 records, a move",
+        before=Committed(0, 8, "eager"),
+        natures=_two,
+        slots=2,
+        ordering=Ordering.PARTITION,
+        moves=1,
+        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED"),
     ),
     partial(_off, "off: 2 records, a death", natures=_two, deaths=1, reaches=("READY", CALLED_AGAIN)),
     partial(

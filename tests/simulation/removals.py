@@ -174,6 +174,11 @@ def switching_warms_up(patch: MonkeyPatch) -> None:
     _warm_up_is(patch, changed)
 
 
+def bound_is_announced(patch: MonkeyPatch) -> None:
+    """Take records of a partition before a commit tells the next owner of mode and bound."""
+    patch.setattr(RegistrationPolicy, "is_announced", lambda self, assigned, own: True)
+
+
 def held_waits_for_the_commit(patch: MonkeyPatch) -> None:
     """In the warm-up, call the handler when the record is registered."""
     registered = Engine._registered
@@ -279,6 +284,11 @@ def commit_stops_at_unstarted(patch: MonkeyPatch) -> None:
 
     patch.setattr(Partition, "last_commit", last_commit)
     patch.setattr(Engine, "_give_up", changed)
+
+
+def renewal_is_the_next_owners(patch: MonkeyPatch) -> None:
+    """In `off`, keep a record that is being registered again when its partition is given up."""
+    patch.setattr(engine, "KEPT", engine.KEPT - {State.RENEWING})
 
 
 def committed_is_kept(patch: MonkeyPatch) -> None:

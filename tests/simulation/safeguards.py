@@ -53,6 +53,7 @@ PROCESSOR = (
         "Without an end every call would wait for a commit, for as long as the assignment lasts.",
     ),
     Safeguard(removals.switching_warms_up, "P1.1"),
+    Safeguard(removals.bound_is_announced, "P1.39"),
     Safeguard(removals.held_waits_for_the_commit, "P1.1"),
     Safeguard(removals.uncovered_held_expires, "P1.1"),
     Safeguard(removals.tombstone_waits_for_letter, "P1.3"),
@@ -84,6 +85,7 @@ PROCESSOR = (
     Safeguard(ordering_removals.letter_is_awaited, "O1.1", "O1"),
     Safeguard(ordering_removals.order_is_that_of_polling, "O1.1", "O1"),
     Safeguard(ordering_removals.cancelled_call_is_awaited, "O1.2", "O1"),
+    Safeguard(removals.renewal_is_the_next_owners, "O1.5", "O1", first=4_900),
     Safeguard(removals.overdue_is_renewed, "P3.16", "P3"),
     Safeguard(
         removals.time_left_is_awaited,
