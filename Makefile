@@ -94,8 +94,8 @@ compose-test: ## docker-compose.yml for real, with kills under load; needs nothi
 mutants: jars ## each planted mutant must make a test of its clause fail; ARGS="--only NAME", ARGS=--list
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
-simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST=0, SEED=17 alone, or ARGS=--exhaustive
-	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST= JOBS=2, SEED=17 alone, or ARGS=--exhaustive
+	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 mutation: setup ## generated mutants of the pure modules (minutes to hours); ONLY="processor.committable*"
 	@sh setup/mutation.sh run --max-children 2 $(ONLY)
