@@ -6,12 +6,13 @@ With ``--exhaustive``, try every order of steps in the small worlds instead, the
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Callable
 from multiprocessing import Pool
 
-from tests.simulation.processor_worlds import ENGINE, LARGE_ENGINE, LARGE_WORLDS
+from tests.simulation.processor_worlds import ENGINE, LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.seeds import breaches, broken, chunks, fresh_first, repeat, shortened
 from tests.simulation.small_worlds import REDRIVE, SINK, SWEEPER, WORLDS, explored, safeguard_row, world_row
@@ -46,7 +47,8 @@ def _play(first: int, count: int, jobs: int) -> bool:
     print(f"{count:,} seeds from {first} (again: --first {first})", flush=True)
     began_s = said_s = time.monotonic()
     played = wrong = 0
-    with Pool(jobs) as pool:
+    # A run makes much, and nearly nothing of it stays.
+    with Pool(jobs, gc.set_threshold, (200_000, 20, 20)) as pool:
         for seeds, found in pool.imap_unordered(breaches, chunks(first, count)):
             played += seeds
             wrong += len(found)
@@ -70,7 +72,7 @@ def _explore(stories: bool) -> bool:
             wrong += 1
             print(found.violation)
     print(f"{states:,} states, {wrong} violations\n")
-    for safeguard in (*SINK, *SWEEPER, *REDRIVE, *ENGINE, *LARGE_ENGINE):
+    for safeguard in (*SINK, *SWEEPER, *REDRIVE, *ENGINE):
         found = explored(safeguard.world, safeguard.remove, _watch())
         print(safeguard_row(safeguard, found), flush=True)
         wrong += not safeguard.breaks_as_said(found)

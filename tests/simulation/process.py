@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
@@ -332,8 +333,8 @@ class Process:
             if (count := sum(_route_of(entry) == route for entry in self.running)) > most:
                 raise Breach(f"P7: {count} calls of route {route} run")
         for place in self.engine.partitions:
-            start = self._world.start(place)
-            uncommitted = sum(offset >= start for offset in self._polled[place])
+            polled = self._polled[place]
+            uncommitted = len(polled) - bisect_left(polled, self._world.start(place))
             if uncommitted > self._bound:
                 raise Breach(f"P7: {uncommitted} records of {place} are uncommitted, the bound is {self._bound}")
 

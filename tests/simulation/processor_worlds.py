@@ -6,14 +6,7 @@ from functools import partial
 
 from tests.simulation import removals
 from tests.simulation.exhaustive import NEVER_ENDS
-from tests.simulation.processor_world import (
-    CALLED_AGAIN,
-    LEFT_TO_EXPIRE,
-    LONG_S,
-    REGISTERED_LATE,
-    SHORT_S,
-    ProcessorWorld,
-)
+from tests.simulation.processor_world import CALLED_AGAIN, LEFT_TO_EXPIRE, REGISTERED_LATE, SHORT_S, ProcessorWorld
 from tests.simulation.safeguards import PROCESSOR
 from tests.simulation.small_worlds import Safeguard, Small
 from tests.simulation.sweeper_world import SweeperWorld
@@ -25,29 +18,12 @@ _FAST, _FAILING = (Nature.FAST,), (Nature.FAILING,)
 _TOO_LARGE, _DEADLY = (Nature.TOO_LARGE,), (Nature.DEADLY,)
 _ENDING = (Nature.FAST, Nature.FAILING, Nature.TOO_LARGE, Nature.MALFORMED)
 _EVERY = (*_ENDING, Nature.DEADLY)
-_eager = partial(
-    ProcessorWorld,
-    modes=(RegistrationMode.EAGER,),
-    before=Committed(0, 8, "eager"),
-    natures=(_FAST,),
-    passes=(LONG_S,),
+_eager, _deferred, _off = (
+    partial(ProcessorWorld, modes=(mode,), before=Committed(0, 8, mode.value)) for mode in RegistrationMode
 )
-_deferred = partial(
-    ProcessorWorld,
-    modes=(RegistrationMode.DEFERRED,),
-    before=Committed(0, 8, "deferred"),
-    natures=(_FAST,),
-    passes=(SHORT_S,),
-    late=True,
-)
-_off = partial(
-    ProcessorWorld,
-    modes=(RegistrationMode.OFF,),
-    before=Committed(0, 8, "off"),
-    natures=(_FAST,),
-    passes=(LONG_S,),
-)
+_deferred = partial(_deferred, passes=(SHORT_S,), late=True)
 _two = (_FAST, _FAST)
+_after_eager = partial(_off, before=Committed(0, 8, "eager"), natures=_two, ordering=Ordering.PARTITION, answered=True)
 
 WORLDS: tuple[Small, ...] = (
     partial(
@@ -93,24 +69,10 @@ WORLDS: tuple[Small, ...] = (
         reaches=("READY", "PUBLISHING", CALLED_AGAIN),
     ),
     partial(
-        _off,
-        "off after eager, by partition: 2 records, a loss",
-        before=Committed(0, 8, "eager"),
-        natures=_two,
-        slots=2,
-        ordering=Ordering.PARTITION,
-        losses=1,
-        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", REGISTERED_LATE),
-    ),
-    partial(
-        _off,
+        _after_eager,
         "off after eager, by partition: 2 records, a move",
-        before=Committed(0, 8, "eager"),
-        natures=_two,
-        slots=2,
-        ordering=Ordering.PARTITION,
         moves=1,
-        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED"),
+        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
     ),
     partial(_off, "off: 2 records, a death", natures=_two, deaths=1, reaches=("READY", CALLED_AGAIN)),
     partial(
@@ -172,11 +134,14 @@ ENGINE = tuple(
         (removals.commit_stops_at_unstarted, partial(_moved, natures=_two), "P1"),
         (removals.committed_is_kept, partial(_moved, natures=_two), "P1"),
         (removals.dropped_calls_are_cancelled, partial(_off, "", moves=1, calm=True), "P1"),
+        (
+            removals.bound_is_announced,
+            partial(_deferred, "", bounds=(2, 1), before=Committed(0, 1, "deferred"), natures=(_FAST, _DEADLY)),
+            "P1",
+        ),
+        (removals.renewal_is_the_next_owners, partial(_after_eager, "", losses=1), "O1"),
         (removals.overdue_is_renewed, partial(_eager, "", late=True), "P3"),
+        (removals.requested_counts_as_committed, partial(_eager, "", natures=_two, late=True, losses=1), "P1"),
+        (removals.registers_after_the_news, partial(_deferred, "", natures=_two, losses=1, slots=2), "P1"),
     )
-)
-# Seen by a larger world only.
-LARGE_ENGINE = tuple(
-    Safeguard(remove, _CLAUSES[remove], world, "P1")
-    for remove, world in ((removals.registers_after_the_news, partial(_deferred, "", natures=_two, losses=1, slots=2)),)
 )

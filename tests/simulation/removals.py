@@ -288,7 +288,7 @@ def commit_stops_at_unstarted(patch: MonkeyPatch) -> None:
 
 def renewal_is_the_next_owners(patch: MonkeyPatch) -> None:
     """In `off`, keep a record that is being registered again when its partition is given up."""
-    patch.setattr(engine, "KEPT", engine.KEPT - {State.RENEWING})
+    patch.setattr(engine, "KEPT", lifecycle.KEPT - {State.RENEWING})
 
 
 def committed_is_kept(patch: MonkeyPatch) -> None:
