@@ -121,8 +121,8 @@ compose-test: ## docker-compose.yml for real, with kills under load; needs nothi
 mutants: jars ## each removed safeguard must make a test of its clause fail; ARGS="--part 1/3", "--only NAME", --list
 	@$(BIN)/python -m tests.safeguards.run $(ARGS)
 
-simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST=0, SEED=17 alone, or ARGS=--exhaustive
-	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST= JOBS=2, SEED=17 alone, or ARGS=--exhaustive
+	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 mutation: jars $(CLASSES) ## ten generated faults of an area, each against a tier; AREA=sink SEED=1, ARGS="--tier gate", ARGS=--list
 	@sh setup/mutation.sh

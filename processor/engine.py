@@ -66,9 +66,9 @@ from processor.events import (
 )
 from processor.intake.due_times import DueTimes
 from processor.intake.fetching import Fetching
-from processor.lifecycle import RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
+from processor.lifecycle import KEPT, RUNNING, UNREGISTERED_WORK, UNSTARTED, WORK, Entry, State, Step, take_all
 from processor.open_records import OpenRecords
-from processor.partition import Partition, Recorded
+from processor.partition import UNKNOWN, Partition, Recorded
 from processor.registration.held import Held
 from processor.registration.policy import RegistrationPolicy
 from processor.settlement.refused_letters import RefusedLetters
@@ -271,6 +271,9 @@ class Engine:
 
     def _polled(self, event: Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
+        if not self._fetching.is_announced(event.place):
+            self._announce(partition, event.offsets[0])
+            return
         if partition.due_times is not None:
             event = self._due(event, partition.due_times, now)
             if not event.offsets:
@@ -296,6 +299,13 @@ class Engine:
             self._effects += self._fetching.pause_retries(self.partitions.values())
         if self._slots.behind_of(event.place) > self._share():
             self._effects += self._fetching.crowds(event.place)
+
+    def _announce(self, partition: Partition, first: int) -> None:
+        """Commit where a log begins, and poll its records again then."""
+        if partition.position == UNKNOWN:
+            partition.begin(first)
+        self._commits.prove(partition)
+        self._effects += [Pause([partition.place]), Rewind(partition.place, first)]
 
     def _share(self) -> int:
         return self._prefetch.share(len(self.partitions))
@@ -472,8 +482,11 @@ class Engine:
 
     def _renew_overdue(self, now: Instant) -> None:
         # All slots may be busy, and a warm-up lasts for as long as no commit is confirmed.
-        held = [entry for entry in self._held if is_overdue(entry, now.s) and self._is_assigned(entry.partition)]
+        held = [entry for entry in self._held if is_overdue(entry, now.s) and self._stays(entry.partition)]
         self._renew(held + self._slots.take_overdue(now.s), now)
+
+    def _stays(self, partition: Partition) -> bool:
+        return self._is_assigned(partition) and partition not in self._slots.leaving
 
     def _cancel_blocked(self, now: Instant) -> None:
         if self._blocked is not None:
@@ -626,6 +639,10 @@ class Engine:
         due_times = DueTimes(event.delay_s, event.retries) if event.delay_s else None
         partition = Partition(event.place, event.start, records, end, recorded, due_times)
         self.partitions[event.place] = partition
+        if not self._policy.is_announced(event, self._rules.uncommitted_max):
+            self._fetching.awaits_announcement(event.place)
+            if event.start is not None:
+                self._commits.prove(partition)
         # librdkafka may remember a pause from an earlier assignment.
         fetch = Resume if self._fetching.may_fetch(partition) and not self.draining else Pause
         self._effects.append(fetch([event.place]))
@@ -667,8 +684,8 @@ class Engine:
                 continue
             running = entry.state in RUNNING
             # Where a commit passes settled records only, the next owner handles a registered one too.
-            continues = self._policy.passes_registered or entry.state is not State.RUNNING_REGISTERED
-            if entry.take(Step.DROP if continues else Step.ABANDON):
+            abandons = entry.state in KEPT and not self._policy.passes_registered
+            if entry.take(Step.ABANDON if abandons else Step.DROP):
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None

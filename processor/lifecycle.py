@@ -98,8 +98,9 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
     },
     S.READY_REGISTERED: {Step.OVERDUE: S.RENEWING, Step.START: S.RUNNING_REGISTERED, Step.DROP: S.DROPPED},
     S.READY_UNREGISTRABLE: {Step.START: S.RUNNING_UNREGISTRABLE, Step.DROP: S.DROPPED},
-    # A second registration may come after the next owner's tombstone, and then only our tombstone ends it.
-    S.RENEWING: {Step.REGISTERED: S.HELD, Step.DROP: IGNORED},
+    # A second registration may come after the next owner's tombstone, and then only our tombstone ends it. Where a
+    # commit passes settled records only, the record is abandoned all the same: the next owner calls it.
+    S.RENEWING: {Step.REGISTERED: S.HELD, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
     S.RUNNING: {
         Step.REGISTER: S.RUNNING_REGISTERING,
         Step.SUCCEED: S.SETTLED,
@@ -155,6 +156,8 @@ UNSTARTED: Final = frozenset(
     {S.POLLED, S.REGISTERING, S.HELD, S.READY, S.READY_REGISTERING, S.READY_REGISTERED, S.READY_UNREGISTRABLE}
 )
 RUNNING: Final = frozenset({S.RUNNING, S.RUNNING_REGISTERING, S.RUNNING_REGISTERED, S.RUNNING_UNREGISTRABLE})
+# It stays with this process when its partition is given up, unless commits pass settled records only.
+KEPT: Final = frozenset({S.RENEWING, S.RUNNING_REGISTERED})
 # Its wait record is on its way.
 IN_FLIGHT: Final = frozenset(
     {

@@ -106,6 +106,10 @@ class Partition:
         open_at = self._safe.find(_OPEN)
         return self.position if open_at < 0 else self._offsets[open_at]
 
+    def begin(self, offset: int) -> None:
+        """Take the offset of a log's first record: nothing precedes it, so there is nothing to commit."""
+        self.position = self.requested = self.confirmed = offset
+
     def add(self, offsets: array[int]) -> None:
         """Take the offsets of records just polled, in their order.
 
@@ -117,8 +121,7 @@ class Partition:
         if offsets[0] < self.position:
             raise PartitionError(f"{self!r}: polled offset {offsets[0]} again, the position is {self.position}")
         if self.position == UNKNOWN:
-            # Nothing precedes the first record of a log, so there is nothing to commit.
-            self.requested = self.confirmed = offsets[0]
+            self.begin(offsets[0])
         self._offsets.extend(offsets)
         self._safe.extend(bytes(len(offsets)))
         self.position = offsets[-1] + 1

@@ -37,6 +37,7 @@ class Slots:
         waiting: how many records wait.
         running: how many calls run.
         blocked: how many calls have an outcome and keep their slot.
+        leaving: the partitions that the group takes away.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class Slots:
         # Too little time was left when a slot was free, and their first registration isn't acknowledged.
         self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
-        # The partitions that the group takes away, and their records that would have started since.
-        self._leaving: frozenset[Partition] = frozenset()
+        self.leaving: frozenset[Partition] = frozenset()
+        # Their records that would have started since.
         self._held: list[Entry] = []
 
     @property
@@ -153,9 +154,9 @@ class Slots:
                 break  # all that wait are held up by others
             self.waiting -= len(taken)
             all_taken = taken
-            if self._leaving:
-                self._held += [entry for entry in taken if entry.partition in self._leaving]
-                taken = [entry for entry in taken if entry.partition not in self._leaving]
+            if self.leaving:
+                self._held += [entry for entry in taken if entry.partition in self.leaving]
+                taken = [entry for entry in taken if entry.partition not in self.leaving]
             ready = [
                 entry
                 for entry in taken
@@ -221,13 +222,16 @@ class Slots:
         return entry.state in _MAY_RENEW
 
     def take_overdue(self, now_s: float) -> list[Entry]:
-        """Return the waiting records that must be registered again: all slots may be busy for long."""
+        """Return the waiting records that must be registered again: all slots may be busy for long.
+
+        Those of partitions that the group takes away may be the next owner's soon.
+        """
         if self._overdue_from_s >= now_s:
             return []
         overdue = [
             entry
             for queue in (self._inputs, self._retries)
-            for entry in queue.remove(lambda entry: is_overdue(entry, now_s))
+            for entry in queue.remove(lambda entry: is_overdue(entry, now_s) and entry.partition not in self.leaving)
         ]
         self._overdue_from_s = math.inf
         self._watch(self._inputs)
@@ -238,11 +242,11 @@ class Slots:
 
     def hold(self, partitions: Iterable[Partition]) -> None:
         """Start no record of these partitions until `let_go`."""
-        self._leaving = frozenset(partitions)
+        self.leaving = frozenset(partitions)
 
     def let_go(self) -> None:
         """Let the records start that were held and aren't the next owner's."""
-        held, self._held, self._leaving = self._held, [], frozenset()
+        held, self._held, self.leaving = self._held, [], frozenset()
         for entry in held:
             if entry.state is not State.DROPPED:
                 self._queue_of(entry).add_first([entry])
@@ -252,7 +256,8 @@ class Slots:
         """Forget the waiting records that are the next owner's now."""
         for queue in (self._inputs, self._retries):
             self.waiting -= len(queue.remove(lambda entry: entry.state is State.DROPPED))
-        self._late = {entry for entry in self._late if entry.state is not State.DROPPED}
+        for others in (self._late, self._renewing):
+            others -= {entry for entry in others if entry.state is State.DROPPED}
 
 
 def is_overdue(entry: Entry, now_s: float) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from processor.events import Pause, Resume
-from processor.partition import Partition
+from processor.partition import UNKNOWN, Partition
 from wait_registry.records.topics import TopicPartition
 
 # Records that are taken beyond the limit of the prefetch, but not beyond its caps, because a member of the group must
@@ -18,7 +18,7 @@ LEAST_WAIT_S: Final = 0.5
 
 
 class Fetching:
-    """Fetches a partition if it isn't full, its first record is due, there is room, and retries leave room for others.
+    """Fetches a partition if it is announced, has room, and its first record is due, and retries leave room for others.
 
     Args:
         uncommitted_max: records of a partition that were polled and that no confirmed commit covers.
@@ -33,6 +33,8 @@ class Fetching:
     def __init__(self, uncommitted_max: int) -> None:
         self._uncommitted_max = uncommitted_max
         self._full: set[TopicPartition] = set()
+        # Those of which no confirmed commit says mode and bound of this process.
+        self._unannounced: set[TopicPartition] = set()
         self._early: dict[TopicPartition, float] = {}
         self.crowded: set[TopicPartition] = set()
         self._has_room = True
@@ -111,8 +113,19 @@ class Fetching:
         self.crowded.discard(partition.place)
         return self._resume([partition])
 
+    def awaits_announcement(self, place: TopicPartition) -> None:
+        """Fetch no more of a partition than its first record until a commit of it is confirmed."""
+        self._unannounced.add(place)
+
+    def is_announced(self, place: TopicPartition) -> bool:
+        """Return whether records of a partition may be taken."""
+        return place not in self._unannounced
+
     def committed(self, partition: Partition) -> list[Resume]:
         """Note a confirmed commit; return what to fetch again."""
+        if partition.place in self._unannounced:
+            self._unannounced.discard(partition.place)
+            return self._resume([partition])
         if partition.place not in self._full or 2 * partition.uncommitted > self._uncommitted_max:
             return []
         self._full.discard(partition.place)
@@ -141,6 +154,8 @@ class Fetching:
         """Return whether there is no reason not to fetch a partition."""
         place = partition.place
         held = place in self._full or place in self._early or place in self.crowded
+        # The first record of a log shows which offset to commit.
+        held = held or (place in self._unannounced and partition.position != UNKNOWN)
         return not (self.paused or held or (self.retries_paused and partition.retries))
 
     def _resume(self, partitions: Iterable[Partition]) -> list[Resume]:
@@ -149,8 +164,8 @@ class Fetching:
 
     def forget(self, place: TopicPartition) -> None:
         """Note a partition that is given up."""
-        self._full.discard(place)
-        self.crowded.discard(place)
+        for places in (self._full, self._unannounced, self.crowded):
+            places.discard(place)
         self._forget_time(place)
 
     def _forget_time(self, place: TopicPartition) -> None:

@@ -47,6 +47,17 @@ class RegistrationPolicy:
         keeps_mode = self.mode is RegistrationMode.OFF and assigned.recorded_mode is not None
         return Recorded(bound, assigned.recorded_mode if keeps_mode else self.mode.value)
 
+    def is_announced(self, assigned: Assigned, uncommitted_max: int) -> bool:
+        """Return whether the last commit says what this process may do beyond its offset, so that the next owner knows.
+
+        Args:
+            assigned: the assignment.
+            uncommitted_max: this process's own bound.
+        """
+        if assigned.recorded_mode in (None, RegistrationMode.OFF):
+            return self.mode is RegistrationMode.OFF
+        return assigned.recorded_bound is None or assigned.recorded_bound >= uncommitted_max
+
     def warm_up(self, assigned: Assigned, uncommitted_max: int) -> tuple[float, float]:
         """Return how long the warm-up of an assignment is: records, and the offset at which it ends.
 

@@ -125,6 +125,17 @@ def without_warm_up_after_other_modes(original, self, assigned, own):
     return (0, 0) if self.mode == "off" else original(self, assigned, own)
 
 
+@safeguard(
+    "P1.39",
+    at="processor.registration.policy.RegistrationPolicy.is_announced",
+    seeds=True,
+    world=lambda w: w.deferred(w.FAST, w.DEADLY, bounds=(2, 1), before=w.Committed(0, 1, "deferred")),
+)
+def without_announced_bounds(*_):
+    """A process takes records of a partition before a commit tells the next owner of its mode and bound."""
+    return True
+
+
 @safeguard("P1.1", at=f"{ENGINE}._registered", seeds=True, world=lambda w: w.eager(w.DEADLY))
 def without_commits_before_calls(original, self, event, now):
     """A call of the warm-up starts when its record is registered."""
@@ -221,7 +232,14 @@ def without_work_on_committed_records(original, self, partitions, targets):
     original(self, partitions, dict.fromkeys(partitions, resolve_name("processor.partition.UNKNOWN")))
 
 
-@safeguard("P1.5", "P1", real=True, seeds=True, first=5_700)
+@safeguard("O1.5", "O1", seeds=True, first=4_900, world=lambda w: w.after_eager(losses=1))
+def without_renewals_of_the_next_owner(patch: Patch) -> None:
+    """A process in `off` keeps a record that is being registered again when its partition is given up."""
+    lifecycle = resolve_name("processor.lifecycle")
+    patch.replace("processor.engine.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
+
+
+@safeguard("P1.5", "P1", real=True)
 def without_unanswered_commits(patch: Patch) -> None:
     """A commit without an answer counts as failed, although it may have been done."""
 
@@ -243,13 +261,7 @@ def without_cancellation_of_dropped_calls(patch: Patch) -> None:
     cell(patch, "RUNNING", "DROP", None)
 
 
-@safeguard(
-    "P1.19",
-    at=f"{ENGINE}._calls_ended",
-    seeds=True,
-    first=6_200,
-    world=lambda w: w.deferred(w.FAST, w.FAST, losses=1, slots=2),
-)
+@safeguard("P1.19", at=f"{ENGINE}._calls_ended", world=lambda w: w.deferred(w.FAST, w.FAST, losses=1, slots=2))
 def without_news_before_registrations(original, self, event, now):
     """Slow records are registered at any time, not only after a poll."""
     original(self, event, now)

@@ -1,4 +1,4 @@
-"""``python -m tests.simulation [--seeds N] [--first N] [--seed N]``: play seeds until one breaks a guarantee.
+"""``python -m tests.simulation [--seeds N] [--first N] [--jobs N]``: play seeds; ``--seed N``: tell one's story.
 
 With ``--exhaustive``, try every order of steps in the small worlds instead, then without each safeguard in turn.
 """
@@ -6,25 +6,30 @@ With ``--exhaustive``, try every order of steps in the small worlds instead, the
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import Pool
 
 from tests.simulation.processor_worlds import LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.removal_worlds import in_worlds, safeguard_row, world_without
-from tests.simulation.seeds import Found, broken, shortened
+from tests.simulation.seeds import breaches, broken, chunks, fresh_first, repeat, shortened
 from tests.simulation.small_worlds import WORLDS, explored, world_row
 
 PROGRESS_S = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Play the seeds; 1 if one of them breaks anything, after its story and a shorter one."""
+    """Play the seeds; 1 if one of them breaks anything."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--seed", type=int, help="this one only")
+    parser.add_argument("--first", type=int, help="the first of them; else it follows from the commit's hash")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes play them")
+    parser.add_argument(
+        "--seed", type=int, help="this one only, with its story and a shorter one if it breaks anything"
+    )
     parser.add_argument("--exhaustive", action="store_true", help="every order of steps in the small worlds instead")
     parser.add_argument(
         "--stories", action="store_true", help="with --exhaustive: how each removed safeguard is missed"
@@ -32,18 +37,29 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.exhaustive:
         return 0 if _explore(options.stories) else 1
-    first, count = (options.first, options.seeds) if options.seed is None else (options.seed, 1)
+    if options.seed is not None:
+        return 0 if _tell(options.seed) else 1
+    first = fresh_first() if options.first is None else options.first
+    return 0 if _play(first, options.seeds, options.jobs) else 1
+
+
+def _play(first: int, count: int, jobs: int) -> bool:
+    """Play seeds, print how far it is and what breaks; return whether none breaks anything."""
+    print(f"{count:,} seeds from {first} (again: --first {first})", flush=True)
     began_s = said_s = time.monotonic()
-    for number, seed in enumerate(range(first, first + count)):
-        found = broken(seed)
-        if found is not None:
-            _tell(found)
-            return 1
-        if time.monotonic() - said_s > PROGRESS_S:
-            said_s = time.monotonic()
-            print(f"{number + 1:,} of {count:,} seeds, {said_s - began_s:.0f} s", flush=True)
-    print(f"{count:,} seeds from {first} broke nothing, {time.monotonic() - began_s:.0f} s")
-    return 0
+    played = wrong = 0
+    # A run makes much, and nearly nothing of it stays.
+    with Pool(jobs, gc.set_threshold, (200_000, 20, 20)) as pool:
+        for seeds, found in pool.imap_unordered(breaches, chunks(first, count)):
+            played += seeds
+            wrong += len(found)
+            for each in found:
+                print(f"seed {each.seed} breaks a guarantee: {each.what}\n  {repeat(each.seed)}", flush=True)
+            if time.monotonic() - said_s > PROGRESS_S:
+                said_s = time.monotonic()
+                print(f"{played:,} of {count:,} seeds, {said_s - began_s:.0f} s, {wrong} broken", flush=True)
+    print(f"{count:,} seeds from {first}, {time.monotonic() - began_s:.0f} s: {wrong or 'none'} broke a guarantee")
+    return not wrong
 
 
 def _explore(stories: bool) -> bool:
@@ -78,9 +94,14 @@ def _watch() -> Callable[[int], None]:
     return watch
 
 
-def _tell(found: Found) -> None:
-    print(f"seed {found.seed} breaks a guarantee:\n{found}\n", flush=True)
+def _tell(seed: int) -> bool:
+    found = broken(seed)
+    if found is None:
+        print(f"seed {seed} broke nothing")
+        return True
+    print(f"seed {seed} breaks a guarantee:\n{found}\n", flush=True)
     print(f"A shorter run that breaks the same:\n{shortened(found)}")
+    return False
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
@@ -107,11 +108,9 @@ class Process:
         self._polled: dict[TopicPartition, list[int]] = {}
         self._ever: set[RecordId] = set()
         self._paused: set[TopicPartition] = set()
-        self.requests = Requests(number, world, bound, random)
+        self.requests = Requests(number, world, random)
         self._generations: dict[TopicPartition, int] = {}
         self._news: deque[News] = deque()
-        # Whether it takes care of what an earlier owner may have registered, of which only metadata warns `off`.
-        self._warned: dict[TopicPartition, bool] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._given_up: set[TopicPartition] = set()
         self._known: set[Entry] = set()
@@ -179,9 +178,7 @@ class Process:
         offsets = [at for at, _ in log]
         self._polled[place] += offsets
         self._ever.update((*place, at) for at in offsets)
-        if not self._warned[place]:
-            self._world.may_be_left.update((*place, at) for at in offsets)
-        elif self._is_current(place):
+        if self._is_current(place):
             # A zombie may register what was produced after the assignment, which doesn't belong to the warm-up.
             there = (at for at in offsets if at < self._ends[place])
             self._world.may_be_left.difference_update((*place, at) for at in there)
@@ -285,8 +282,6 @@ class Process:
         self._polled[place] = []
         self._paused.discard(place)
         self._given_up.discard(place)
-        mode = None if committed is None else committed.mode
-        self._warned[place] = self.mode is not RegistrationMode.OFF or mode not in (None, RegistrationMode.OFF)
         self._ends[place] = self._world.end(place)
         end = None if self._random.random() < self._world.unknown_ends else self._ends[place]
         delayed = (RETRY_DELAY_S, True) if place == RETRIES else (0, False)
@@ -338,8 +333,8 @@ class Process:
             if (count := sum(_route_of(entry) == route for entry in self.running)) > most:
                 raise Breach(f"P7: {count} calls of route {route} run")
         for place in self.engine.partitions:
-            start = self._world.start(place)
-            uncommitted = sum(offset >= start for offset in self._polled[place])
+            polled = self._polled[place]
+            uncommitted = len(polled) - bisect_left(polled, self._world.start(place))
             if uncommitted > self._bound:
                 raise Breach(f"P7: {uncommitted} records of {place} are uncommitted, the bound is {self._bound}")
 
@@ -402,6 +397,8 @@ class Process:
             record = record_of(entry)
             place = entry.partition.place
             self._world.story.append(f"    {self.number} calls {record}")
+            if self.mode is RegistrationMode.OFF and self.engine.partitions.get(place) is not entry.partition:
+                raise Breach(f"O1: {record} is called, and the partition was given up")
             self._judge_order(entry)
             self._world.begin_call(self.number, record, self._now().wall_ms)
             if self._is_current(place):  # else another owner may call it too

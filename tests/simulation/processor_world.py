@@ -23,7 +23,7 @@ from tests.simulation.messages import Dead, Killed
 from tests.simulation.process import Process
 from tests.simulation.run import START_MS
 from tests.simulation.snapshot import digest, packed
-from tests.simulation.world import Breach, Nature, World
+from tests.simulation.world import Breach, Committed, Nature, World
 from wait_registry.settings.processor import Ordering, RegistrationMode
 
 PLACE = ("t", 0)
@@ -99,6 +99,7 @@ class ProcessorWorld:
         name: with the bounds, for tables.
         modes: of the first process, the second one, and so on; the last one's are those of all later ones.
         bounds: their `uncommitted_max`, likewise.
+        before: what an owner before them has committed, if there was one.
         natures: what each record may be; the first step decides.
         late: whether the records are produced after the first assignment, so that no warm-up has them.
         slots: how many calls may run in a process.
@@ -119,6 +120,7 @@ class ProcessorWorld:
     name: str
     modes: tuple[RegistrationMode, ...]
     bounds: tuple[int, ...] = (8,)
+    before: Committed | None = None
     natures: tuple[tuple[Nature, ...], ...] = ((Nature.FAST,),)
     late: bool = False
     slots: int = 1
@@ -187,6 +189,8 @@ class ProcessorWorld:
         world = World({PLACE: log}, metadata=self.metadata, unknown_ends=float(self.unknown_ends))
         if self.late and log:
             world.produced[PLACE] = 0
+        if self.before is not None:
+            world.committed[PLACE] = self.before
         return Scene(world, Clock(), [], [], 0, self.deaths, self.moves, self.losses, self.delays)
 
     def _situation(self, scene: Scene) -> Situation:
@@ -308,7 +312,8 @@ class ProcessorWorld:
             mode = self.modes[min(scene.lives, len(self.modes) - 1)]
             bound = self.bounds[min(scene.lives, len(self.bounds) - 1)]
             scene.lives += 1
-            own = (mode, bound, self.slots, self.calm, self.ordering, self.hold)
+            ordering = self.ordering if mode is RegistrationMode.OFF else Ordering.UNORDERED
+            own = (mode, bound, self.slots, self.calm, ordering, self.hold)
             successor = Process(scene.lives, scene.world, *own, scene.clock.now, CHOICES)
             scene.processes.append(successor)
         scene.world.give(PLACE, successor.number)

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.simulation.processor_world import (
-    CALLED_AGAIN,
-    LEFT_TO_EXPIRE,
-    LONG_S,
-    REGISTERED_LATE,
-    SHORT_S,
-    ProcessorWorld,
-)
+from tests.simulation.processor_world import CALLED_AGAIN, LEFT_TO_EXPIRE, REGISTERED_LATE, SHORT_S, ProcessorWorld
 from tests.simulation.small_worlds import Small
 from tests.simulation.sweeper_world import SweeperWorld
 from tests.simulation.whole_world import EXPORTED_ALONE, EXPORTED_TOO, WholeWorld
-from tests.simulation.world import Nature
+from tests.simulation.world import Committed, Nature
 from wait_registry.settings.processor import Ordering, RegistrationMode
 
 FAST, FAILING = (Nature.FAST,), (Nature.FAILING,)
 TOO_LARGE, DEADLY = (Nature.TOO_LARGE,), (Nature.DEADLY,)
 _ENDING = (Nature.FAST, Nature.FAILING, Nature.TOO_LARGE, Nature.MALFORMED)
 _EVERY = (*_ENDING, Nature.DEADLY)
-eager = partial(ProcessorWorld, modes=(RegistrationMode.EAGER,), natures=(FAST,), passes=(LONG_S,))
-deferred = partial(ProcessorWorld, modes=(RegistrationMode.DEFERRED,), natures=(FAST,), passes=(SHORT_S,), late=True)
-off = partial(ProcessorWorld, modes=(RegistrationMode.OFF,), natures=(FAST,), passes=(LONG_S,))
+eager, deferred, off = (
+    partial(ProcessorWorld, modes=(mode,), before=Committed(0, 8, mode.value)) for mode in RegistrationMode
+)
+deferred = partial(deferred, passes=(SHORT_S,), late=True)
 switched = partial(
     ProcessorWorld,
     "deferred, then off: 1 record, a death",
@@ -35,6 +29,7 @@ switched = partial(
     reaches=("RUNNING_REGISTERED", CALLED_AGAIN),
 )
 TWO = (FAST, FAST)
+after_eager = partial(off, before=Committed(0, 8, "eager"), natures=TWO, ordering=Ordering.PARTITION, answered=True)
 
 WORLDS: tuple[Small, ...] = (
     partial(
@@ -78,6 +73,12 @@ WORLDS: tuple[Small, ...] = (
         ordering=Ordering.PARTITION,
         moves=1,
         reaches=("READY", "PUBLISHING", CALLED_AGAIN),
+    ),
+    partial(
+        after_eager,
+        "off after eager, by partition: 2 records, a move",
+        moves=1,
+        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
     ),
     partial(off, "off: 2 records, a death", natures=TWO, deaths=1, reaches=("READY", CALLED_AGAIN)),
     switched,

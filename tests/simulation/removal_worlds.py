@@ -14,9 +14,9 @@ from tests.simulation.redrive_world import RedriveWorld
 from tests.simulation.sink_world import SinkWorld
 from tests.simulation.small_worlds import Small
 from tests.simulation.sweeper_world import SweeperWorld
-from tests.simulation.world import Nature
+from tests.simulation.world import Committed, Nature
 
-__all__ = ["DEADLY", "FAILING", "FAST", "TOO_LARGE", "switched"]
+__all__ = ["DEADLY", "FAILING", "FAST", "TOO_LARGE", "Committed", "switched"]
 
 MALFORMED = (Nature.MALFORMED,)
 
@@ -26,7 +26,10 @@ def _of_natures(world: Callable[..., Model]) -> Callable[..., Model]:
     return lambda *natures, **bounds: world("", **({"natures": natures} if natures else {}), **bounds)
 
 
-eager, deferred, off = map(_of_natures, (processor_worlds.eager, processor_worlds.deferred, processor_worlds.off))
+eager, deferred, off, after_eager = map(
+    _of_natures,
+    (processor_worlds.eager, processor_worlds.deferred, processor_worlds.off, processor_worlds.after_eager),
+)
 moved = partial(eager, late=True, moves=1, calm=True)
 sinks = partial(SinkWorld, ticks=0, rebuilds="never", restores=0)
 sink = partial(sinks, sinks=1)

@@ -22,7 +22,6 @@ from processor.lifecycle import Entry
 from tests.simulation.messages import Dead, Letter, letter_of, outcome_of, taken
 from tests.simulation.world import Committed, Nature, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import RegistrationMode
 
 BATCHES = (Published, Registered)
 Generations = Mapping[TopicPartition, int]
@@ -34,14 +33,12 @@ class Requests:
     Args:
         process: its number.
         world: takes them.
-        bound: the process's `uncommitted_max`.
         random: loses answers.
     """
 
-    def __init__(self, process: int, world: World, bound: int, random: Random) -> None:
+    def __init__(self, process: int, world: World, random: Random) -> None:
         self._process = process
         self._world = world
-        self._bound = bound
         self._random = random
         # Sent and not yet in the broker's logs, in order; then reports on their way back.
         self.waits: deque[tuple[Entry, WaitEntry]] = deque()
@@ -91,20 +88,11 @@ class Requests:
         if written.outcome is None and self._world.nature(written.record) is Nature.TOO_LARGE:
             self.reports.append(RegistrationRefused(entry))
             return
-        if written.outcome is None and not self._is_announced(entry.partition.place):
-            self._world.unannounced.add(written.record)
         if written.outcome is None and taken(entry).generation != self._world.generation[entry.partition.place]:
             self._world.may_be_left.add(written.record)
         self._world.append(written)
         if written.outcome is None:
             self.reports.append(Registered([entry]))
-
-    def _is_announced(self, place: TopicPartition) -> bool:
-        """Return whether a commit tells the next owner to expect what this process registers."""
-        committed = self._world.committed.get(place)
-        if committed is None or committed.bound is None:
-            return True
-        return committed.bound >= self._bound and committed.mode != RegistrationMode.OFF
 
     def append_letter(self, now_ms: int) -> None:
         """The broker appends the dead letter or retry record that was sent first, unless it is too large."""
@@ -153,7 +141,4 @@ class Requests:
 
     def leave(self) -> None:
         """Note that nothing cares any more for what was sent."""
-        for entry, written in self.waits:
-            self._world.may_be_left.add(written.record)
-            if not self._is_announced(entry.partition.place):
-                self._world.unannounced.add(written.record)
+        self._world.may_be_left.update(written.record for _, written in self.waits)

@@ -109,8 +109,9 @@ class Run:
     def _one(self, faults: bool) -> bool:
         """Take one step; return whether anything is left to do."""
         self._s += self._random.choice(self._passes if faults else (0.0, 0.01, 0.3))
+        alive = {process.number for process in self._alive()}
         for place in self.world.logs:
-            if self.world.owner.get(place) not in {process.number for process in self._alive()}:
+            if self.world.owner.get(place) not in alive:
                 self._move(place)
         if faults and self._random.random() < self._faults:
             self._fault()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from processor.lifecycle import LifecycleError
@@ -15,6 +17,8 @@ MOST_RECORDS = 12
 MOST_STEPS = 400
 # So many seeds are played for each shorter length.
 TRIES = 60
+# So many seeds are one task of a process.
+CHUNK = 250
 FAULTS = (Breach, LifecycleError, PartitionError)
 
 
@@ -46,6 +50,33 @@ def broken(seed: int, most_records: int = MOST_RECORDS, most_steps: int = MOST_S
     except FAULTS as breach:
         return Found(seed, most_records, most_steps, f"{type(breach).__name__}: {breach}", tuple(run.story))
     return None
+
+
+def fresh_first() -> int:
+    """Return the first seed that this commit plays: the variable FIRST, or else a number from the commit's hash.
+
+    A range that is played again and again is one that the code has been fitted to.
+    """
+    if first := os.environ.get("FIRST"):
+        return int(first)
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    # Without a repository, or without git in it.
+    return int(asked.stdout[:8] or "0", 16)
+
+
+def chunks(first: int, count: int) -> list[range]:
+    """Return seeds in parts of equal size, the last one perhaps shorter."""
+    return [range(at, min(at + CHUNK, first + count)) for at in range(first, first + count, CHUNK)]
+
+
+def repeat(seed: int) -> str:
+    """Return the command that plays a seed again and tells its story."""
+    return f"python -m tests.simulation --seed {seed}"
+
+
+def breaches(seeds: Sequence[int]) -> tuple[int, list[Found]]:
+    """Return how many seeds were played, and what those break that break anything."""
+    return len(seeds), [found for seed in seeds if (found := broken(seed)) is not None]
 
 
 def first_breach(seeds: Iterable[int]) -> Found | None:

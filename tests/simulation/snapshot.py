@@ -213,5 +213,4 @@ def _of_world(world: World) -> tuple[Any, ...]:
         deadly,
         world.may_expire,
         world.may_be_left,
-        world.unannounced,
     )

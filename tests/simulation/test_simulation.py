@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from tests.simulation.__main__ import main
 from tests.simulation.run import Run
-from tests.simulation.seeds import first_breach, shortened
+from tests.simulation.seeds import CHUNK, Found, breaches, broken, chunks, fresh_first, repeat
 
-SEEDS = 2_000
-CHUNK = 250
+GATE = 1_750
+# Each has broken a guarantee once. The world has changed since, so a seed may play another run now: the stories of
+# tests/unit/processor and the small worlds hold what was fixed.
+BROKE = {
+    7300904: "O1: in `off`, a record that was being registered again was called after its partition was given up",
+    7510899: "O1: the same, of which only the question for given-up partitions showed anything",
+    7409133: "P1: a record killed three processes, by a bound that no commit had announced",
+    6252: "P1: a registration was left: its process had announced nothing, and an owner in `off` committed",
+    7408006: "P1: the same",
+    8801799: "P1: the same",
+    8807438: "P1: the same",
+    8812198: "P1: the same",
+}
+
+
+@pytest.mark.parametrize("seed", BROKE)
+def test_a_seed_that_broke_a_guarantee_breaks_none(seed: int) -> None:
+    assert broken(seed) is None
+
+
+def play(seeds: range) -> None:
+    """Play seeds, and say which, and how to play one again."""
+    print(f"seeds {seeds.start} to {seeds.stop - 1}; again with FIRST={fresh_first()}")
+    _, found = breaches(seeds)
+    assert not found, "".join(f"\n{each.what}\n  {repeat(each.seed)}" for each in found)
+
+
+def test_fresh_seeds_fast() -> None:
+    play(range(fresh_first(), fresh_first() + CHUNK))
 
 
 @pytest.mark.guarantee("P1.1", "P1.2", "P1.3", "P1.4", "P1.5", "P1.6", "P2.1", "P2.2", "P3.16", "P7.1", "P7.2")
-@pytest.mark.guarantee("P1.18", "P1.19", "P1.20", "P1.21", "P1.22", "P2.6", "P7.15")
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_no_seed_breaks_a_guarantee(first: int) -> None:
-    found = first_breach(range(first, first + CHUNK))
-    assert found is None, f"\n{found}\n\nshorter:\n{shortened(found)}"
+@pytest.mark.guarantee("P1.18", "P1.19", "P1.20", "P1.21", "P1.22", "P1.39", "P2.6", "P7.15", "O1.5")
+@pytest.mark.parametrize("chunk", range(GATE // CHUNK))
+def test_fresh_seeds_gate(chunk: int) -> None:
+    play(chunks(fresh_first() + CHUNK, GATE)[chunk])
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -26,3 +55,22 @@ def test_a_seed_replays_exactly() -> None:
         run.play()
         stories.append(run.story)
     assert stories[0] == stories[1]
+
+
+@pytest.mark.parametrize(("breaks", "code"), [(False, 0), (True, 1)])
+def test_the_command_names_each_seed_that_breaks_anything(
+    breaks: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = partial(Found, most_records=1, most_steps=1, what="Breach: P1", story=())
+    monkeypatch.setattr("tests.simulation.seeds.broken", lambda seed: found(seed) if breaks else None)
+    assert main(["--seeds", "2", "--first", "7", "--jobs", "2"]) == code
+    assert capsys.readouterr().out.count("python -m tests.simulation --seed") == 2 * breaks
+
+
+@pytest.mark.parametrize(("first", "commit", "played"), [("17", "abc", 17), ("", "000000ffcc", 255), ("", "", 0)])
+def test_the_first_seed_follows_from_the_commit(
+    first: str, commit: str, played: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIRST", first)
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: type("Answer", (), {"stdout": commit}))
+    assert fresh_first() == played

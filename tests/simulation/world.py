@@ -76,8 +76,6 @@ class World:
     # Records whose registration may be left though they are settled: their process died, or wrote it when the record
     # was another's already. Whoever polls a record takes care of what was registered before.
     may_be_left: set[RecordId] = field(default_factory=set)
-    # The same, whoever polls them: a process wrote it before a commit told of its mode and bound.
-    unannounced: set[RecordId] = field(default_factory=set)
     # The last entry of each wait ID.
     last: dict[str, WaitEntry] = field(default_factory=dict)
 
@@ -217,7 +215,7 @@ class World:
                 raise Breach(f"P1: {record} ({self.nature(record).value}) is lost")
             if not settled and record not in self.may_expire:
                 raise Breach(f"P1: {record} is left to expire, though its process lives")
-            if settled and left and (calm or record not in self.may_be_left | self.unannounced):
+            if settled and left and (calm or record not in self.may_be_left):
                 raise Breach(f"P1: {record} is settled, and its registration is left, though nothing went wrong")
         self.judge_calls()
 

@@ -53,11 +53,8 @@ def test_no_handler_starts_while_the_first_commit_is_unanswered(processor_scenar
     """Otherwise a record that kills its process would be polled again indefinitely."""
     handler, silence = Counts(), Silence(OFFSET_COMMIT)
     with silence.running(with_records(processor_scenario, handler)) as running:
-        wait_until(
-            lambda: silence.requests[OFFSET_COMMIT] and running.stats.registered == RECORDS, what="the lost commit"
-        )
-        wait_for_fetches(silence, 5)
-        assert not handler.calls
+        wait_until(lambda: silence.requests[OFFSET_COMMIT] > 1, what="the lost commits")
+        assert not (handler.calls or running.stats.registered), "the next owner wouldn't know"
 
         silence.lasts = False
         wait_until(lambda: running.done == RECORDS, what="all records")

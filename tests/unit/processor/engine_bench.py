@@ -62,12 +62,13 @@ ASKED: dict[str, Callable[[Engine], object]] = {
 
 
 class EngineBench:
-    """An engine to which partition A was assigned at offset 0, at second 0.
+    """An engine to which partition A was assigned at second 0.
 
     Args:
         mode: when it registers.
         end: the end of the log at the assignment; with 0, no record belongs to the warm-up.
         recorded_mode, recorded_bound: what the last commit says of the previous owner.
+        start: the committed offset; None if there is none.
         slots, bound, prefetch: calls, uncommitted records and open records at most.
         delays: of the retry topics, s.
         ordering: which records wait for earlier ones.
@@ -81,8 +82,9 @@ class EngineBench:
         self,
         mode: str = "eager",
         end: int | None = 0,
-        recorded_mode: str | None = None,
-        recorded_bound: int | None = 0,
+        recorded_mode: str | None = "eager",
+        recorded_bound: int | None = 200,
+        start: int | None = 0,
         slots: int = 10,
         bound: int = 200,
         prefetch: Prefetch | int = 1000,
@@ -103,7 +105,7 @@ class EngineBench:
         self.engine = Engine(rules, scheduler, FixedLimit(slots), prefetch, Ladder(delays), routes)
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
-        self._assigned = events.Assigned(A, 0, recorded_bound, recorded_mode, end, delay, retries)
+        self._assigned = events.Assigned(A, start, recorded_bound, recorded_mode, end, delay, retries)
         self.step(self._assigned)
         self.step(events.Tick())
         self._events: dict[str, Callable[[list[str]], events.Event]] = {

@@ -76,7 +76,9 @@ class PipelineBench:
         self.group_consumer, self.pool = self.shell.consumer, self.shell.pool
         self.commits: list[int] = []
         self.group_consumer.commit = lambda commit: self.commits.extend(commit.offsets.values())  # type: ignore[method-assign]
-        self.shell.assigned([Start(*PLACE, 0, None, 0)])
+        processor = settings.processor
+        announced = CommitMetadata(WAIT_TOPIC).with_recorded(processor.uncommitted_max, processor.registration.value)
+        self.shell.assigned([Start(*PLACE, 0, announced, 0)])
 
     def _context(self, settings: Settings, handler: Any) -> Context:
         processor, limits = settings.processor, time_limits(settings.processor)

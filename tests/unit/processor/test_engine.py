@@ -142,24 +142,58 @@ def test_the_warm_up_holds_calls_until_a_commit_covers_them(story: str) -> None:
 
 @pytest.mark.guarantee("P1.18")
 @pytest.mark.parametrize(
-    ("mode", "mode_before", "bound_before", "end", "warm_up", "recorded"),
+    ("mode", "mode_before", "bound_before", "end", "warm_up", "recorded", "is_announced"),
     [
-        ("eager", "eager", 20, 1000, (20, 1000), (20, "eager")),
-        ("deferred", "off", 5, 1000, (10, 1000), (10, "deferred")),
-        ("eager", None, None, 1000, (math.inf, 1000), (None, "eager")),
-        ("eager", "eager", 20, None, (20, math.inf), (20, "eager")),
-        ("off", "off", 20, 1000, (0, 0), (20, "off")),
-        ("off", None, None, 1000, (0, 0), (None, "off")),
-        ("off", "deferred", 20, 1000, (20, 1000), (20, "deferred")),
+        ("eager", "eager", 20, 1000, (20, 1000), (20, "eager"), True),
+        ("eager", "eager", 5, 1000, (10, 1000), (10, "eager"), False),
+        ("eager", "eager", None, 1000, (math.inf, 1000), (None, "eager"), True),
+        ("deferred", "off", 20, 1000, (20, 1000), (20, "deferred"), False),
+        ("eager", None, None, 1000, (math.inf, 1000), (None, "eager"), False),
+        ("eager", "deferred", 20, None, (20, math.inf), (20, "eager"), True),
+        ("off", "off", 5, 1000, (0, 0), (10, "off"), True),
+        ("off", None, None, 1000, (0, 0), (None, "off"), True),
+        ("off", "deferred", 20, 1000, (20, 1000), (20, "deferred"), True),
+        ("off", "deferred", 5, 1000, (10, 1000), (10, "deferred"), False),
     ],
 )
 def test_the_warm_up_follows_from_the_last_commit(
-    mode: str, mode_before: str | None, bound_before: int | None, end: int | None, warm_up: object, recorded: object
+    mode: str,
+    mode_before: str | None,
+    bound_before: int | None,
+    end: int | None,
+    warm_up: object,
+    recorded: object,
+    is_announced: bool,
 ) -> None:
     policy = RegistrationPolicy.of(RegistrationMode(mode), 0.5)
     assigned = Assigned(A, 7, bound_before, mode_before, end)
     assert policy.warm_up(assigned, 10) == warm_up
     assert policy.recorded(assigned, 10) == recorded
+    assert policy.is_announced(assigned, 10) is is_announced
+
+
+@pytest.mark.guarantee("P1.39")
+@stories("""
+    a larger bound or another mode
+    confirmed 0 > resume a | poll 0 1 > register 0 1
+    a commit that failed is sent again
+    unconfirmed | after 0.6 > commit 0 | confirmed 0 > resume a
+    what comes before the answer is polled again
+    poll 0 1 > pause a; rewind 0 | open? > 0 | confirmed 0 > resume a | poll 0 1 > register 0 1
+    a commit without an answer shows nothing to the next owner
+    revoke > release | assigned > pause a | after 1 | confirmed 0 | after 1 > commit 0 | confirmed 0 > resume a
+""")
+@pytest.mark.parametrize(("before", "bound"), [("eager", 100), ("off", 200), (None, None)])
+def test_a_partition_is_polled_when_a_commit_has_announced_mode_and_bound(
+    story: str, before: str | None, bound: int | None
+) -> None:
+    play(story, recorded_mode=before, recorded_bound=bound)
+
+
+@pytest.mark.guarantee("P1.39")
+def test_a_partition_that_was_never_committed_announces_at_its_first_record() -> None:
+    story = "poll 5 7 > pause a; rewind 5 | open? > 0 | tick > commit 5 | confirmed 5 > resume a"
+    play(f"{story} | poll 5 7 > register 5 7", start=None, recorded_mode=None, recorded_bound=None)
 
 
 def test_commits_record_the_former_owner_until_one_covers_the_warm_up() -> None:
@@ -244,6 +278,35 @@ def test_unregistered_calls_are_cancelled_when_their_partition_moves(story: str,
     play(story, mode=mode, slots=2)
 
 
+@pytest.mark.guarantee("O1.5")
+@pytest.mark.parametrize("ordering", ["unordered", "partition"])
+@stories("""
+    one that waits for a slot
+    WAITS | lost > cancel 0 | cancelled 0 | registered 1 | open? > 0 | waiting? > 0
+    one whose record is polled again here
+    WAITS | lost > cancel 0 | assigned > resume a | registered 1 | poll 1 > register 1 | cancelled 0 | open? > 1
+    one that is held behind a registration
+    poll 0 1 > register 0 1 | registered 1 | after 41 > register 1 | lost | registered 0 1 | open? > 0
+    one of a partition that moves
+    WAITS | revoke > cancel 0; release 0 | cancelled 0 | registered 1 | open? > 0
+""")
+def test_a_renewal_on_its_way_is_the_next_owners_in_off(story: str, ordering: str) -> None:
+    waits = "poll 0 1 > register 0 1 | registered 0 1 > start 0 | after 41 > register 1"
+    play(story.replace("WAITS", waits), mode="off", ordering=ordering, end=2, slots=1)
+
+
+@pytest.mark.guarantee("P1.38")
+@stories("""
+    one that waits for a slot
+    FOUR | revoking | after 41 > commit 4 | revoke > release 4 | confirmed 4 | after 1 > register 1 2 3
+    one that is held until a commit covers it
+    poll 0 > register 0 | registered 0 > commit 1 | revoking | after 41 > commit 1 | confirmed 1 |
+    revoke > release; register 0
+""")
+def test_nothing_of_a_partition_that_leaves_is_renewed(story: str) -> None:
+    play(story, slots=1, end=0 if "1 2 3" in story else 1)
+
+
 @stories("""
     no more calls than slots
     poll 0 1 2 > start 0 1 | done 1 > start 2
@@ -283,7 +346,7 @@ def test_without_room_all_partitions_pause(story: str) -> None:
     room? > 14 | poll 0 1 > register 0 1 | registered 0 1 > commit 2 | room? > 34 | confirmed 2 > start 0 1 | room? > 12
 """)
 def test_more_is_polled_while_calls_wait_for_acknowledgments(story: str) -> None:
-    play(story, mode="deferred", recorded_mode="eager", recorded_bound=2, end=None)
+    play(story, mode="deferred", end=None)
 
 
 @pytest.mark.parametrize(("records", "size"), [(8, 1000), (1000, 80)])
