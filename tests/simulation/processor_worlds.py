@@ -72,7 +72,7 @@ WORLDS: tuple[Small, ...] = (
         _after_eager,
         "off after eager, by partition: 2 records, a move",
         moves=1,
-        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
+        reaches=("RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
     ),
     partial(_off, "off: 2 records, a death", natures=_two, deaths=1, reaches=("READY", CALLED_AGAIN)),
     partial(
