@@ -141,7 +141,6 @@ ENGINE = tuple(
         ),
         (removals.renewal_is_the_next_owners, partial(_after_eager, "", losses=1), "O1"),
         (removals.overdue_is_renewed, partial(_eager, "", late=True), "P3"),
-        (removals.requested_counts_as_committed, partial(_eager, "", natures=_two, late=True, losses=1), "P1"),
         (removals.registers_after_the_news, partial(_deferred, "", natures=_two, losses=1, slots=2), "P1"),
     )
 )

@@ -65,7 +65,10 @@ PROCESSOR = (
     Safeguard(removals.commit_stops_at_unstarted, "P1.4"),
     Safeguard(removals.committed_is_kept, "P1.4"),
     Safeguard(
-        removals.requested_counts_as_committed, "P1.5", None, "One seed in thousands misses it; a small world does."
+        removals.requested_counts_as_committed,
+        "P1.5",
+        None,
+        "One seed in thousands misses it; stories of the engine do.",
     ),
     Safeguard(removals.dropped_calls_are_cancelled, "P1.4"),
     Safeguard(removals.blocked_calls_are_cancelled_one_by_one, "P7.18", "P7"),
