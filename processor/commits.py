@@ -30,7 +30,8 @@ class Commits:
         self._recorded = recorded
         self._in_flight: dict[Partition, int] = {}
         self._last: dict[Partition, int] = {}
-        # Partitions whose slow records wait for a commit that shows that they are still this process's.
+        # Partitions whose records wait for a commit: it announces this process's mode and bound, or shows that they are
+        # still this process's.
         self._unproved: set[Partition] = set()
         self.sent_s = self._due_s = self._not_before_s = -math.inf
         self._soon = False
@@ -39,9 +40,13 @@ class Commits:
         """Let the next commit be due now."""
         self._soon = True
 
-    def prove(self, partition: Partition) -> None:
-        """Commit now, the same offset again if need be: its confirmation shows whose the partition is."""
+    def announce(self, partition: Partition) -> None:
+        """Commit now, the same offset again if need be: its metadata says what this process may do beyond it."""
         self._unproved.add(partition)
+
+    def prove(self, partition: Partition) -> None:
+        """Commit now in the same way: the confirmation shows whose the partition is."""
+        self.announce(partition)
 
     def is_due(self, now_s: float) -> bool:
         """Return whether a commit is due."""

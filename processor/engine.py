@@ -304,7 +304,7 @@ class Engine:
         """Commit where a log begins, and poll its records again then."""
         if partition.position == UNKNOWN:
             partition.begin(first)
-        self._commits.prove(partition)
+        self._commits.announce(partition)
         self._effects += [Pause([partition.place]), Rewind(partition.place, first)]
 
     def _share(self) -> int:
@@ -642,7 +642,7 @@ class Engine:
         if not self._policy.is_announced(event, self._rules.uncommitted_max):
             self._fetching.awaits_announcement(event.place)
             if event.start is not None:
-                self._commits.prove(partition)
+                self._commits.announce(partition)
         # librdkafka may remember a pause from an earlier assignment.
         fetch = Resume if self._fetching.may_fetch(partition) and not self.draining else Pause
         self._effects.append(fetch([event.place]))

@@ -78,7 +78,7 @@ WORLDS: tuple[Small, ...] = (
         after_eager,
         "off after eager, by partition: 2 records, a move",
         moves=1,
-        reaches=("HELD", "RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
+        reaches=("RENEWING", "RUNNING_REGISTERED", CALLED_AGAIN),
     ),
     partial(off, "off: 2 records, a death", natures=TWO, deaths=1, reaches=("READY", CALLED_AGAIN)),
     switched,
