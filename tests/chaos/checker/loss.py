@@ -157,8 +157,8 @@ def _taken_ms(ledger: Ledger, registered: Registration, calls: Sequence[Call]) -
     # It was polled some time before it was registered. If it wasn't (warm-up), more than its calls may explain it.
     polled_ms = registered.expires_at_ms - ledger.ttl_ms - ledger.register_after_ms
     seen_ms = min((call.started_ms for call in calls if call.finished_ms >= polled_ms), default=polled_ms)
-    # A call's way to the downstream, on a busy machine.
-    return seen_ms - ledger.attempt_ms // 2
+    # A call may take long to reach the downstream, on a busy machine.
+    return min(polled_ms, seen_ms - ledger.attempt_ms // 2)
 
 
 def dead_lettered_again(ledger: Ledger) -> Iterator[Finding]:
