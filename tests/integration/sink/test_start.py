@@ -33,7 +33,6 @@ def test_missing_topics_and_schema_are_reported_before_spark_starts(
 @pytest.mark.guarantee("P8.18")
 def test_a_sink_is_ready_once_its_first_batch_is_written(sink_scenario: SinkScenarioFactory) -> None:
     at = sink_scenario()
-    at.topics.delete(at.settings.processor.topics[0])  # a sink needs no topic that only the processor uses
     at.log.write(wait_record(new_id(), 0))
     with at.database.connect(at.settings) as other, other.transaction():
         other.execute("lock table wait in share mode")
