@@ -62,8 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _play_seeds(folder: Path, seed: int | None, minutes: float, runs: int | None, jobs: int) -> bool:
     played: list[Run] = []
+    first = first_seed() if seed is None else seed
+    print(f"seeds from {first} (again: --seed {first})", flush=True)
     try:
-        played.extend(play_seeds(first_seed() if seed is None else seed, minutes, runs, jobs, folder))
+        played.extend(play_seeds(first, minutes, runs, jobs, folder))
     finally:
         print(summary(played))
     return bool(played) and all(run.verdict == KEPT for run in played)

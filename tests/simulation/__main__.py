@@ -15,8 +15,9 @@ from multiprocessing import Pool
 from tests.simulation.processor_worlds import LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.removal_worlds import in_worlds, safeguard_row, world_without
-from tests.simulation.seeds import breaches, broken, chunks, fresh_first, repeat, shortened
+from tests.simulation.seeds import breaches, broken, chunks, repeat, shortened
 from tests.simulation.small_worlds import WORLDS, explored, world_row
+from tests.support.fresh_seed import first_seed
 
 PROGRESS_S = 5.0
 
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
         return 0 if _explore(options.stories) else 1
     if options.seed is not None:
         return 0 if _tell(options.seed) else 1
-    first = fresh_first() if options.first is None else options.first
+    first = first_seed() if options.first is None else options.first
     return 0 if _play(first, options.seeds, options.jobs) else 1
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,18 +48,6 @@ def broken(seed: int, most_records: int = MOST_RECORDS, most_steps: int = MOST_S
     except FAULTS as breach:
         return Found(seed, most_records, most_steps, f"{type(breach).__name__}: {breach}", tuple(run.story))
     return None
-
-
-def fresh_first() -> int:
-    """Return the first seed that this commit plays: the variable FIRST, or else a number from the commit's hash.
-
-    A range that is played again and again is one that the code has been fitted to.
-    """
-    if first := os.environ.get("FIRST"):
-        return int(first)
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    # Without a repository, or without git in it.
-    return int(asked.stdout[:8] or "0", 16)
 
 
 def chunks(first: int, count: int) -> list[range]:

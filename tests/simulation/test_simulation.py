@@ -8,7 +8,8 @@ import pytest
 
 from tests.simulation.__main__ import main
 from tests.simulation.run import Run
-from tests.simulation.seeds import CHUNK, Found, breaches, broken, chunks, fresh_first, repeat
+from tests.simulation.seeds import CHUNK, Found, breaches, broken, chunks, repeat
+from tests.support.fresh_seed import VARIABLE, first_seed
 
 GATE = 1_750
 # Each has broken a guarantee once. The world has changed since, so a seed may play another run now: the stories of
@@ -32,20 +33,20 @@ def test_a_seed_that_broke_a_guarantee_breaks_none(seed: int) -> None:
 
 def play(seeds: range) -> None:
     """Play seeds, and say which, and how to play one again."""
-    print(f"seeds {seeds.start} to {seeds.stop - 1}; again with FIRST={fresh_first()}")
+    print(f"seeds {seeds.start} to {seeds.stop - 1}; again with {VARIABLE}={first_seed()}")
     _, found = breaches(seeds)
     assert not found, "".join(f"\n{each.what}\n  {repeat(each.seed)}" for each in found)
 
 
 def test_fresh_seeds_fast() -> None:
-    play(range(fresh_first(), fresh_first() + CHUNK))
+    play(range(first_seed(), first_seed() + CHUNK))
 
 
 @pytest.mark.guarantee("P1.1", "P1.2", "P1.3", "P1.4", "P1.5", "P1.6", "P2.1", "P2.2", "P3.16", "P7.1", "P7.2")
 @pytest.mark.guarantee("P1.18", "P1.19", "P1.20", "P1.21", "P1.22", "P1.39", "P2.6", "P7.15", "O1.5")
 @pytest.mark.parametrize("chunk", range(GATE // CHUNK))
 def test_fresh_seeds_gate(chunk: int) -> None:
-    play(chunks(fresh_first() + CHUNK, GATE)[chunk])
+    play(chunks(first_seed() + CHUNK, GATE)[chunk])
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -67,10 +68,10 @@ def test_the_command_names_each_seed_that_breaks_anything(
     assert capsys.readouterr().out.count("python -m tests.simulation --seed") == 2 * breaks
 
 
-@pytest.mark.parametrize(("first", "commit", "played"), [("17", "abc", 17), ("", "000000ffcc", 255), ("", "", 0)])
+@pytest.mark.parametrize(("first", "commit", "played"), [("17", "abc", 17), ("", "ff\n", 255), ("", "", 1)])
 def test_the_first_seed_follows_from_the_commit(
     first: str, commit: str, played: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FIRST", first)
+    monkeypatch.setenv(VARIABLE, first)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: type("Answer", (), {"stdout": commit}))
-    assert fresh_first() == played
+    assert first_seed() == played

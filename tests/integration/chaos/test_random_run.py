@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.seeds import KEPT, VOID, play_seed
-from tests.support.fresh_seed import first_seed
+from tests.support.fresh_seed import VARIABLE, first_seed
 
 # Runs without proof of their faults show nothing: then the next seed is played.
 SEEDS = 2
@@ -17,6 +17,7 @@ SEEDS = 2
 @pytest.mark.timeout(1800)
 def test_a_random_run_of_this_commit_breaks_no_guarantee(tmp_path: Path) -> None:
     first = first_seed()
+    print(f"seeds from {first}; again with {VARIABLE}={first}")
     for seed in range(first, first + SEEDS):
         run = play_seed(seed, tmp_path, threading.Event())
         if run.verdict != VOID:
