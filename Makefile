@@ -9,7 +9,7 @@ ARGS ?=
 PLUGIN := connect-configs/plugin
 CLASSES := .waitreg/spark-classes.jsa
 # The order of the tests is tests/conftest.py's.
-WORKERS := -n 3 --no-loadscope-reorder
+WORKERS := -n 4 --no-loadscope-reorder
 VERDICT := $(BIN)/python -m tests.verdict
 
 # $(call step,name,command): a failing step says which one it was.
