@@ -11,6 +11,8 @@ CLASSES := .waitreg/spark-classes.jsa
 # The order of the tests is tests/conftest.py's.
 WORKERS := -n 4 --no-loadscope-reorder
 VERDICT := $(BIN)/python -m tests.verdict
+# Not $(MAKE) in a recipe: make -n would run its whole line.
+SUBMAKE := $(MAKE) -s
 
 # $(call step,name,command): a failing step says which one it was.
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
@@ -64,12 +66,12 @@ demo: jars ## watch it work: real Kafka, Spark and Postgres, a crash, and the re
 
 test: ## the fast tier on 2 cores: real Kafka, Postgres and Spark; TESTS= runs those instead, STACK=containers in Docker
 ifeq ($(TESTS),)
-	@python=$$(sh setup/prerequisites.sh) && $$python setup/phases.py \
+	@python=$$(sh setup/prerequisites.sh) && "$$python" setup/phases.py \
 		downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
-		downloads '$(MAKE) -s jars' set-up '$(MAKE) -s $(CLASSES)' \
+		downloads '$(SUBMAKE) jars' set-up '$(SUBMAKE) $(CLASSES)' \
 		tests '$(VERDICT) $(WORKERS) --stack=$(STACK) --tier fast tests'
 else
-	@$(MAKE) -s jars $(CLASSES)
+	@$(SUBMAKE) jars $(CLASSES)
 	@$(BIN)/pytest --stack=$(STACK) $(TESTS)
 endif
 
@@ -79,9 +81,9 @@ check: setup ## the gate: format, lint, types, import contracts, audit, `make te
 	@$(call step,types,$(BIN)/mypy)
 	@$(call step,import contracts,$(BIN)/lint-imports)
 	@$(call step,audit,$(BIN)/python setup/audit.py)
-	@$(MAKE) -s jars
-	@mkdir -p .waitreg; $(MAKE) -s gate-tools >.waitreg/gate-tools.log 2>&1 & tools=$$!; \
-		$(MAKE) test TESTS=; status=$$?; \
+	@$(SUBMAKE) jars
+	@mkdir -p .waitreg; $(SUBMAKE) gate-tools >.waitreg/gate-tools.log 2>&1 & tools=$$!; \
+		$(SUBMAKE) test TESTS=; status=$$?; \
 		wait $$tools || { cat .waitreg/gate-tools.log >&2; exit 1; }; exit $$status
 	@$(call step,tests of the gate,$(VERDICT) $(WORKERS) --tier gate tests)
 
@@ -95,7 +97,7 @@ tier-tests: jars $(CLASSES) release-tools
 flaky: jars $(CLASSES) release-tools
 	@CI=true $(VERDICT) --flaky 20
 
-release-tests: setup ## everything else in parts, resumed where they stopped; PART=chaos one part, ARGS=--list all parts
+release-tests: setup ## everything else in parts, resumed where they stopped; PART=soak one part, ARGS=--list all parts
 	@$(BIN)/python -m tests.release $(PART) $(ARGS)
 
 release-check: setup ## whether every part of the release tests has passed for HEAD
@@ -129,14 +131,14 @@ mutation: jars $(CLASSES) ## ten generated faults of an area, each against a tie
 	@$(BIN)/python -m tests.generated_faults --area $(AREA) --seed $(SEED) $(ARGS)
 
 # The program has bench-peers made, once it knows that there is something to measure.
-bench: setup ## measured beside what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md, ARGS="--against ../other" two checkouts
+bench: setup ## measures the product and what others would pick, one round; ROW=2 one row, FULL=1 three rounds for RESULTS.md, ARGS="--against ../other" two checkouts
 	@$(BIN)/python -m bench --fetch $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
 
-bench-peers: connect ## what the benchmark measures beside this project: Parallel Consumer, the Python peers
+bench-peers: connect ## what the benchmark compares this project with: Parallel Consumer, the Python peers
 	@$(BIN)/python -m bench.contenders.parallel_consumer
 	@sh setup/bench_peers.sh >/dev/null
 
-fuzz: setup ## any bytes at all that reads what others write, and the corpus kept; MINUTES=5 TARGET=headers_json
+fuzz: setup ## atheris on every reader of what others write, and the corpus kept; MINUTES=5 TARGET=headers_json
 	@sh setup/fuzz.sh >/dev/null
 	@PYTHONPATH=.waitreg/tools/atheris $(BIN)/python -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(addprefix --target ,$(TARGET)) $(ARGS)
@@ -144,7 +146,7 @@ fuzz: setup ## any bytes at all that reads what others write, and the corpus kep
 audit: setup ## the locked Python packages looked up among known vulnerabilities, where that can be done
 	@$(BIN)/python setup/audit.py
 
-lock: setup ## requirements*.txt anew from pyproject.toml (minutes: every file of every package is hashed)
+lock: setup ## requirements*.txt again from pyproject.toml (minutes: every file of every package is hashed)
 	@sh setup/lock.sh
 
 clean: ## remove what the other targets made

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ def main(arguments: list[str]) -> int:
         return 2
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # The command gets Ctrl-C too, and ends by itself.
+    signal.signal(signal.SIGINT, lambda *_: None)
     seconds: dict[str, float] = {}
     status = 0
     for phase, command in zip(arguments[::2], arguments[1::2], strict=True):

@@ -19,10 +19,15 @@ import tomllib
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tests.support.programs import signals_interrupt
+
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "release.toml"
 RESULTS = ROOT / ".waitreg" / "release.json"
 LIMIT_S = 3600.0
+# How long a part may take to end its processes.
+END_S = 60.0
+MAKE = {"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL"}
 
 Results: TypeAlias = dict[str, dict[str, Any]]
 
@@ -53,27 +58,56 @@ def missing(commit: str) -> list[str]:
 
 
 def run(part: str, commit: str) -> bool:
-    """Run one part and keep its result; return whether it passed."""
+    """Run one part and keep its result; return whether it passed.
+
+    A part that leaves other files than HEAD's has no result: the parts after it would test something else.
+    """
     print(f"\n== {part}: {parts()[part]}", flush=True)
     began = time.monotonic()
-    with subprocess.Popen(["sh", "-c", parts()[part]], cwd=ROOT, start_new_session=True) as process:
-        try:
-            status = process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGTERM)
-            status = -1
-            print(f"{part}: stopped, since a part may take {LIMIT_S / 60:.0f} minutes")
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGINT)
-            raise
+    status = _status(parts()[part])
     seconds = round(time.monotonic() - began)
     print(f"== {part}: status {status} after {seconds} s", flush=True)
+    if changed := changes(commit):
+        print(f"{part}: no result, since these files aren't those of {commit[:8]} any more:\n{changed}", flush=True)
+        return False
     at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     kept = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     kept.setdefault(commit, {})[part] = {"status": status, "seconds": seconds, "at": at}
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    written = RESULTS.with_suffix(".new")
+    written.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    written.replace(RESULTS)
     return status == 0
+
+
+def _status(command: str) -> int:
+    """Return the exit status of a part's command; -1 if it took too long and was ended."""
+    # What is missing fails, and options of the make that called this don't reach the parts.
+    environment = {name: value for name, value in os.environ.items() if name not in MAKE} | {"CI": "true"}
+    with subprocess.Popen(["sh", "-c", command], cwd=ROOT, start_new_session=True, env=environment) as process:
+        try:
+            return process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            print(f"stopped, since a part may take {LIMIT_S / 60:.0f} minutes", flush=True)
+            _end(process)
+            return -1
+        except KeyboardInterrupt:
+            _end(process)
+            raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def changes(commit: str) -> str:
+    """Return what differs from a commit in the checkout, files that git ignores apart; empty if nothing does."""
+    head = _git("rev-parse", "HEAD")
+    return (f"HEAD is {head[:8]}\n" if head != commit else "") + _git("status", "--porcelain")
 
 
 def _git(*arguments: str) -> str:
@@ -81,13 +115,14 @@ def _git(*arguments: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
+    signals_interrupt()
     commit = _git("rev-parse", "HEAD")
     if arguments == ["--list"]:
         for part, command in parts().items():
             print(f"{part:12} {results(commit).get(part, 'not run')}\n{'':12} {command}")
         return 0
     if arguments != ["--check"]:
-        if changed := _git("status", "--porcelain"):
+        if changed := changes(commit):
             print(f"results are kept per commit, and these files aren't committed:\n{changed}", file=sys.stderr)
             return 2
         if unknown := set(arguments) - parts().keys():

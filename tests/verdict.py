@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 FILE = Path(__file__).with_name("flaky.toml")
 MOST_AGAIN = 3
@@ -52,10 +55,10 @@ def flaky(file: Path = FILE) -> list[Flaky]:
 def verdict(arguments: Sequence[str], entries: Sequence[Flaky], today: datetime.date) -> int:
     """Run pytest with these arguments, and failed tests again; return the exit status."""
     status, failed = _run(arguments)
-    if status == 0 or not failed or len(failed) > MOST_AGAIN:
+    if status != pytest.ExitCode.TESTS_FAILED or not failed or len(failed) > MOST_AGAIN:
         return status
     print(f"\n{len(failed)} failed, and run once more, alone, to explain why:", *failed, sep="\n  ", flush=True)
-    again, failed_again = _run(failed)
+    again, failed_again = _run([*(argument for argument in arguments if argument.startswith("--stack")), *failed])
     excused = {entry.test for entry in entries if today <= entry.until}
     for test in failed:
         known = test in excused
@@ -67,13 +70,15 @@ def verdict(arguments: Sequence[str], entries: Sequence[Flaky], today: datetime.
 def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:
     """Return the exit status and the tests that failed; none if what failed isn't a test."""
     with tempfile.TemporaryDirectory() as cache:
-        done = subprocess.run([sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments], check=False)
+        status = subprocess.call([sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments])
         file = Path(cache, "v", "cache", "lastfailed")
         failed = sorted(json.loads(file.read_text("utf-8"))) if file.exists() else []
-    return done.returncode, failed if all("::" in test for test in failed) else []
+    return status, failed if all("::" in test for test in failed) else []
 
 
 def main(arguments: list[str]) -> int:
+    # pytest gets Ctrl-C too, ends its servers and says what was interrupted.
+    signal.signal(signal.SIGINT, lambda *_: None)
     entries = flaky()
     if arguments[:1] != ["--flaky"]:
         return verdict(arguments, entries, datetime.date.today())

@@ -146,7 +146,7 @@ class Stage:
         }
         kafka = place.settings.kafka.model_copy(update=reached)
         variables = as_environment(place.settings.model_copy(update={"kafka": kafka}))
-        # Where handlers may live, after what plants a mutant (tests/mutants).
+        # Where handlers may live, after what removes a safeguard (tests/safeguards).
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
         variables["WAITREG_POSTGRES__URL"] = self.proxied.postgres_url_of(route)
         arguments = ["processor" if kind == "visitor" else kind]

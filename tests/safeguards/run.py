@@ -38,7 +38,7 @@ TEST_TIMEOUT_S: Final = 120
 OVERHEAD_S: Final = 120  # imports, a Spark session
 SHOWN: Final = 4_000
 # Cheap tests first. The simulation has its own way to remove safeguards.
-FOLDERS: Final = ("unit", "contract", "fuzz", "refusals", "migration", "integration", "security", "faults")
+FOLDERS: Final = ("unit", "contract", "fuzz", "refusals", "integration", "security", "faults")
 # A change that only makes the code crash proves nothing about the safeguard.
 CRASHES: Final = re.compile(r"(AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError)\b")
 

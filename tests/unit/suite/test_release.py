@@ -15,6 +15,7 @@ def own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "release.toml"
     file.write_text('[tests]\n[part]\ngood = "true"\nbad = "exit 3"\nlong = "sleep 60"\n', encoding="utf-8")
     monkeypatch.setattr(release, "FILE", file)
+    monkeypatch.setattr(release, "changes", lambda commit: "")
     monkeypatch.setattr(release, "RESULTS", tmp_path / "kept" / "release.json")
 
 
@@ -32,3 +33,9 @@ def test_a_part_that_fails_or_takes_too_long_is_missing(
     assert not release.run(part, "c1")
     assert release.results("c1")[part]["status"] == status
     assert part in release.missing("c1")
+
+
+def test_a_part_that_changes_files_has_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "changes", lambda commit: " M docs/incident.md")
+    assert not release.run("good", "c1")
+    assert release.results("c1") == {}
