@@ -56,7 +56,7 @@ if [ "${1:-}" = download ]; then
     exit 0
 fi
 if [ -f "$stamp" ]; then
-    echo "wait-registry: the lock has changed; bringing $venv up to date"
+    echo "wait-registry: bringing $venv up to date with the lock"
     rm -f "$stamp" "$log"
     pip install --require-hashes --no-deps -r requirements-build.txt
 else

@@ -100,11 +100,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the chosen tier; the pure ones, which are short, come last and fill the end of the run."""
     tier = config.getoption("tier")
-    left_out = [item for item in items if tier is not None and tiers.tier_of(item.nodeid) != tier]
-    if left_out:
+    if tier is not None:
+        left_out = [item for item in items if tiers.tier_of(item.nodeid) != tier]
         config.hook.pytest_deselected(items=left_out)
-    kept = [item for item in items if tier is None or tiers.tier_of(item.nodeid) == tier]
-    items[:] = sorted(kept, key=lambda item: item.nodeid.startswith(PURE))
+        excluded = set(left_out)
+        items[:] = [item for item in items if item not in excluded]
+    items.sort(key=lambda item: item.nodeid.startswith(PURE))
 
 
 class ServerScheduling(LoadFileScheduling):
@@ -141,12 +142,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[N
     """
     yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    reports = reporter.getreports("skipped") if reporter is not None else []
-    if reporter is not None and reports and session.config.getoption("tier") == tiers.FAST:
+    if reporter is None:
+        return
+    reports = reporter.getreports("skipped")
+    if reports and session.config.getoption("tier") == tiers.FAST:
         reporter.write_line("the fast tier must not skip a test: move it to another tier, or fix it", red=True)
         session.exitstatus = SKIPPED
     skipped = sum(is_for_want_of_an_engine(str(report.longrepr)) for report in reports)
-    if reporter is None or skipped == 0:
+    if skipped == 0:
         return
     reporter.write_line(session.config.stash[CHOSEN].not_tested(skipped), red=True, bold=True)
     if exitstatus == pytest.ExitCode.OK and skips_are_failures():

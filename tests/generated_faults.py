@@ -14,9 +14,7 @@ import argparse
 import difflib
 import hashlib
 import math
-import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +30,7 @@ from typing import Any, Final, NamedTuple
 from tests import tiers
 from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
+from tests.support.pytest_run import run_pytest
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from wait_registry.local.stack import EmbeddedStack
 
@@ -111,22 +110,7 @@ def stages(area: str, tier: str, tests: str) -> list[list[str]]:
 
 def run_tests(scratch: Path, arguments: list[str], stack: dict[str, str]) -> tuple[int | None, str]:
     """Run pytest until a test fails; return its status, None after the time limit, and its output."""
-    options = ["-q", "-x", "-n", "2", "-p", "no:cacheprovider", "--hypothesis-profile=verdict", *arguments]
-    variables = {**os.environ, **stack, "COLUMNS": "300", "PYTHONPATH": str(scratch)}
-    with tempfile.TemporaryFile("w+") as output:
-        command = [sys.executable, "-m", "pytest", *options]
-        process = subprocess.Popen(
-            command, cwd=scratch, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
-        )
-        try:
-            status = process.wait(RUN_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        output.seek(0)
-        return status, output.read()
+    return run_pytest(["-x", "-n", "2", *arguments], scratch, {**stack, "PYTHONPATH": str(scratch)}, RUN_LIMIT_S)
 
 
 def tried(fault: Fault, scratch: Path, runs: list[list[str]], stack: dict[str, str]) -> tuple[str, str]:

@@ -46,9 +46,12 @@ def parts() -> dict[str, str]:
 
 def results(commit: str) -> Results:
     """Return the results of a commit's parts; empty if none ran."""
-    kept = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    found: Results = kept.get(commit, {})
-    return found
+    return _kept().get(commit, {})
+
+
+def _kept() -> dict[str, Results]:
+    kept: dict[str, Results] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    return kept
 
 
 def missing(commit: str) -> list[str]:
@@ -71,7 +74,7 @@ def run(part: str, commit: str) -> bool:
         print(f"{part}: no result, since these files aren't those of {commit[:8]} any more:\n{changed}", flush=True)
         return False
     at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    kept = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    kept = _kept()
     kept.setdefault(commit, {})[part] = {"status": status, "seconds": seconds, "at": at}
     RESULTS.parent.mkdir(exist_ok=True)
     written = RESULTS.with_suffix(".new")
@@ -131,8 +134,11 @@ def main(arguments: list[str]) -> int:
         for part in arguments or missing(commit):
             run(part, commit)
     left = missing(commit)
-    print(f"{commit[:8]}: {len(parts()) - len(left)} of {len(parts())} parts passed", *left[:1] and ["; not", *left])
-    return int(any(part in left for part in arguments) if arguments and arguments != ["--check"] else bool(left))
+    print(f"{commit[:8]}: {len(parts()) - len(left)} of {len(parts())} parts passed")
+    if left:
+        print("not passed:", *left)
+    asked = set(arguments) - {"--check"} or set(left)
+    return int(not asked.isdisjoint(left))
 
 
 if __name__ == "__main__":

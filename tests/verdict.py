@@ -61,10 +61,12 @@ def verdict(arguments: Sequence[str], entries: Sequence[Flaky], today: datetime.
     again, failed_again = _run([*(argument for argument in arguments if argument.startswith("--stack")), *failed])
     excused = {entry.test for entry in entries if today <= entry.until}
     for test in failed:
-        known = test in excused
         second = "failed" if test in failed_again or again not in (0, 1) else "passed"
-        print(f"FLAKY: {test} failed among others and {second} alone; {'in' if known else 'not in'} {FILE.name}")
-    return again if again else 0 if excused.issuperset(failed) else status
+        listed = "in" if test in excused else "not in"
+        print(f"FLAKY: {test} failed among others and {second} alone; {listed} {FILE.name}")
+    if again == 0 and excused.issuperset(failed):
+        return 0
+    return again or status
 
 
 def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:

@@ -105,8 +105,8 @@ class StartOffsets:
     ) -> list[Start]:
         """Commit the beginning of each partition that was never committed, and return all starts.
 
-        Without it, the next owner of a process that dies before its first commit must take everything that is in the
-        log for what may be registered, and so must this one: no loss if the broker doesn't answer.
+        So a partition without records has a committed offset too. If the broker doesn't answer, the engine commits the
+        beginning when the first record shows it.
 
         Args:
             consumer: within its assignment callback.

@@ -14,15 +14,11 @@ if a run shows nothing (its test fails unchanged, was skipped, or crashed), 130 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from enum import StrEnum
 from threading import Event
 from typing import Final
@@ -31,6 +27,7 @@ from tests.evidence import all_tests
 from tests.safeguards.catalogue import ROOT, Safeguard, all_safeguards, removed
 from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
+from tests.support.pytest_run import run_pytest
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from wait_registry.local.stack import EmbeddedStack
 
@@ -72,28 +69,8 @@ def run_tests(
     tests: Sequence[str], variables: Mapping[str, str], stopped: Event, *options: str
 ) -> tuple[int | None, str]:
     """Run tests; return the exit status, None if the run had to be killed, and the output."""
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", *options]
-    process = subprocess.Popen(
-        [*command, f"--timeout={TEST_TIMEOUT_S}", "--hypothesis-profile=verdict", *tests],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "300", **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + TEST_TIMEOUT_S * len(tests) + OVERHEAD_S
-    try:
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                output, _ = process.communicate(timeout=0.2)
-                return process.returncode, output
-            if stopped.is_set() or time.monotonic() > deadline:
-                return None, ""
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    arguments = [f"--timeout={TEST_TIMEOUT_S}", *options, *tests]
+    return run_pytest(arguments, ROOT, variables, TEST_TIMEOUT_S * len(tests) + OVERHEAD_S, stopped)
 
 
 def try_all(chosen: Sequence[Safeguard], stack: Mapping[str, str], jobs: int) -> int:

@@ -17,37 +17,29 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_S = 0.5
 
 
 def cpu_of_tree(root: int) -> float:
     """Return the CPU seconds of a process, its live descendants, and the ended ones that they have waited for."""
-    children: dict[int, list[int]] = defaultdict(list)
-    used: dict[int, float] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = Path(entry, "stat").read_text("utf-8", "replace").rpartition(") ")[2].split()
-            except OSError:
-                continue
-            children[int(fields[1])].append(int(entry.name))
-            used[int(entry.name)] = sum(map(int, fields[11:15])) / TICKS
-    total, open_ = 0.0, [root]
-    while open_:
-        pid = open_.pop()
-        total += used.get(pid, 0.0)
-        open_ += children[pid]
+    total = 0.0
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(root)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                total += sum(each.cpu_times()[:4])  # user, system, and both of the ended children
     return total
 
 
 class Costs:
-    """Records the three phases of each test of this process."""
+    """Records each test of this process, set-up and teardown included."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("a", encoding="utf-8")
@@ -82,16 +74,16 @@ def _sample(file: Path) -> None:
     """Write what the children of this process that aren't workers have used, until the process ends."""
     with file.open("a", encoding="utf-8") as out:
         while True:
-            children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text("utf-8").split()
-            servers = [pid for pid in children if not _is_worker(pid)]
-            print(json.dumps([time.time(), sum(cpu_of_tree(int(pid)) for pid in servers)]), file=out, flush=True)
+            used = sum(cpu_of_tree(child.pid) for child in psutil.Process().children() if not _is_worker(child))
+            print(json.dumps([time.time(), used]), file=out, flush=True)
             time.sleep(SAMPLE_S)
 
 
-def _is_worker(pid: str) -> bool:
+def _is_worker(process: psutil.Process) -> bool:
+    """Return whether execnet started a process, which has that in its command line."""
     try:
-        return b"exec(eval(" in Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
+        return any("exec(eval(" in argument for argument in process.cmdline())
+    except psutil.NoSuchProcess:
         return True
 
 
