@@ -66,6 +66,7 @@ class Dead(NamedTuple):
         written = waits.popleft()
         if written.outcome is None:
             world.may_be_left.add(written.record)
+            world.registered_late.add(written.record)
         if written.outcome is not None or world.nature(written.record) is not Nature.TOO_LARGE:
             world.append(written)
 

@@ -180,8 +180,11 @@ class Process:
         self._ever.update((*place, at) for at in offsets)
         if self._is_current(place):
             # A zombie may register what was produced after the assignment, which doesn't belong to the warm-up.
-            there = (at for at in offsets if at < self._ends[place])
-            self._world.may_be_left.difference_update((*place, at) for at in there)
+            there = {(*place, at) for at in offsets if at < self._ends[place]}
+            committed = self._world.committed.get(place)
+            if committed is not None and committed.mode == self.mode == RegistrationMode.OFF:
+                there -= self._world.registered_late
+            self._world.may_be_left -= there
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
         generation = self._generations[place]
         times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]

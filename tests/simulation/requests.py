@@ -90,6 +90,7 @@ class Requests:
             return
         if written.outcome is None and taken(entry).generation != self._world.generation[entry.partition.place]:
             self._world.may_be_left.add(written.record)
+            self._world.registered_late.add(written.record)
         self._world.append(written)
         if written.outcome is None:
             self.reports.append(Registered([entry]))

@@ -213,4 +213,5 @@ def _of_world(world: World) -> tuple[Any, ...]:
         deadly,
         world.may_expire,
         world.may_be_left,
+        world.registered_late,
     )

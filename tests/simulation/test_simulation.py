@@ -23,6 +23,7 @@ BROKE = {
     8801799: "P1: the same",
     8807438: "P1: the same",
     8812198: "P1: the same",
+    90086643: "the oracle: in `off`, no owner warms up for a registration after a loss that its process did not notice",
 }
 
 
