@@ -171,7 +171,7 @@ def late_call(ledger: Ledger) -> Iterator[Finding]:
             first = not any(entry.append_ms <= other.started_ms < call.started_ms for other in calls)
             needed_ms = ledger.attempt_ms * (ledger.attempts if first else 1)
             left_ms = entry.expires_at_ms - call.started_ms
-            if left_ms < needed_ms and not _explained(ledger, call, entry):
+            if left_ms + ROUNDING_MS < needed_ms and not _explained(ledger, call, entry):
                 began = f"call {call.number} began at {clock(call.started_ms)}"
                 why = f"{began}, {left_ms} ms before its {entry} expires, and {needed_ms} ms are needed"
                 yield ledger.about(wait_id), why
