@@ -1,4 +1,4 @@
-"""Exports of a real sweeper are judged as clean, and those of a broken one are found."""
+"""Exports of a real sweeper are judged as clean; those of a broken one are found, as is each change of a history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -14,9 +15,11 @@ from sweeper.due import DueRow
 from sweeper.export_decision import Outgoing, Policy, outgoing
 from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
-from tests.chaos.checker.verdict import Verdict, check
-from tests.chaos.history.history import FaultDone
+from tests.chaos.checker.verdict import FEWEST_SNAPSHOTS, RULES, check
+from tests.chaos.history.entries import Registration, Republished, WaitEntry
+from tests.chaos.history.history import FaultDone, History, MemorySample, WaitRow
 from tests.chaos.history.reading import read_history
+from tests.chaos.history.tables import read_tables
 from tests.chaos.history.watch import Watch
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
@@ -30,9 +33,12 @@ from wait_registry.demo.json_lines import JsonLines
 from wait_registry.demo.load import LoadPlan, run_load
 from wait_registry.demo.manifest import fingerprint
 from wait_registry.kafka.targets import Target
+from wait_registry.kafka.topic_specs import retry_topics
+from wait_registry.records.dead_letter import Reason
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
 from wait_registry.records.wait_id import wait_id
+from wait_registry.settings.processor import Ordering
 
 RECORDS = 6
 # Long after the outcome, as a sweeper would decide that reads no tail.
@@ -85,11 +91,11 @@ class Judged:
         producer.flush(30)
         producer.abort_transaction(30)
 
-    def judge(self) -> Verdict:
-        """Read and judge the run; the processors that registered everything are gone."""
+    def history(self) -> History:
+        """Read the run; the processors that registered everything are gone."""
         gone = FaultDone("kill", "group", 0, time.time_ns() // 1_000_000, "there never were any")
         history = read_history(self.at.settings, self.folder, self.watch.polls, with_tables=False)
-        return check(replace(history, faults=[gone]))
+        return replace(history, faults=[gone])
 
     def _register(self) -> list[Registered]:
         run_load(self.at.settings, LoadPlan(self.input, RECORDS, manifest=self.folder / "manifest.jsonl"))
@@ -99,29 +105,112 @@ class Judged:
             place = (self.input, one.partition, one.offset)
             original = Original(*place, one.timestamp_ms, "create", one.key, one.value, one.headers)
             own = wait_id(cluster, *place, self.group, one.timestamp_ms)
-            records.append(self.at.wait_record(number, original=original)._replace(wait_id=own))
+            records.append(
+                self.at.wait_record(number, original=original, instance="processor-1/1")._replace(wait_id=own)
+            )
         return self.at.register(records)
 
 
 @pytest.fixture
 def run(prepared: SettingsFactory, topics: Topics, database: Database, tmp_path: Path) -> Iterator[Judged]:
-    settings = prepared({"wait.partitions": 1, "wait.skew_allowance_s": 0})
+    settings = prepared({"wait.partitions": 1, "wait.skew_allowance_s": 0, "processor.retry.delays": ("10s",)})
     judged = Judged(Scenario(settings, topics, database), tmp_path)
     with judged.watch as watch:
         wait_until(lambda: len(watch.polls) > 0, what="a poll that shows the registrations")
         yield judged
 
 
-def test_sweep_after_aborted_one_and_late_work_is_clean(run: Judged) -> None:
+@pytest.fixture
+def history(run: Judged) -> History:
+    """The first record is done after it has expired, an export is aborted, and a sweep exports the others."""
+    run.at.show()
+    seen = read_tables(run.at.settings)
     run.finish(run.registered[0])
     run.at.show()
     run.abort(run.registered[1:3])
     assert run.at.sweep(chunk_rows=2).counts[RowOutcome.EXPORTED] == RECORDS - 1
-    verdict = run.judge()
+    return replace(run.history(), snapshots=[seen] * FEWEST_SNAPSHOTS)
+
+
+def test_sweep_after_aborted_one_and_late_work_is_clean(history: History) -> None:
+    verdict = check(history)
     assert verdict.passed, "\n".join([verdict.void, *verdict.stories()])
     figures = verdict.figures
     assert [figures[name] for name in ("records", "done", "expired", "aborted")] == [RECORDS, 1, RECORDS - 1, 2]
-    assert len(run.watch.polls) > 2
+    assert len(history.polls) > 2
+
+
+def changed_histories(kept: History) -> Iterator[tuple[str, History]]:
+    """Yield the history with one change each, after the rule that finds it."""
+    first, second = kept.inputs[:2]
+    begun, (call,), letter = kept.wait_log[0], kept.calls or (), kept.dead_letters[-1]
+    (seen, *_) = kept.snapshots or ()
+    assert isinstance(begun, Registration)
+    assert isinstance(letter, Republished)
+
+    def in_log(**changes: Any) -> History:
+        return replace(kept, wait_log=[replace(begun, **changes), *kept.wait_log[1:]])
+
+    def with_letter(**changes: Any) -> History:
+        return replace(kept, dead_letters=[*kept.dead_letters[:-1], replace(letter, **changes)])
+
+    def with_call(**changes: Any) -> History:
+        return replace(kept, calls=[replace(call, **changes)])
+
+    yield "lost", replace(kept, calls=[])
+    yield "unfinished", replace(kept, inputs=[*kept.inputs, replace(first, place=(*first.place[:2], 99))])
+    for rule in ("abandoned", "late_call"):
+        yield rule, replace(kept, faults=[])
+    yield "changed", in_log(delivery=2)
+    yield "changed", in_log(content=replace(begun.content, value="another"))
+    yield "changed", with_letter(content=begun.content)
+    yield "changed", with_letter(group="another")
+    yield "changed", with_call(body_sha256="another")
+    yield "misnamed", in_log(wait_id=wait_id("another", *begun.original, begun.group, 0))
+    yield "misnamed", with_call(idempotency_key="another")
+    yield "not_as_set", in_log(dead_letter_topic="another")
+    yield "not_as_set", in_log(expires_at_ms=begun.expires_at_ms + 10**9)
+    yield "misrouted", replace(kept, wait_log=[_redelivered(one) for one in kept.wait_log])
+    yield "false_export", with_letter(time_ms=begun.expires_at_ms - 30)
+    yield "doubled", replace(kept, dead_letters=[*kept.dead_letters, replace(letter, offset=99)])
+    yield "unpaired", replace(kept, dead_letters=kept.dead_letters[:-1])
+    failed = replace(letter, reason=Reason.FAILED)
+    yield "unfounded", with_letter(reason=Reason.FAILED)
+    yield "unfounded", with_letter(reason=Reason.UNREGISTRABLE)
+    again = [*kept.dead_letters, failed, replace(failed, offset=99)]
+    yield "dead_lettered_again", replace(kept, dead_letters=again)
+    early = replace(kept.polls[0], committed={first.place[:2]: 99}, wait_ends={}, wait_stable={}, began_ms=0)
+    yield "committed_past", replace(kept, polls=[early, *kept.polls])
+    yield "early_call", with_call(started_ms=begun.append_ms - 500)
+    yield "handled_again", replace(kept, calls=[call] * (kept.settings.processor.max_attempts + 1))
+    yield "early_tombstone", with_call(finished_ms=call.finished_ms + 60_000)
+    to_retry = replace(letter, topic=retry_topics(kept.settings)[0], reason="", append_ms=call.started_ms)
+    retried = wait_id(kept.cluster_id, *to_retry.place, begun.group, to_retry.append_ms)
+    calls = [call, replace(call, wait_id=retried)]
+    yield "early_retry", replace(kept, redelivered=[to_retry], calls=calls)
+    own = kept.settings.processor.model_copy(update={"ordering": Ordering.PARTITION})
+    in_order = replace(kept, settings=kept.settings.model_copy(update={"processor": own}), modes=["off"])
+    place: dict[str, Any] = dict(zip(("topic", "partition", "offset"), second.place, strict=True))
+    overtaken = replace(call, wait_id=kept.wait_log[1].wait_id, started_ms=call.started_ms - 500, **place)
+    yield "out_of_order", replace(in_order, calls=[call, overtaken])
+    yield "bound", replace(kept, samples=[MemorySample("processor-1", 300_000_001)])
+    row, *others = seen.wait
+    orphan = WaitRow("another", None)
+    for rule in ("missing_row", "orphan_row", "row_differs"):
+        yield rule, replace(kept, tables=seen._replace(wait=[*seen.wait, orphan]))
+    for rows in (others, [*seen.wait, orphan], [row._replace(registration=None, unreadable="null"), *others]):
+        yield "snapshot_differs", replace(kept, snapshots=[seen._replace(wait=rows)] * FEWEST_SNAPSHOTS)
+
+
+def _redelivered(entry: WaitEntry) -> WaitEntry:
+    return replace(entry, expiry_policy="redeliver") if isinstance(entry, Registration) else entry
+
+
+def test_each_rule_finds_a_change_of_a_real_history(history: History) -> None:
+    changes = list(changed_histories(history))
+    assert {rule for rule, _ in changes} == RULES.keys()
+    found = [(number, rule, {*check(changed).counts}) for number, (rule, changed) in enumerate(changes)]
+    assert not [one for one in found if one[1] not in one[2]]
 
 
 def test_exports_of_a_broken_sweeper_are_found(run: Judged) -> None:
@@ -132,4 +221,5 @@ def test_exports_of_a_broken_sweeper_are_found(run: Judged) -> None:
     (letter,) = run.letters(run.registered[-1:])
     run.at.topics.produce(letter.topic, [Written(letter.value, letter.key, letter.headers)])
     run.abort(run.registered[-1:])
-    assert run.judge().counts == {"false_export": 3, "doubled": 2, "unpaired": 1, "unfinished": 1}
+    counts = check(run.history()).counts
+    assert counts == {"false_export": 3, "doubled": 2, "unpaired": 1, "unfinished": 1}
