@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv hold exactly what requirements.txt locks. When it does already, nothing is done and no network is used.
+# Makes .venv hold exactly what requirements.txt locks, from scratch when the lock or the folder is another one. When it
+# does already, nothing is done and no network is used.
 # With the argument "download", it only fetches the packages.
 set -eu
 
@@ -41,12 +42,9 @@ pip() {
 # The lock names every package. Without --no-deps, pip looks for the newest release of an extra such as coverage[toml].
 # pyspark comes as source only. Its build gets the locked setuptools instead of whatever an isolated build would fetch.
 locked="--require-hashes --no-deps --no-build-isolation -r requirements.txt"
-if [ ! -f "$stamp" ] && [ "$(cat "$packages/complete" 2>/dev/null)" != "$wanted" ]; then
+if [ "$(cat "$packages/complete" 2>/dev/null)" != "$wanted" ]; then
     echo "wait-registry: making $venv with $python ($("$python" -V 2>&1)); the packages are about 700 MB, pyspark most of it"
-    if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
-        "$python" -m venv --clear "$venv"
-    fi
-    rm -rf "$log" "$packages"
+    "$python" -m venv --clear "$venv"
     pip install --require-hashes --no-deps -r requirements-build.txt
     # shellcheck disable=SC2086
     pip download $locked --dest "$packages"
@@ -55,16 +53,9 @@ fi
 if [ "${1:-}" = download ]; then
     exit 0
 fi
-if [ -f "$stamp" ]; then
-    echo "wait-registry: bringing $venv up to date with the lock"
-    rm -f "$stamp" "$log"
-    pip install --require-hashes --no-deps -r requirements-build.txt
-else
-    echo "wait-registry: installing what was fetched"
-    locked="$locked --no-index --find-links $packages"
-fi
+echo "wait-registry: installing what was fetched"
 # shellcheck disable=SC2086
-pip install $locked
+pip install $locked --no-index --find-links "$packages"
 pip install --no-deps --no-build-isolation --quiet -e .
 rm -rf "$packages"
 echo "$wanted" >"$stamp"
