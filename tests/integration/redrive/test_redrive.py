@@ -47,6 +47,17 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
     assert at.rows("select state, counts from operation") == [("finished", {"redriven": 7})]
 
 
+@pytest.mark.guarantee("P1.27")
+def test_a_redriven_later_delivery_keeps_the_key_of_the_first(at: Scenario) -> None:
+    first, later = at.lineage(0).wait_id, at.lineage(1).wait_id
+    at.dead_letters(1, wait_id=later, idempotency_key=first, delivery=2)
+    at.read()
+    at.execute(at.request().job)
+    (sent,) = at.sent()
+    lineage = split_lineage(sent.headers)[1]
+    assert lineage is not None and (lineage.wait_id, lineage.idempotency_key, lineage.delivery) == (later, first, 3)
+
+
 @pytest.mark.guarantee("R1.1")
 def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scenario) -> None:
     at.dead_letters(3)
