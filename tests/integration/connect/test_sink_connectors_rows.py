@@ -47,7 +47,7 @@ def test_wait_records_of_every_shape_become_the_same_rows(
     at = sinking({"wait.partitions": PARTITIONS, "connect.postgres_url": url_of(role, database)})
     grant(at, role, ", delete", "wait")
     corpus = Corpus(at.settings.dead_letter.topic, in_ms(600))
-    malformed = at.family.malformed(corpus)
+    malformed = corpus.malformed()
     entries = in_log_order([*corpus.registrations(), *odd_names(corpus), *malformed])
     at.topics.produce(at.log.name, [*(entry.outgoing for entry in entries), *with_doubled_headers(corpus)])
     ours = written_by_ours(at, at.topics.read(at.log.name))
@@ -57,11 +57,10 @@ def test_wait_records_of_every_shape_become_the_same_rows(
     assert len(expected) > 90
     wait_until(lambda: at.rows() == rows_of(database, ours), what="the same rows")
     assert rows(database, at.settings, "wait") == expected
-    if malformed:
-        refused = database.rows(ours, 'select partition, "offset" from quarantine')
-        assert len(refused) == len(malformed)
-        wait_until(lambda: set(reported(at)) >= set(refused), what="all refused records reported")
-        assert sorted(reported(at)) == sorted(refused)
+    refused = database.rows(ours, 'select partition, "offset" from quarantine')
+    assert len(refused) == len(malformed)
+    wait_until(lambda: set(reported(at)) >= set(refused), what="all refused records reported")
+    assert sorted(reported(at)) == sorted(refused)
 
 
 def test_dead_letters_and_other_records_become_the_same_rows(
