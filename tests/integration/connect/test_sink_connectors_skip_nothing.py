@@ -72,6 +72,7 @@ def on_own_postgres(
     database.close()
 
 
+@pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
 def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
     on_own_postgres: Sinking, connect: ConnectWorker, own_stack: OwnStack
