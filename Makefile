@@ -18,7 +18,7 @@ SUBMAKE := $(MAKE) -s
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars gate-tools release-tools tier-tests flaky release-tests release-check connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage kills chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars gate-tools release-tools tier-tests flaky release-tests release-check connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,9 +106,6 @@ release-check: setup ## whether every part of the release tests has passed for H
 coverage: jars $(CLASSES) ## line coverage of the core and of each service, at least 90 % (takes longer than the tests)
 	@sh setup/coverage.sh "$(BIN)" $(WORKERS) $(or $(TESTS),tests)
 
-kills: jars ## kill -9 of each service under load, five times each, with every reconciliation; ARGS="sink --kills 1"
-	@$(BIN)/python -m tests.acceptance.kill9 $(ARGS)
-
 chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MINUTES=10 RUNS= JOBS=; SCENARIO=outage, soak, storm or redrive
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
@@ -117,7 +114,7 @@ chaos: jars $(CLASSES) ## random faults by seed, judged from outside: SEED=1 MIN
 incident: jars ## play an incident for real and replace the queries' outputs in docs/incident.md
 	@$(BIN)/python -m tests.acceptance.incident
 
-compose-test: ## docker-compose.yml for real, with kills under load; needs nothing but Docker, and says so without
+compose-test: ## docker-compose.yml for real, with a kill under load; needs nothing but Docker, and says so without
 	@python3 tests/compose/run.py $(ARGS)
 
 mutants: jars ## each removed safeguard must make a test of its clause fail; ARGS="--part 1/3", "--only NAME", --list

@@ -38,8 +38,6 @@ SKIPPED = 6
 
 # `make mutants` starts one stack for its many runs of a single test.
 GIVEN_STACK = GivenStack.of(os.environ)
-# Connectors of the Confluent and Aiven family aren't in Maven Central: this variable names a folder with their jars.
-GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
 
 # Spark's Python workers and service processes import this checkout, and plant the mutant of the run.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

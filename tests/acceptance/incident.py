@@ -86,19 +86,18 @@ class Stage:
         wait_until(lambda: self.count(condition) >= least, DEADLINE_S, f"{least} {condition}")
 
 
-def order(customer: int, *, takes_s: float = 0.05, card: str = "good", lines: int = 2) -> Outgoing:
+def order(
+    customer: int, *, takes_s: float = 0.05, card: str = "good", lines: int = 2, partition: int | None = None
+) -> Outgoing:
     """Return an order."""
     value = {"customer": f"customer-{customer}", "card": card, "lines": lines, "takes_s": takes_s}
-    return Outgoing(json.dumps(value).encode(), f"customer-{customer}".encode(), (("tenant", b"acme"),))
+    return Outgoing(json.dumps(value).encode(), f"customer-{customer}".encode(), (("tenant", b"acme"),), partition)
 
 
 def slow_orders(count: int, first: int) -> list[Outgoing]:
     """Return orders whose charge takes most of its limit, spread evenly over the partitions."""
-    plain = [order(first + number, takes_s=TIMEOUT_S * 0.7) for number in range(count)]
-    return [
-        Outgoing(each.value, each.key, each.headers, partition=number % INPUT_PARTITIONS)
-        for number, each in enumerate(plain)
-    ]
+    slow_s = TIMEOUT_S * 0.7
+    return [order(first + number, takes_s=slow_s, partition=number % INPUT_PARTITIONS) for number in range(count)]
 
 
 def unreadable() -> list[Outgoing]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.chaos.run import Interrupted, Outcome, Stuck, play
-from tests.chaos.schedule import schedule_of
+from tests.chaos.schedule import Schedule, schedule_of
 from tests.chaos.stage import Stage
 
 KEPT, BROKEN, VOID = "kept", "broken", "void"
@@ -92,29 +92,29 @@ def play_seeds(first: int, minutes: float, runs: int | None, jobs: int, folder: 
     """
     over_s, interrupted = time.monotonic() + 60 * minutes, threading.Event()
     last = math.inf if runs is None else first + runs - 1
-    seeds = takewhile(lambda seed: seed <= last, count(first))
+    drawn = map(schedule_of, takewhile(lambda seed: seed <= last, count(first)))
     with ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(play_seed, seed, folder, interrupted) for seed in islice(seeds, jobs)}
+        running = {pool.submit(play_schedule, one, folder, interrupted) for one in islice(drawn, jobs)}
         try:
             while running:
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for each in ended:
                     yield each.result()
                     if runs is not None or time.monotonic() < over_s:
-                        running |= {pool.submit(play_seed, seed, folder, interrupted) for seed in islice(seeds, 1)}
+                        running |= {pool.submit(play_schedule, one, folder, interrupted) for one in islice(drawn, 1)}
         finally:
             interrupted.set()
 
 
-def play_seed(seed: int, folder: Path, interrupted: threading.Event) -> Run:
-    """Play a seed, once more if that run is void, and return the last run; print each, and keep its logs unless kept.
+def play_schedule(schedule: Schedule, folder: Path, interrupted: threading.Event) -> Run:
+    """Play a schedule, again if that run is void, and return the last run; print each, and keep its logs unless kept.
 
     Raises:
         Interrupted: ``interrupted`` was set.
     """
     for number in range(1, PLAYED_AT_MOST + 1):
-        directory = folder / f"{seed}-{number}"
-        run = _play_once(seed, directory, interrupted)
+        directory = folder / f"{schedule.seed}-{number}"
+        run = _play_once(schedule, directory, interrupted)
         print(run, *filter(None, [run.story]), sep="\n", flush=True)
         if run.verdict == KEPT:
             shutil.rmtree(directory, ignore_errors=True)
@@ -123,8 +123,8 @@ def play_seed(seed: int, folder: Path, interrupted: threading.Event) -> Run:
     return run
 
 
-def _play_once(seed: int, directory: Path, interrupted: threading.Event) -> Run:
-    began_s, schedule = time.monotonic(), schedule_of(seed)
+def _play_once(schedule: Schedule, directory: Path, interrupted: threading.Event) -> Run:
+    began_s = time.monotonic()
     try:
         with Stage() as stage:
             return run_of(play(stage, schedule, directory, interrupted))
@@ -136,4 +136,4 @@ def _play_once(seed: int, directory: Path, interrupted: threading.Event) -> Run:
         why = f"  {error}" if stuck else "".join(traceback.format_exception(error))
         story = "\n".join([str(schedule), why, f"  logs: {directory}"])
         found = {"stuck": 1} if stuck else {}
-        return Run(seed, BROKEN if stuck else VOID, time.monotonic() - began_s, found=found, story=story)
+        return Run(schedule.seed, BROKEN if stuck else VOID, time.monotonic() - began_s, found=found, story=story)

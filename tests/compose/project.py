@@ -24,11 +24,10 @@ class Failed(Exception):
 
 
 class Project:
-    """A compose project; every command is printed before it runs. ``kills_ms``: when processors were killed."""
+    """A compose project; every command is printed before it runs."""
 
     def __init__(self, name: str, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
         self.name = name
-        self.kills_ms: list[int] = []
         self._say = say
         self._environment = {
             # Without --profile, what .env says counts, as for anybody.
@@ -80,9 +79,9 @@ class Project:
                 raise Failed(f"no {what} within {limit_s:.0f} s")
             time.sleep(POLL_S)
 
-    def logs(self, lines: int = 60) -> str:
+    def logs(self) -> str:
         """Return the end of every container's log."""
-        command = ["docker", "compose", "--profile", "*", "logs", f"--tail={lines}"]
+        command = ["docker", "compose", "--profile", "*", "logs", "--tail=2000"]
         try:
             return self._quietly(command)
         except subprocess.TimeoutExpired as late:

@@ -70,7 +70,7 @@ def main(wanted: list[str]) -> int:
 def _keep_logs(project: Project) -> None:
     # Whatever went wrong, unexpected failures too: the containers are gone a moment later.
     LOG.parent.mkdir(exist_ok=True)
-    LOG.write_text(project.logs(2000), "utf-8")
+    LOG.write_text(project.logs(), "utf-8")
     say(f"the containers' logs: {LOG}")
 
 

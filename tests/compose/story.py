@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from project import NO_VARIABLES, Failed, Project
+from project import Failed, Project
 
 BUILD_S = 1800
 START_S = 600
@@ -25,9 +25,6 @@ OURS = {
     "io.debezium.connector.postgresql.PostgresConnector",
 }
 PSQL = ("psql", "-U", "waitreg", "-d", "waitreg", "-Atc")
-# What a restore brings back: a row that the log doesn't hold any more.
-INVENTED = """insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition,
-    wait_offset) values ('invented', 'orders', now() + interval '1 day', 'waitreg.wait', 0, 0)"""
 REBUILD = ("run", "--rm", "--no-TTY", "setup", "waitreg rebuild")
 HERE = Path(__file__).parent
 KEPT = "every guarantee was kept"
@@ -81,38 +78,6 @@ def start(project: Project, say: Say) -> None:
     say(f"  {', '.join(answers.splitlines())}")
 
 
-def kills(project: Project, say: Say) -> None:
-    """Processor and sink die by SIGKILL under load, the view is rebuilt; no record is lost, doubled or changed."""
-    load = ("load", "--topic=orders", "--records=1200", "--rate=30", "--first=10000", EVIDENCE[0])
-    name = f"{project.name}-second-load"
-    project.compose(
-        *("--profile", "demo", "run", "--detach", "--rm=false", "--no-deps", "--name", name, "load", *load), limit_s=60
-    )
-    handled = _handled(project)
-    project.wait_until(lambda: _handled(project) > handled + 150, START_S, "work on the second load")
-    # The sweeper is paused, so that its rows stay until they were seen, however late the sink writes them.
-    project.compose("--profile", "demo", "pause", "sweeper", limit_s=60)
-    _kill(project, "processor")
-    project.wait_until(lambda: _rows(project) > 0, 120, "rows of what it left")
-    say(f"  rows standing in Postgres after the processor's end: {_rows(project)}")
-    project.compose("--profile", "demo", "unpause", "sweeper", limit_s=60)
-    project.compose("up", "--detach", "--no-deps", "processor", limit_s=120)
-    handled = _handled(project)
-    project.wait_until(lambda: _handled(project) > handled + 100, START_S, "the processor to work again")
-    _kill(project, "sink")
-    handled = _handled(project)
-    project.wait_until(lambda: _handled(project) > handled + 100, START_S, "the processor to work on without a sink")
-    _rebuild(project, say)
-    project.compose("--profile", "demo", "up", "--detach", "--no-deps", "--wait", "sink", limit_s=START_S)
-    _published(project, name)
-    _reconcile(project, say)
-    reasons = project.compose(
-        *("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "query", "dead_letters_by_reason"),
-        limit_s=120,
-    )
-    _show(say, reasons)
-
-
 def stop(project: Project, say: Say) -> None:
     """Told to stop, the services end in order and before the grace period is over."""
     services = ("processor", "sink", "sweeper")
@@ -143,15 +108,17 @@ def connect(project: Project, say: Say) -> None:
     say(f"  listed by the worker: {', '.join(sorted(name.rpartition('.')[2] for name in OURS))}")
     _show(say, project.ask("connectors", "waitreg", "connect", "status"))
     project.compose("--profile", "demo", "up", "--detach", "--wait", "--no-deps", "processor", limit_s=START_S)
-    name = f"{project.name}-third-load"
+    name = f"{project.name}-second-load"
     load = ("load", "--topic=orders", "--records=400", "--rate=40", "--first=20000", EVIDENCE[0])
     handled = _handled(project)
     project.compose(
         *("--profile", "demo", "run", "--detach", "--rm=false", "--no-deps", "--name", name, "load", *load), limit_s=60
     )
-    project.wait_until(lambda: _handled(project) > handled + 100, START_S, "work on the third load")
-    _kill(project, "processor")
-    _published(project, name)
+    project.wait_until(lambda: _handled(project) > handled + 100, START_S, "work on the second load")
+    killed_ms = _kill_processor(project)
+    status = project.docker("wait", name, limit_s=START_S).strip()
+    _require(status == "0", f"{name} ended with {status}: not all of it was published")
+    project.docker("rm", name)
     project.wait_until(lambda: _rows(project) > 0, 120, "rows that the sink connector wrote")
     say(f"  rows standing in Postgres, by the sink connector: {_rows(project)}")
     project.compose(
@@ -159,7 +126,8 @@ def connect(project: Project, say: Say) -> None:
         limit_s=START_S,
         variables=BY_CONNECTOR,
     )
-    _reconcile(project, say, BY_CONNECTOR)
+    judge = ("run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE, f"--kill={killed_ms}")
+    _show(say, project.compose("--profile", "demo", *judge, limit_s=START_S, variables=BY_CONNECTOR))
 
 
 def observe(project: Project, say: Say) -> None:
@@ -171,34 +139,14 @@ def observe(project: Project, say: Say) -> None:
     say(f"  up: {', '.join(sorted(_up(project)))}; {len(rules)} alert rules")
 
 
-STEPS = (build, demo, start, kills, stop, broken, connect, observe)
+STEPS = (build, demo, start, stop, broken, connect, observe)
 
 
-def _kill(project: Project, service: str) -> None:
-    project.docker("kill", "--signal=KILL", project.container(service))
-    project.wait_until(lambda: not project.state(service)["State"]["Running"], 60, f"the end of {service}")
-    if service == "processor":
-        ended = datetime.fromisoformat(project.state(service)["State"]["FinishedAt"])
-        project.kills_ms.append(int(ended.timestamp() * 1000))
-
-
-def _published(project: Project, load: str) -> None:
-    status = project.docker("wait", load, limit_s=START_S).strip()
-    _require(status == "0", f"{load} ended with {status}: not all of it was published")
-    project.docker("rm", load)
-
-
-def _rebuild(project: Project, say: Say) -> None:
-    project.ask("postgres", *PSQL, INVENTED)
-    _require(_rows(project, "wait_expiration_uuid = 'invented'") == 1, "there is no row for the rebuild to remove")
-    say(f"  {project.compose(*REBUILD, limit_s=START_S).strip().splitlines()[-1]}")
-    _require(_rows(project, "wait_expiration_uuid = 'invented'") == 0, "the rebuild left a row that isn't in the log")
-
-
-def _reconcile(project: Project, say: Say, variables: Mapping[str, str] = NO_VARIABLES) -> None:
-    kills = [f"--kill={moment}" for moment in project.kills_ms]
-    judge = ("--profile", "demo", "run", "--rm", "--no-deps", "--no-TTY", "demo", "reconcile", *EVIDENCE, *kills)
-    _show(say, project.compose(*judge, limit_s=START_S, variables=variables))
+def _kill_processor(project: Project) -> int:
+    """Return when it ended, ms since the epoch."""
+    project.docker("kill", "--signal=KILL", project.container("processor"))
+    project.wait_until(lambda: not project.state("processor")["State"]["Running"], 60, "the end of the processor")
+    return int(datetime.fromisoformat(project.state("processor")["State"]["FinishedAt"]).timestamp() * 1000)
 
 
 def _handled(project: Project) -> int:
@@ -207,8 +155,8 @@ def _handled(project: Project) -> int:
     return count
 
 
-def _rows(project: Project, which: str = "true") -> int:
-    return int(project.ask("postgres", *PSQL, f"select count(*) from wait where {which}") or -1)
+def _rows(project: Project) -> int:
+    return int(project.ask("postgres", *PSQL, "select count(*) from wait") or -1)
 
 
 def _up(project: Project) -> set[str]:

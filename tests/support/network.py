@@ -340,7 +340,8 @@ def behind_link(settings: Settings, link: Link) -> Settings:
 
 def _close(end: asyncio.StreamWriter, *, reset: bool) -> None:
     if reset:
-        end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        with suppress(OSError):  # it is closed already
+            end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         end.transport.abort()
     else:
         end.close()

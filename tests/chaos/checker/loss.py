@@ -98,11 +98,13 @@ def _was_ended(ledger: Ledger, entry: Registration) -> bool:
 def _due(ledger: Ledger, export: Republished, entry: Registration) -> tuple[int, int]:
     """Return the period in which a fault explains that a registration was left to expire.
 
-    After an answer for good its tombstone was due. Otherwise the time begins when the processor made the registration:
-    it may have died before the broker had it. A called record has a while longer to be ended than another one.
+    After an answer for good to its process its tombstone was due. Otherwise the time begins when the processor made the
+    registration: it may have died before the broker had it. A called record has a while longer to be ended than another
+    one. An answer to an earlier process that died in `deferred` before it registered anything doesn't count.
     """
     calls = ledger.calls_of_id.get(entry.wait_id, ())
-    if answers := [call.finished_ms for call in calls if ledger.is_final(call)]:
+    own = (call for call in calls if call.path in ("", entry.instance))
+    if answers := [call.finished_ms for call in own if ledger.is_final(call)]:
         return max(answers), max(answers) + TOMBSTONE_MS
     called = bool(calls) or ledger.history.calls is None
     to_ms = min(export.append_ms, entry.expires_at_ms + (TOMBSTONE_MS if called else 0))

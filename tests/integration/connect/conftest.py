@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import GIVEN_JDBC_CONNECTOR, SettingsFactory
+from tests.conftest import SettingsFactory
 from tests.integration.connect.exporting import Exporting, ExportingFactory
-from tests.integration.connect.families import Family
 from tests.integration.connect.outbox import Connection
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.support.chosen_stack import skips_are_failures
@@ -45,9 +44,8 @@ def connect_plugin() -> Path:
 def connect(stack: Stack, connect_plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectWorker]:
     """The worker of the run; a test that kills it starts it again, and removes the connectors it made."""
     directory = tmp_path_factory.mktemp("connect")
-    plugins = [connect_plugin, *([Path(GIVEN_JDBC_CONNECTOR)] if GIVEN_JDBC_CONNECTOR else [])]
     worker = ConnectWorker(
-        directory, free_ports(1)[0], stack.bootstrap_servers, plugins=plugins, group=Names()("connect")
+        directory, free_ports(1)[0], stack.bootstrap_servers, plugins=[connect_plugin], group=Names()("connect")
     )
     worker.start()
     yield worker
@@ -62,40 +60,21 @@ def connectors(connect: ConnectWorker, names: Names, topics: Topics, database: D
     own.close()
 
 
-@pytest.fixture(scope="session")
-def jdbc_connector() -> Path:
-    """The folder with a connector of the JDBC family; its tests are skipped without."""
-    if not GIVEN_JDBC_CONNECTOR:
-        pytest.skip(
-            "the JDBC connectors of Confluent and Aiven aren't in Maven Central: WAITREG_TEST_JDBC_CONNECTOR_DIR"
-        )
-    return Path(GIVEN_JDBC_CONNECTOR)
-
-
-@pytest.fixture(params=["debezium", "jdbc"])
-def family(request: pytest.FixtureRequest) -> Family:
-    """Each family of connectors in turn."""
-    jdbc = request.param == "jdbc"
-    return Family("jdbc", request.getfixturevalue("jdbc_connector")) if jdbc else Family()
-
-
 @pytest.fixture
-def sinking(
-    family: Family, connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database
-) -> SinkingFactory:
-    """Return a factory of sinks of one family, with these settings, none of them started."""
-    return lambda overrides: Sinking(family, connectors, topics, database, prepared(overrides))
+def sinking(connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database) -> SinkingFactory:
+    """Return a factory of sinks with these settings, none of them started."""
+    return lambda overrides: Sinking(connectors, topics, database, prepared(overrides))
 
 
 @pytest.fixture
 def exporting_from(
-    family: Family, connect: ConnectWorker, names: Names, topics: Topics, database: Database
+    connect: ConnectWorker, names: Names, topics: Topics, database: Database
 ) -> Iterator[ExportingFactory]:
-    """Return a factory of the sources of one family, with these settings, none of them started."""
+    """Return a factory of sources with these settings, none of them started."""
     made: list[Exporting] = []
 
     def make(settings: Settings) -> Exporting:
-        made.append(Exporting(family, Connectors(ConnectRest(connect.url), names), topics, settings))
+        made.append(Exporting(Connectors(ConnectRest(connect.url), names), topics, settings))
         return made[-1]
 
     yield make
@@ -105,7 +84,7 @@ def exporting_from(
 
 @pytest.fixture
 def exporting(exporting_from: ExportingFactory, prepared: SettingsFactory) -> Exporting:
-    """The sources of one family over a schema of this test's own, none of them started."""
+    """The sources over a schema of this test's own, none of them started."""
     return exporting_from(prepared({"connect.settle_s": 0}))
 
 

@@ -8,7 +8,6 @@ import psycopg
 
 from sweeper.due import due_row
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from tests.integration.connect.families import Family
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, ReadRecord
@@ -28,27 +27,26 @@ DUE = """
            convert_to(n::text, 'UTF8'), %(letters)s, %(waits)s, n %% 4, n
     from generate_series(%(first)s::int, %(last)s::int) as n
 """
+# No test waits for a source's pauses of seconds.
+QUICK = {"heartbeat.interval.ms": "300", "retriable.restart.connector.wait.ms": "500", "slot.retry.delay.ms": "500"}
 SLOTS = "select slot_name, active from pg_replication_slots where slot_name like '%%' || %s || '%%'"
 
 
 class Exporting:
     """The two sources of one schema; ``started`` are the names of those that were started."""
 
-    def __init__(self, family: Family, connectors: Connectors, topics: Topics, settings: Settings) -> None:
+    def __init__(self, connectors: Connectors, topics: Topics, settings: Settings) -> None:
         self.connectors = connectors
         self.settings = settings
-        self._family = family
         self.topics = topics
         self.started: list[str] = []
-        self._closed = False
         self._schema = settings.postgres.schema_name
         beats = [f"waitreg.heartbeat.{self._schema}.{what}" for what in ("expired", "tombstones")]
-        topics.delete_at_end(*(beats if family.name == "debezium" else ()))
+        topics.delete_at_end(*beats)
 
     def start(self, connector: str = "expired.source", changes: Mapping[str, str] | None = None) -> str:
         """Start a source and return its name."""
-        changed = {**self._family.changes("source"), **(changes or {})}
-        name = self.connectors.start(self._family.file(connector), self.settings, changed)
+        name = self.connectors.start(f"{connector}.debezium.json", self.settings, {**QUICK, **(changes or {})})
         self.started.append(name)
         return name
 
@@ -83,15 +81,11 @@ class Exporting:
 
     def close(self) -> None:
         """Remove connectors, replication slots (they would keep all WAL) and publications."""
-        if self._closed:
-            return
-        self._closed = True
         self.connectors.close()
-        if self._family.name == "debezium":
-            self.drop_slots()
-            with self._connect() as connection:
-                for what in ("expired", "tombstones"):
-                    connection.execute(f"drop publication if exists waitreg_{self._schema}_{what}".encode())
+        self.drop_slots()
+        with self._connect() as connection:
+            for what in ("expired", "tombstones"):
+                connection.execute(f"drop publication if exists waitreg_{self._schema}_{what}".encode())
 
     def drop_slots(self) -> None:
         """Lose the place in the log of Postgres, as a restore does."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.integration.connect.families import IMPATIENT, Family
 from tests.integration.sink.wait_topic import WaitTopic, rows_of
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
@@ -13,27 +12,28 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
+# The group gives up the consumer of a killed worker soon.
+QUICK = {"consumer.override.session.timeout.ms": "6000", "consumer.override.heartbeat.interval.ms": "1000"}
+# With these a sink fails soon when the database refuses something.
+IMPATIENT = {"flush.max.retries": "1", "flush.retry.delay.ms": "200"}
+
 
 class Sinking:
     """The sinks of one schema; `log` is their wait topic with the rows that its records make."""
 
-    def __init__(
-        self, family: Family, connectors: Connectors, topics: Topics, database: Database, settings: Settings
-    ) -> None:
-        self.family, self.connectors, self.topics, self.database = family, connectors, topics, database
-        self.settings = settings
+    def __init__(self, connectors: Connectors, topics: Topics, database: Database, settings: Settings) -> None:
+        self.connectors, self.topics, self.database, self.settings = connectors, topics, database, settings
         self.log = WaitTopic(topics, settings.wait.topic)
         self.unreadable = f"{settings.wait.topic}.unreadable"
         topics.delete_at_end(self.unreadable)
 
     def start(self, connector: str = "wait.sink", changes: Mapping[str, str] | None = None) -> str:
         """Start a connector and return its name."""
-        changed = {**self.family.changes("sink"), **(changes or {})}
-        return self.connectors.start(self.family.file(connector), self.settings, changed)
+        return self.connectors.start(f"{connector}.debezium.json", self.settings, {**QUICK, **(changes or {})})
 
     def start_impatient(self, changes: Mapping[str, str] | None = None) -> str:
         """Start the sink of the wait topic, which fails soon when the database refuses something."""
-        return self.start(changes={**IMPATIENT[self.family.name], **(changes or {})})
+        return self.start(changes={**IMPATIENT, **(changes or {})})
 
     def rows(self) -> dict[str, tuple[int, int]]:
         """Return partition and offset of each row of `wait`, by wait ID."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import zlib
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
-from tests.integration.connect.golden_corpus import Corpus, in_log_order
-from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log
+from tests.integration.connect.golden_corpus import Corpus
+from tests.integration.sink.applying import PARTITIONS, HandFed, row_in_the_log, row_of
 from tests.integration.sink.wait_topic import in_ms
 from tests.support.database import Database
 from tests.support.topics import Topics
-from tests.unit.sink.batches import Row
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.root import Settings
 
@@ -52,22 +53,12 @@ def test_every_shape_of_registration_is_exported_as_by_our_sweeper(
 
 def expired_rows(settings: Settings, database: Database) -> list[dict[str, object]]:
     """Fill `wait` with every shape of registration, all expired, as our sink does; return its rows."""
-    corpus = Corpus(settings.dead_letter.topic, in_ms(-60), fillers=20)
+    corpus = Corpus(settings.dead_letter.topic, in_ms(-60))
     with closing(HandFed(settings, settings.wait.topic)) as viewed:
         # Too large for a page of Postgres, and for a producer with its default limit.
         large = corpus.plain("large", value=os.urandom(1_500_000))
-        entries = [entry.outgoing for entry in in_log_order([*corpus.registrations(), large])]
-        places = [n % PARTITIONS if entry.partition is None else entry.partition for n, entry in enumerate(entries)]
-        # Of one key all go to one partition.
-        of_key: dict[bytes | None, int] = {}
-        for entry, place in zip(entries, places, strict=True):
-            of_key.setdefault(entry.key, place)
-        viewed.feed(
-            [
-                Row(entry.key, entry.value, of_key[entry.key], offset, in_ms(-90), tuple(entry.headers), viewed.topic)
-                for offset, entry in enumerate(entries)
-            ]
-        )
+        log = [replace(one, partition=zlib.crc32(one.key or b"") % PARTITIONS) for one in [*corpus.log(), large]]
+        viewed.feed([replace(row_of(record, offset), topic=viewed.topic) for offset, record in enumerate(log)])
     with database.connect(settings) as connection:
         # Without a position of our sink every row is due.
         connection.execute("delete from sink_progress")
@@ -75,5 +66,5 @@ def expired_rows(settings: Settings, database: Database) -> list[dict[str, objec
         rows: list[dict[str, object]] = (
             connection.cursor(row_factory=dict_row).execute(QUERIES["due_rows"], {"ids": ids}).fetchall()
         )
-    assert len(rows) > 40
+    assert len(rows) > 35
     return rows

@@ -38,7 +38,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 def on_it(
     postgres: EmbeddedPostgres, exporting_from: ExportingFactory, topics: Topics, settings_for: SettingsFactory
 ) -> Exporting:
-    """The sources of one family over that Postgres, in mid-export."""
+    """A source over that Postgres, in mid-export."""
     settings = settings_for({"postgres.url": postgres.url, **AT_ONCE})
     topics.create_own(settings)
     Database(postgres.url).install(settings)
@@ -81,7 +81,6 @@ def test_after_kills_of_worker_and_postgres_each_is_exported_once(
 
 @pytest.mark.guarantee("C.4")
 @pytest.mark.timeout(360)
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_a_task_that_was_frozen_and_replaced_exports_nothing(
     on_it: Exporting, connect: ConnectWorker, connect_plugin: Path, kafka: str, tmp_path: Path
 ) -> None:
@@ -105,7 +104,6 @@ def test_a_task_that_was_frozen_and_replaced_exports_nothing(
 
 
 @pytest.mark.guarantee("C.8")
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_after_a_lost_slot_a_new_start_exports_only_what_is_open(exporting: Exporting, database: Database) -> None:
     name, rest, settings = exporting.start(), exporting.connectors.rest, exporting.settings
     exporting.expire(1, 10)
@@ -131,7 +129,6 @@ def test_after_a_lost_slot_a_new_start_exports_only_what_is_open(exporting: Expo
 
 
 @pytest.mark.guarantee("C.7")
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_with_the_documented_permissions_sources_export_and_keep_no_wal(
     exporting: Exporting, topics: Topics, database: Database
 ) -> None:

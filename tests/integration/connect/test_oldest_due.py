@@ -75,7 +75,7 @@ def test_the_queries_probe_an_index_of_a_large_table(settings_for: SettingsFacto
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1_000, name
 
 
-def test_without_postgres_the_connectors_are_still_watched(settings_for: SettingsFactory, services: Services) -> None:
+def test_without_postgres_and_worker_the_watch_continues(settings_for: SettingsFactory, services: Services) -> None:
     # It takes connections and never says a word.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/nothing"
@@ -93,5 +93,6 @@ def test_without_postgres_the_connectors_are_still_watched(settings_for: Setting
         wait_until(lambda: watch.metrics().get("waitreg_connect_postgres_up") == 0, what="the metric of the outage")
         metrics = watch.metrics()
         assert (metrics["waitreg_connect_exports"], metrics["waitreg_connect_keeps_tables"]) == (1, 0)
-        assert not [name for name in metrics if "oldest_due" in name], "the ages are unknown"
+        assert (watch.get("/health/live")[0], metrics["waitreg_connect_up"]) == (200, 0), "alive, and without a worker"
+        assert not [name for name in metrics if "oldest_due" in name or "connect_running" in name], "nothing is known"
         assert watch.terminate() == 0

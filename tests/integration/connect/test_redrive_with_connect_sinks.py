@@ -22,7 +22,6 @@ DEAD_LETTERS = 6
 
 @pytest.mark.guarantee("R1.11")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_a_redrive_sends_each_delivery_once(sinking: SinkingFactory, start_sink: StartSink) -> None:
     kept = sinking({"wait.partitions": 1, "sink.kind": "connect", "processor.expiry_policy": "redeliver"})
     at = Scenario(kept.settings, kept.topics, kept.database)
@@ -58,7 +57,6 @@ PARTITIONS = 2
 
 @pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_after_a_restore_both_tables_become_exact(sinking: SinkingFactory, spark: SparkSession) -> None:
     at = sinking({"wait.partitions": PARTITIONS, "dead_letter.partitions": PARTITIONS, "sink.kind": "connect"})
     old, resolved, new = (new_id() for _ in range(3))

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.connect.golden_corpus import Corpus, in_log_order
-from tests.integration.connect.golden_corpus_expectation import Letter, expected_letter
+from tests.integration.sweeper.scenario import Scenario
 from tests.support.connect_connectors import Connectors, our_connector
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
@@ -36,7 +35,6 @@ pytestmark = pytest.mark.timeout(300)
 
 DEADLINE_S = 120.0
 SETTINGS: Mapping[str, Any] = {
-    "processor.topics": (),
     "wait.partitions": 2,
     "wait.skew_allowance_s": 0,
     "connect.settle_s": 0,
@@ -142,9 +140,9 @@ def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
     secured_connect: SecuredConnect,
 ) -> None:
     at, settings = secured_connect, secured_connect.operator
-    [expired, resolved] = Corpus(settings.dead_letter.topic, 1_795_227_600_123 - 10**11).filling("secured", 2)
-    entries = in_log_order([expired, resolved])
-    places = at.topics.produce(settings.wait.topic, [entry.outgoing for entry in entries])
+    log = Scenario(settings, at.topics, at.database)
+    expired, resolved = log.register([log.wait_record(number) for number in range(2)])
+    log.resolve([resolved])
     sinks, sources = at.connectors("sink"), at.connectors("source")
     grant_sink(at.secured, at.user("sink"), settings, sinks)
     grant_source(at.secured, at.user("source"), settings, at.names("connect"), sources)
@@ -154,9 +152,9 @@ def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
 
     at.start(sources)
     wait_until(lambda: at.database.rows(settings, shown) == [], DEADLINE_S, "the end of the row")
-    letters = [Letter.read(record) for record in at.topics.read(settings.dead_letter.topic)]
-    assert letters == [expected_letter(expired, *places[0])]
-    last = {record.key: record for record in at.topics.read(settings.wait.topic)}
+    [letter] = log.dead_letters()
+    assert (letter.text("WAIT_EXPIRATION_UUID"), letter.value) == (expired.wait_id, b"value")
+    last = {record.key: record for record in log.read_wait()}
     assert last[expired.wait_id.encode()].headers == (("WAIT_OUTCOME", b"expired"),)
     assert_no_secret(at)
 

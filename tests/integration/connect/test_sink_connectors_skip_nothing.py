@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.integration.connect.families import Family
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.connect_connectors import Connectors
@@ -62,17 +61,18 @@ def test_a_renewed_registration_keeps_its_creation_time(sinking: SinkingFactory)
 
 @pytest.fixture
 def on_own_postgres(
-    family: Family, connectors: Connectors, settings_for: SettingsFactory, topics: Topics, own_stack: OwnStack
+    connectors: Connectors, settings_for: SettingsFactory, topics: Topics, own_stack: OwnStack
 ) -> Iterator[Sinking]:
     """Sinks that write to a Postgres that the test may kill."""
     settings = settings_for({"wait.partitions": PARTITIONS, "postgres.url": own_stack.postgres_url})
     topics.create_own(settings)
     database = Database(own_stack.postgres_url)
     database.install(settings)
-    yield Sinking(family, connectors, topics, database, settings)
+    yield Sinking(connectors, topics, database, settings)
     database.close()
 
 
+@pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
 def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
     on_own_postgres: Sinking, connect: ConnectWorker, own_stack: OwnStack

@@ -190,7 +190,6 @@ def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> No
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_apply_creates_no_source_while_our_sink_is_behind(
     connect: ConnectWorker,
     exporting_from: ExportingFactory,
@@ -210,7 +209,6 @@ def test_apply_creates_no_source_while_our_sink_is_behind(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("family", ["debezium"], indirect=True)
 def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     connect: ConnectWorker,
     exporting_from: ExportingFactory,

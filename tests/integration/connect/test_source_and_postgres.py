@@ -17,8 +17,6 @@ from tests.support.stack import Stack
 from tests.support.tls_front import TlsFront
 from wait_registry.local.connect_worker import ConnectWorker
 
-pytestmark = pytest.mark.parametrize("family", ["debezium"], indirect=True)
-
 
 @pytest.fixture
 def front(tmp_path: Path, stack: Stack) -> Iterator[str]:
