@@ -11,6 +11,7 @@ CLASSES := .waitreg/spark-classes.jsa
 # The order of the tests is tests/conftest.py's.
 WORKERS := -n 4 --no-loadscope-reorder
 VERDICT := $(BIN)/python -m tests.verdict
+ON_STACK := $(if $(filter containers,$(STACK)),sh tests/on_containers.sh)
 # Not $(MAKE) in a recipe: make -n would run its whole line.
 SUBMAKE := $(MAKE) -s
 
@@ -69,10 +70,10 @@ ifeq ($(TESTS),)
 	@python=$$(sh setup/prerequisites.sh) && "$$python" setup/phases.py \
 		downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
 		downloads '$(SUBMAKE) jars' set-up '$(SUBMAKE) $(CLASSES)' \
-		tests '$(VERDICT) $(WORKERS) --stack=$(STACK) --tier fast tests'
+		tests '$(ON_STACK) $(VERDICT) $(WORKERS) --tier fast tests'
 else
 	@$(SUBMAKE) jars $(CLASSES)
-	@$(BIN)/pytest --stack=$(STACK) $(TESTS)
+	@$(ON_STACK) $(BIN)/pytest $(TESTS)
 endif
 
 check: setup ## the gate: format, lint, types, import contracts, audit, `make test`, the tests of the gate tier
