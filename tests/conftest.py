@@ -18,8 +18,8 @@ from tests.support.naming import Names
 from tests.support.own_postgres import reachable
 from tests.support.processes import Services
 from tests.support.quick_jvm import COMPILER_AND_COLLECTOR, quick_jvm
-from tests.support.secured_broker import SecuredBroker
-from tests.support.secured_postgres import SecuredPostgres
+from tests.support.secured_broker import SecuredBroker, secured_broker_in
+from tests.support.secured_postgres import SecuredPostgres, secured_postgres_in
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_SETTINGS, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
@@ -155,14 +155,14 @@ def own_stack(breakable: OwnStack) -> Iterator[OwnStack]:
 @pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     """A broker of the run that asks for users, certificates and rights, started when the first test wants it."""
-    with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
+    with secured_broker_in(tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def secured_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredPostgres]:
     """A Postgres of the run that asks for certificates and passwords, started when the first test wants it."""
-    with SecuredPostgres(reachable(tmp_path_factory.mktemp("secured-postgres"))) as running:
+    with secured_postgres_in(reachable(tmp_path_factory.mktemp("secured-postgres"))) as running:
         yield running
 
 
