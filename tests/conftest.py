@@ -13,6 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from tests import tiers
+from tests.support.command import Ended
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.own_postgres import reachable
@@ -24,6 +25,7 @@ from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_SETTINGS, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
 from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.environment import as_environment
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
 
@@ -222,6 +224,26 @@ def services(tmp_path: Path) -> Iterator[Services]:
     own = Services(tmp_path)
     yield own
     own.close()
+
+
+RunHere = Callable[..., Ended]
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Return what runs `waitreg` in this process: settings first, then the command line."""
+    from wait_registry.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(settings: Settings, *arguments: str) -> Ended:
+        for name, value in as_environment(settings).items():
+            monkeypatch.setenv(name, value)
+        capsys.readouterr()
+        code = main(arguments)
+        return Ended(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")
