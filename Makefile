@@ -11,7 +11,6 @@ CLASSES := .waitreg/spark-classes.jsa
 # The order of the tests is tests/conftest.py's.
 WORKERS := -n 4 --no-loadscope-reorder
 VERDICT := $(BIN)/python -m tests.verdict
-ON_STACK := $(if $(filter containers,$(STACK)),sh tests/on_containers.sh)
 # Not $(MAKE) in a recipe: make -n would run its whole line.
 SUBMAKE := $(MAKE) -s
 
@@ -70,10 +69,10 @@ ifeq ($(TESTS),)
 	@python=$$(sh setup/prerequisites.sh) && "$$python" setup/phases.py \
 		downloads 'sh setup/environment.sh download' set-up 'sh setup/environment.sh' \
 		downloads '$(SUBMAKE) jars' set-up '$(SUBMAKE) $(CLASSES)' \
-		tests '$(ON_STACK) $(VERDICT) $(WORKERS) --tier fast tests'
+		tests '$(VERDICT) $(WORKERS) --stack=$(STACK) --tier fast tests'
 else
 	@$(SUBMAKE) jars $(CLASSES)
-	@$(ON_STACK) $(BIN)/pytest $(TESTS)
+	@$(BIN)/pytest --stack=$(STACK) $(TESTS)
 endif
 
 check: setup ## the gate: format, lint, types, import contracts, audit, `make test`, the tests of the gate tier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from tests import tiers
+from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
 from tests.support.command import Ended
 from tests.support.database import Database
 from tests.support.naming import Names
@@ -22,11 +23,10 @@ from tests.support.quick_jvm import COMPILER_AND_COLLECTOR, quick_jvm
 from tests.support.secured_broker import SecuredBroker, secured_broker_in
 from tests.support.secured_postgres import SecuredPostgres, secured_postgres_in
 from tests.support.settings import settings_against
-from tests.support.stack import KAFKA_VARIABLE, POSTGRES_SETTINGS, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
+from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
 from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.local.environment import as_environment
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PURE = ("tests/contract", "tests/fuzz", "tests/unit")
 # The exit status of a run that skipped what it must not skip.
 SKIPPED = 6
 
-# `make mutants` starts one stack for its many runs of a single test, and `STACK=containers` one in Docker.
+# `make mutants` starts one stack for its many runs of a single test.
 GIVEN_STACK = GivenStack.of(os.environ)
 # Connectors of the Confluent and Aiven family aren't in Maven Central: this variable names a folder with their jars.
 GIVEN_JDBC_CONNECTOR = os.environ.get("WAITREG_TEST_JDBC_CONNECTOR_DIR", "")
@@ -59,12 +59,21 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("suite")
 
 SettingsFactory = Callable[..., Settings]
-SHARED: pytest.StashKey[OwnStack] = pytest.StashKey()
+
+
+CHOSEN: pytest.StashKey[ChosenStack] = pytest.StashKey()
+SHARED: pytest.StashKey[AbstractContextManager[OwnStack]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--tier`` and ``--screenshots``."""
+    """Add ``--tier``, ``--stack`` and ``--screenshots``."""
     parser.addoption("--tier", choices=tiers.TIERS, help="run the tests of this tier (tests/tiers.toml); default: all")
+    parser.addoption(
+        "--stack",
+        choices=(EMBEDDED, CONTAINERS),
+        default=EMBEDDED,
+        help="where Kafka and Postgres of the tests run: as child processes, or in containers of the official images",
+    )
     parser.addoption(
         "--screenshots",
         action="store_true",
@@ -73,13 +82,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start what pytest-xdist's workers share: one broker and one Postgres."""
-    if config.getoption("numprocesses", None):
-        shared: Stack | None = GIVEN_STACK
-        if shared is None:
-            shared = config.stash[SHARED] = EmbeddedStack(postgres_settings=POSTGRES_SETTINGS)
-            shared.start()
-        os.environ |= {KAFKA_VARIABLE: shared.bootstrap_servers, POSTGRES_VARIABLE: shared.postgres_url}
+    """Choose the stack before anything starts; pytest-xdist's workers share one broker and one Postgres."""
+    chosen = ChosenStack(config.getoption("--stack"), GIVEN_STACK)
+    config.stash[CHOSEN] = chosen
+    if chosen.kind == EMBEDDED and config.getoption("numprocesses", None):
+        running: Stack | None = GIVEN_STACK
+        if running is None:
+            shared = config.stash[SHARED] = chosen.to_break()
+            running = shared.__enter__()
+        os.environ |= {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -119,30 +130,47 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the workers' stack."""
     shared = config.stash.get(SHARED, None)
     if shared is not None:
-        shared.close()
+        shared.__exit__(None, None, None)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which stack it is."""
+    return config.stash[CHOSEN].header()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Fail a run of the fast tier that skipped a test: what the tier needs is there after `make setup jars`."""
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:
+    """Say in the last line when the wanted stack wasn't there; on a CI machine that is a failure.
+
+    The fast tier skips nothing: what it needs is there after `make setup jars`.
+    """
     yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and session.config.getoption("tier") == tiers.FAST and reporter.getreports("skipped"):
+    if reporter is None:
+        return
+    reports = reporter.getreports("skipped")
+    if reports and session.config.getoption("tier") == tiers.FAST:
         reporter.write_line("the fast tier must not skip a test: move it to another tier, or fix it", red=True)
+        session.exitstatus = SKIPPED
+    skipped = sum(is_for_want_of_an_engine(str(report.longrepr)) for report in reports)
+    if skipped == 0:
+        return
+    reporter.write_line(session.config.stash[CHOSEN].not_tested(skipped), red=True, bold=True)
+    if exitstatus == pytest.ExitCode.OK and skips_are_failures():
         session.exitstatus = SKIPPED
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
+def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
     """The broker and the Postgres of the run; a test that stops or breaks one takes `own_stack`."""
-    with nullcontext(GIVEN_STACK) if GIVEN_STACK else EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
+    with pytestconfig.stash[CHOSEN].for_the_run() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def breakable() -> Iterator[OwnStack]:
+def breakable(pytestconfig: pytest.Config) -> Iterator[OwnStack]:
     """A second broker and Postgres, started when the first test wants to break them."""
-    with EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
+    with pytestconfig.stash[CHOSEN].to_break() as running:
         yield running
 
 

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests import tiers
+from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
 from tests.support.pytest_run import run_pytest
-from tests.support.stack import KAFKA_VARIABLE, POSTGRES_SETTINGS, POSTGRES_VARIABLE
+from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from wait_registry.local.stack import EmbeddedStack
 
 ROOT: Final = Path(__file__).parents[1]

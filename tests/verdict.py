@@ -58,7 +58,7 @@ def verdict(arguments: Sequence[str], entries: Sequence[Flaky], today: datetime.
     if status != pytest.ExitCode.TESTS_FAILED or not failed or len(failed) > MOST_AGAIN:
         return status
     print(f"\n{len(failed)} failed, and run once more, alone, to explain why:", *failed, sep="\n  ", flush=True)
-    again, failed_again = _run(failed)
+    again, failed_again = _run([*(argument for argument in arguments if argument.startswith("--stack")), *failed])
     excused = {entry.test for entry in entries if today <= entry.until}
     for test in failed:
         second = "failed" if test in failed_again or again not in (0, 1) else "passed"

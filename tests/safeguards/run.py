@@ -25,9 +25,10 @@ from typing import Final
 
 from tests.evidence import all_tests
 from tests.safeguards.catalogue import ROOT, Safeguard, all_safeguards, removed
+from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
 from tests.support.pytest_run import run_pytest
-from tests.support.stack import KAFKA_VARIABLE, POSTGRES_SETTINGS, POSTGRES_VARIABLE
+from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
 from wait_registry.local.stack import EmbeddedStack
 
 TEST_TIMEOUT_S: Final = 120

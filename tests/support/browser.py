@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
-from tests.support.missing import not_tested
+from tests.support.chosen_stack import not_tested
 from tests.support.waiting import PATIENCE_S
 
 # A machine under load draws late.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.support.missing import not_tested
+from tests.support.chosen_stack import not_tested
 from tests.support.waiting import wait_until
 from wait_registry.local.child import GuardedChild, Program
 

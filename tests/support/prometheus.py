@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.missing import not_tested
+from tests.support.chosen_stack import not_tested
 from tests.support.server_process import server_process
 from tests.support.waiting import wait_until
 from wait_registry.local.ports import LOOPBACK, free_ports

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.missing import not_tested
+from tests.support.chosen_stack import not_tested
 from tests.support.prometheus import TOOLS
 from tests.support.server_process import server_process
 from wait_registry.jvm import java_command

@@ -1,4 +1,4 @@
-"""The stacks that tests use: the embedded one, or one that runs already."""
+"""The stacks that tests use: the embedded one, containers, or one that runs already."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tests.support.container_stack import ContainerStack
 from wait_registry.local.stack import EmbeddedStack
 
 KAFKA_VARIABLE = "WAITREG_TEST_KAFKA"
 POSTGRES_VARIABLE = "WAITREG_TEST_POSTGRES"
-
-# Logical decoding is what Debezium's source reads the outbox by.
-POSTGRES_SETTINGS = {"fsync": "off", "wal_level": "logical"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +28,5 @@ class GivenStack:
 
 
 # A test may break the servers of its own stack. It uses the run's stack, and leaves that as it is.
-OwnStack: TypeAlias = EmbeddedStack
+OwnStack: TypeAlias = EmbeddedStack | ContainerStack
 Stack: TypeAlias = OwnStack | GivenStack

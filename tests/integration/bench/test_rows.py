@@ -18,7 +18,7 @@ from bench.harness.play import Turn, play
 from bench.harness.report import judged
 from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
 from bench.rows.row_4 import BUFFERED
-from tests.support.missing import skips_are_failures
+from tests.support.chosen_stack import skips_are_failures
 from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.topics import Topics

@@ -12,10 +12,10 @@ from tests.integration.connect.exporting import Exporting, ExportingFactory
 from tests.integration.connect.families import Family
 from tests.integration.connect.outbox import Connection
 from tests.integration.connect.sinking import Sinking, SinkingFactory
+from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
-from tests.support.missing import skips_are_failures
 from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.topics import Topics
