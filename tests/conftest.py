@@ -14,17 +14,19 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests import tiers
 from tests.support.chosen_stack import CONTAINERS, EMBEDDED, ChosenStack, is_for_want_of_an_engine, skips_are_failures
+from tests.support.command import Ended
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.own_postgres import reachable
 from tests.support.processes import Services
 from tests.support.quick_jvm import COMPILER_AND_COLLECTOR, quick_jvm
-from tests.support.secured_broker import SecuredBroker
-from tests.support.secured_postgres import SecuredPostgres
+from tests.support.secured_broker import SecuredBroker, secured_broker_in
+from tests.support.secured_postgres import SecuredPostgres, secured_postgres_in
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
 from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -81,9 +83,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the stack before anything starts; pytest-xdist's workers share one broker and one Postgres."""
     chosen = ChosenStack(config.getoption("--stack"), GIVEN_STACK)
     config.stash[CHOSEN] = chosen
-    if chosen.kind == EMBEDDED and GIVEN_STACK is None and config.getoption("numprocesses", None):
-        shared = config.stash[SHARED] = chosen.to_break()
-        running = shared.__enter__()
+    if chosen.kind == EMBEDDED and config.getoption("numprocesses", None):
+        running: Stack | None = GIVEN_STACK
+        if running is None:
+            shared = config.stash[SHARED] = chosen.to_break()
+            running = shared.__enter__()
         os.environ |= {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
 
 
@@ -181,14 +185,14 @@ def own_stack(breakable: OwnStack) -> Iterator[OwnStack]:
 @pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     """A broker of the run that asks for users, certificates and rights, started when the first test wants it."""
-    with SecuredBroker(tmp_path_factory.mktemp("secured")) as running:
+    with secured_broker_in(tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def secured_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredPostgres]:
     """A Postgres of the run that asks for certificates and passwords, started when the first test wants it."""
-    with SecuredPostgres(reachable(tmp_path_factory.mktemp("secured-postgres"))) as running:
+    with secured_postgres_in(reachable(tmp_path_factory.mktemp("secured-postgres"))) as running:
         yield running
 
 
@@ -248,6 +252,26 @@ def services(tmp_path: Path) -> Iterator[Services]:
     own = Services(tmp_path)
     yield own
     own.close()
+
+
+RunHere = Callable[..., Ended]
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Return what runs `waitreg` in this process: settings first, then the command line."""
+    from wait_registry.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(settings: Settings, *arguments: str) -> Ended:
+        for name, value in as_environment(settings).items():
+            monkeypatch.setenv(name, value)
+        capsys.readouterr()
+        code = main(arguments)
+        return Ended(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -98,10 +98,8 @@ def _words(module: Any) -> Iterator[Any]:
         nodes += node.children
 
 
-def stages(area: str, tier: str, tests: str) -> list[list[str]]:
+def stages(area: str, tier: str) -> list[list[str]]:
     """Return pytest's arguments for one run after another: first the tests of the area, then the others."""
-    if tests:
-        return [tests.split()]
     near = [f"tests/unit/{area}", f"tests/integration/{area}", "tests/simulation"]
     others = ["tests", *(f"--ignore={path}" for path in near)]
     chosen = [["--tier", name] if name else [] for name in TIERS[tier]]
@@ -158,8 +156,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=at_least_one, default=10, help="how many faults (default 10)")
     parser.add_argument("--tier", choices=TIERS, default="fast", help="gate runs the fast tier too (default fast)")
-    parser.add_argument("--tests", default="", help="pytest's arguments instead of a tier")
-    parser.add_argument("--least", type=int, help="how many must be found (default 7 of 10, in other tiers 9)")
     parser.add_argument("--only", type=at_least_one, metavar="K", help="only the fault with this number")
     parser.add_argument("--list", action="store_true", help="print the faults and stop")
     options = parser.parse_args()
@@ -171,17 +167,17 @@ def main() -> int:
         print(f"\n{number}. {fault.name}\n{fault.diff}")
     if options.list:
         return 0
-    print(f"\narea {options.area}, seed {options.seed}, {options.tests or f'tier {options.tier}'}", flush=True)
+    print(f"\narea {options.area}, seed {options.seed}, tier {options.tier}", flush=True)
     signals_interrupt()
     outcomes = []
     with worktree() as scratch, EmbeddedStack(postgres_settings=POSTGRES_SETTINGS) as running:
         stack = {KAFKA_VARIABLE: running.bootstrap_servers, POSTGRES_VARIABLE: running.postgres_url}
         for number, fault in faults:
             began = time.monotonic()
-            outcome, by = tried(fault, scratch, stages(options.area, options.tier, options.tests), stack)
+            outcome, by = tried(fault, scratch, stages(options.area, options.tier), stack)
             outcomes.append(outcome)
             print(f"{number:3} {outcome:8} {time.monotonic() - began:5.0f} s  {fault.name}  {by}", flush=True)
-    least = math.ceil(LEAST_SHARE[options.tier] * len(faults)) if options.least is None else options.least
+    least = math.ceil(LEAST_SHARE[options.tier] * len(faults))
     print(f"{outcomes.count('found')} of {len(faults)} found, at least {least} expected")
     return int(outcomes.count("found") < least)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from tests.support.waiting import wait_until
 from wait_registry.local.broker import EmbeddedBroker
@@ -40,78 +40,25 @@ REPLICATED: Mapping[str, str] = {
 }
 
 
-class PartitionState(NamedTuple):
-    """Which broker leads a partition (None: no broker), and which brokers are in sync."""
-
-    leader: int | None
-    in_sync: frozenset[int]
-
-
 class EmbeddedCluster:
     """Three brokers, each controller too; topics are replicated three times and need two in-sync replicas."""
 
-    def __init__(self, directory: Path | None = None, properties: Mapping[str, str] | None = None) -> None:
-        """Describe a cluster that isn't started yet.
-
-        Args:
-            directory: its folder; a temporary one when None.
-            properties: further properties of every broker; they win.
-        """
-        self._temporary = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix="waitreg-cluster-"))
+    def __init__(self, directory: Path) -> None:
+        """Describe a cluster in a folder; `start` starts its brokers."""
         ports = free_ports(2 * BROKERS)
         quorum = _Quorum.of(ports[BROKERS:])
         self.brokers: dict[int, EmbeddedBroker] = {
-            node: _Member(
-                self.directory / f"broker-{node}",
-                (ports[node - 1], ports[BROKERS + node - 1]),
-                quorum,
-                {**REPLICATED, **(properties or {}), "node.id": str(node)},
-            )
+            node: _Member(directory / f"broker-{node}", (ports[node - 1], ports[BROKERS + node - 1]), quorum, node)
             for node in range(1, BROKERS + 1)
         }
-        self._admin: AdminClient | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start(self.brokers)
-        except BaseException:
-            self.close()
-            raise
         # By default it asks a dead controller for minutes.
         refreshed = {"topic.metadata.refresh.interval.ms": 1000, "log_level": 0}
-        self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, **refreshed})
-        # Until then it drops those that it learns to be no brokers of the cluster, with what they are asked.
-        wait_until(self._all_known, what="a cluster of all its brokers")
-        return self
-
-    def __exit__(self, *of_no_interest: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End all brokers and remove their data. May be called again."""
-        self._admin = None
-        for broker in self.brokers.values():
-            broker.kill()
-            shutil.rmtree(broker.directory, ignore_errors=True)
-        if self._temporary:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, **refreshed})
+        """A client of the whole cluster."""
 
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
-
-    @property
-    def admin(self) -> AdminClient:
-        """A client of the whole cluster."""
-        assert self._admin is not None, "the cluster isn't running"
-        return self._admin
-
-    def _all_known(self) -> bool:
-        try:
-            return len(self.admin.list_topics(timeout=5).brokers) == BROKERS
-        except KafkaException:
-            return False
 
     def start(self, nodes: Iterable[int]) -> None:
         """Start brokers, all at once, and wait until they serve."""
@@ -119,20 +66,16 @@ class EmbeddedCluster:
             for started in [pool.submit(self.brokers[node].start) for node in nodes]:
                 started.result()
 
-    def states(self, topic: str) -> dict[int, PartitionState] | None:
-        """Return each partition's state; None while the cluster doesn't answer."""
+    def partitions(self, topic: str) -> list[PartitionMetadata]:
+        """Return each partition's state; none while the cluster doesn't answer."""
         try:
-            told = self.admin.list_topics(topic, timeout=5).topics[topic]
+            return list(self.admin.list_topics(topic, timeout=5).topics[topic].partitions.values())
         except KafkaException:
-            return None
-        return {
-            number: PartitionState(each.leader if each.leader >= 0 else None, frozenset(each.isrs))
-            for number, each in told.partitions.items()
-        }
+            return []
 
-    def leaders(self, topic: str) -> dict[int, int | None]:
-        """Return who leads each partition; empty while the cluster doesn't answer."""
-        return {partition: state.leader for partition, state in (self.states(topic) or {}).items()}
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Return who leads each partition, -1 if no broker does."""
+        return {partition.id: partition.leader for partition in self.partitions(topic)}
 
     def wait_known(self, topic: str) -> None:
         """Wait until every broker knows a topic that has just been made: each hears of it by itself."""
@@ -152,17 +95,39 @@ class EmbeddedCluster:
             wait_until(lambda name=topic: self._elect(name), what=f"the preferred leaders of {topic}")  # type: ignore[misc]
 
     def _in_sync(self, topic: str) -> bool:
-        states = self.states(topic)
-        return bool(states) and all(len(state.in_sync) == BROKERS for state in (states or {}).values())
+        partitions = self.partitions(topic)
+        return bool(partitions) and all(len(partition.isrs) == BROKERS for partition in partitions)
 
     def _elect(self, topic: str) -> bool:
-        asked = [TopicPartition(topic, partition) for partition in self.states(topic) or {}]
+        asked = [TopicPartition(topic, partition.id) for partition in self.partitions(topic)]
         if not asked:
             return False
         answers: dict[TopicPartition, KafkaError | None]
         # Without its timeouts: the client's binding can't parse them.
         answers = self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(30)
-        return all(_elected(error) for error in answers.values())
+        return all(error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED for error in answers.values())
+
+
+@contextmanager
+def running_cluster() -> Iterator[EmbeddedCluster]:
+    """Run a cluster, and remove its data at the end."""
+    with TemporaryDirectory(prefix="waitreg-cluster-", ignore_cleanup_errors=True) as folder:
+        cluster = EmbeddedCluster(Path(folder))
+        try:
+            cluster.start(cluster.brokers)
+            # Until then the client drops those that it learns to be no brokers, with what they are asked.
+            wait_until(lambda: _brokers_known(cluster.admin) == BROKERS, what="a cluster of all its brokers")
+            yield cluster
+        finally:
+            for broker in cluster.brokers.values():
+                broker.kill()
+
+
+def _brokers_known(client: AdminClient) -> int:
+    try:
+        return len(client.list_topics(timeout=5).brokers)
+    except KafkaException:
+        return 0
 
 
 class _Quorum(NamedTuple):
@@ -180,12 +145,14 @@ class _Quorum(NamedTuple):
 
 
 class _Member(EmbeddedBroker):
-    def __init__(
-        self, directory: Path, ports: tuple[int, int], quorum: _Quorum, properties: Mapping[str, str], **further: Any
-    ) -> None:
-        joined = {**properties, "controller.quorum.bootstrap.servers": quorum.addresses}
+    def __init__(self, directory: Path, ports: tuple[int, int], quorum: _Quorum, node: int) -> None:
+        properties = {
+            **REPLICATED,
+            "node.id": str(node),
+            "controller.quorum.bootstrap.servers": quorum.addresses,
+        }
         super().__init__(
-            directory, ports, properties=joined, cluster_id=quorum.cluster_id, heap="256m", temporary=True, **further
+            directory, ports, properties=properties, cluster_id=quorum.cluster_id, heap="256m", temporary=True
         )
         self._quorum = quorum
 
@@ -198,10 +165,6 @@ def _knows(asked: AdminClient, topic: str) -> bool:
         return asked.list_topics(timeout=5).topics[topic].error is None
     except (KafkaException, KeyError):
         return False
-
-
-def _elected(error: KafkaError | None) -> bool:
-    return error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED
 
 
 def _random_id() -> str:

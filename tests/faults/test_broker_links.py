@@ -11,14 +11,14 @@ from sweeper.result import RowOutcome, Skip
 from sweeper.sweep_task import sweep_partition
 from tests.integration.sink.conftest import SinkScenario, StartSink
 from tests.integration.sweeper.scenario import Scenario, export_all, ids
-from tests.support.naming import Names
-from tests.support.proxied_stack import ProxiedStack
+from tests.support.database import Database
 from tests.support.settings import with_broker
 from tests.support.tcp_proxy import END_TXN, INIT_PRODUCER_ID, Fate, KafkaProxy
+from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
+from wait_registry.local.stack import EmbeddedStack
 
-SINK, SWEEPER = "sink", "sweeper"
 # How long a transaction may be open, and how often the broker looks for those that were open for longer.
 TRANSACTION_MS = 2_000
 LOOKS_EACH_MS = "500"
@@ -44,25 +44,32 @@ def fence_or_none(task: Task) -> Fenced | None:
 
 
 @pytest.fixture(scope="module")
-def linked() -> Iterator[ProxiedStack]:
-    """A broker with a link before it for each service."""
+def aborting() -> Iterator[EmbeddedStack]:
+    """A stack whose broker soon aborts transactions that are open for too long."""
     properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": LOOKS_EACH_MS}
-    with ProxiedStack([SINK, SWEEPER], broker_properties=properties, postgres_settings={"fsync": "off"}) as running:
+    with EmbeddedStack(broker_properties=properties, postgres_settings={"fsync": "off"}) as running:
         yield running
 
 
 @pytest.fixture
-def at(linked: ProxiedStack, names: Names) -> Scenario:
-    """A wait topic with a history, seen past the links."""
-    return Scenario.made(linked.stack.bootstrap_servers, linked.stack.postgres_url, names, QUICK)
+def at(aborting: EmbeddedStack) -> Scenario:
+    """A wait topic with a history, seen past the link."""
+    return Scenario.made(Topics(aborting.bootstrap_servers), Database(aborting.postgres_url), QUICK)
+
+
+@pytest.fixture
+def link(at: Scenario) -> Iterator[KafkaProxy]:
+    """What a service reaches the broker by."""
+    with KafkaProxy(at.topics.bootstrap) as own:
+        yield own
 
 
 @pytest.mark.fault("F82")
 def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
-    linked: ProxiedStack, at: Scenario, start_sink: StartSink
+    link: KafkaProxy, at: Scenario, start_sink: StartSink
 ) -> None:
-    link, log = linked.link(SINK), SinkScenario(at.settings, at.topics, at.database, start_sink)
-    sink = start_sink(with_broker(at.settings, linked.bootstrap_of(SINK))).wait_ready()
+    log = SinkScenario(at.settings, at.topics, at.database, start_sink)
+    sink = start_sink(with_broker(at.settings, link.address)).wait_ready()
     log.change_and_wait("at first")
     assert link.cut() > 0
     log.change_and_wait("after the cut")
@@ -78,8 +85,8 @@ def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
 
 
 @pytest.mark.fault("F83")
-def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(linked: ProxiedStack, at: Scenario) -> None:
-    link, behind = linked.link(SWEEPER), at.through(linked.bootstrap_of(SWEEPER))
+def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(link: KafkaProxy, at: Scenario) -> None:
+    behind = at.through(link.address)
     due, topic = at.due(ROWS), at.topic()
     for break_link in (link.stall, link.half_open):
         break_link()

@@ -15,11 +15,10 @@ from sweeper.export_transaction import transactional_id
 from tests.faults.cluster import EmbeddedCluster
 from tests.faults.processor.conftest import IMPATIENT, QUICK
 from tests.faults.processor.observation import Observation
-from tests.faults.sweeping import Sweeping
 from tests.integration.processor.calls import Place
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.scenario import Scenario, Sweeping
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.processes import gone
@@ -220,15 +219,11 @@ def exported_ids(at: Scenario) -> set[str]:
 def transaction_coordinator(cluster: EmbeddedCluster, settings: Settings) -> int:
     """Return who leads the partition of the transaction log that Kafka gives the sweeper's transactional id."""
     leaders = cluster.leaders(TRANSACTIONS)
-    node = leaders[java_hash(transactional_id(settings.wait.topic, 0)) % len(leaders)]
-    assert node is not None
-    return node
+    return leaders[java_hash(transactional_id(settings.wait.topic, 0)) % len(leaders)]
 
 
 def leader_of_the_wait_topic(cluster: EmbeddedCluster, settings: Settings) -> int:
-    node = cluster.leaders(settings.wait.topic)[0]
-    assert node is not None
-    return node
+    return cluster.leaders(settings.wait.topic)[0]
 
 
 def java_hash(text: str) -> int:

@@ -10,9 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from tests.conftest import SettingsFactory
-from tests.faults.sweeping import Sweeping
 from tests.integration.sink.conftest import StartSink
-from tests.integration.sweeper.scenario import Registered, Scenario, ids
+from tests.integration.sweeper.scenario import Registered, Scenario, Sweeping, ids
 from tests.support.database import Database
 from tests.support.own_postgres import own_postgres
 from tests.support.topics import Topics

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.conftest import AnotherScenario
 from tests.integration.sink.commit_cut import CommitCut
 from tests.integration.sink.conftest import SinkScenario, StartSink
+from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.support.network import behind_link
 from tests.support.processes import Service, runs
 from tests.support.settings import with_broker
@@ -107,11 +107,11 @@ def _after_the_commit(make: Make, ended: ExitStack) -> StoppedSink:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("killed", ["process", "jvm"])
 def test_the_next_sink_is_exact_whichever_step_the_driver_died_at(
-    another_scenario: AnotherScenario, start_sink: StartSink, tmp_path: Path, killed: str
+    scenario: ScenarioFactory, start_sink: StartSink, tmp_path: Path, killed: str
 ) -> None:
     def make() -> SinkScenario:
         patient = {"sink.poll_interval_s": 0.1, "sink.idle_progress_s": 60, "spark.master": "local[4]"}
-        at = another_scenario(patient)
+        at = scenario(patient)
         return SinkScenario(at.settings, at.topics, at.database, start_sink)
 
     with stopped_sinks(make) as sinks:

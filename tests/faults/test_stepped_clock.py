@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import AnotherScenario
-from tests.faults.sweeping import start_sweeping
 from tests.integration.processor.calls import HANDLERS
 from tests.integration.processor.wait_topic import stories
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.processes import Service, Services
+from tests.support.shared_services import start_shared
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.records.times import parse_utc_ms
@@ -69,9 +68,9 @@ def test_the_clock_is_shifted_and_the_monotonic_one_is_not(tmp_path: Path) -> No
 
 @pytest.mark.fault("F101")
 def test_a_processor_whose_clock_is_stepped_starts_nothing_and_stops(
-    another_scenario: AnotherScenario, topics: Topics, services: Services, tmp_path: Path
+    scenario: ScenarioFactory, topics: Topics, services: Services, tmp_path: Path
 ) -> None:
-    hosts = [Host(another_scenario, topics, services, tmp_path / f"{step_s:g}", step_s) for step_s in STEPS_S]
+    hosts = [Host(scenario, topics, services, tmp_path / f"{step_s:g}", step_s) for step_s in STEPS_S]
     for host in hosts:
         wait_until(partial(host.has_called, EACH), 120, "the calls at the right time")
         host.clock.step_to(host.step_s)
@@ -97,12 +96,12 @@ class Host:
     """A host with a processor and a clock of its own."""
 
     def __init__(
-        self, another_scenario: AnotherScenario, topics: Topics, services: Services, folder: Path, step_s: float
+        self, scenario: ScenarioFactory, topics: Topics, services: Services, folder: Path, step_s: float
     ) -> None:
         folder.mkdir()
         self.step_s = step_s
         self.clock = HostClock(folder / "clock")
-        self.settings = another_scenario(
+        self.settings = scenario(
             {
                 "processor.handler": f"{HANDLERS}:slow",
                 "processor.commit_interval_s": 0.1,
@@ -142,7 +141,7 @@ class Host:
 def test_a_sweeper_continues_whatever_the_clock_of_its_host_says(scenario: ScenarioFactory, tmp_path: Path) -> None:
     at, clock = scenario({"sweeper.interval_s": 0.5}), HostClock(tmp_path / "clock")
     at.show()  # a sink's first position, without which nothing is exported
-    sweeper = start_sweeping(at.settings, tmp_path, clock.environment)
+    [sweeper] = start_shared("sweeping", [at.settings], tmp_path, clock.environment)
     due: list[Registered] = []
     try:
         for step_s in (0.0, *STEPS_S, BEYOND_KAFKAS_HOUR_S, 0.0):

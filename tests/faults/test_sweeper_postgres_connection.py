@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sweeper.service import SweeperService
-from tests.faults.sweeping import Sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Registered, Scenario, ids
+from tests.integration.sweeper.scenario import Registered, Scenario, Sweeping, ids
 from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until

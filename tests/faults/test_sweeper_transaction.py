@@ -13,8 +13,6 @@ import psutil
 import pytest
 
 from sweeper.result import RowOutcome
-from tests.faults.conftest import AnotherScenario
-from tests.faults.sweeping import start_sweeping
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.processes import Service, runs
@@ -52,20 +50,20 @@ class StoppedSweeper:
         return ("fenced",) in rows
 
 
-def with_rows(another_scenario: AnotherScenario) -> tuple[Scenario, list[Registered]]:
+def with_rows(scenario: ScenarioFactory) -> tuple[Scenario, list[Registered]]:
     """Return tables with due rows, and a log that continues behind them, so that there is a tail to read."""
-    at = another_scenario({"sweeper.interval_s": 2, "spark.master": "local[5]"})
+    at = scenario({"sweeper.interval_s": 2, "spark.master": "local[5]"})
     due = at.due(ROWS)
     at.register([at.wait_record(ROWS, expires_in_ms=600_000)])
     return at, due
 
 
 @contextmanager
-def stopped_sweepers(another_scenario: AnotherScenario) -> Iterator[list[StoppedSweeper]]:
+def stopped_sweepers(scenario: ScenarioFactory) -> Iterator[list[StoppedSweeper]]:
     with ExitStack() as ended:
 
         def at_a_request(step: str, request: int, fate: Fate, decided: int) -> StoppedSweeper:
-            at, due = with_rows(another_scenario)
+            at, due = with_rows(scenario)
             decide = lambda api: fate if api == request else Fate.PASS  # noqa: E731
             proxy = ended.enter_context(KafkaProxy(at.settings.kafka.bootstrap_servers, decide))
             settings = with_broker(at.settings, proxy.bootstrap_servers)
@@ -77,7 +75,7 @@ def stopped_sweepers(another_scenario: AnotherScenario) -> Iterator[list[Stopped
             at_a_request("before it", FETCH, Fate.HOLD, 0),
             at_a_request("inside it", END_TXN, Fate.LOSE_REQUEST, 0),
             at_a_request("after it, unanswered", END_TXN, Fate.LOSE_ANSWER, ROWS),
-            _before_it_is_written_down(another_scenario, ended),
+            _before_it_is_written_down(scenario, ended),
         ]
         try:
             yield sweepers
@@ -86,8 +84,8 @@ def stopped_sweepers(another_scenario: AnotherScenario) -> Iterator[list[Stopped
                 sweeper.release()
 
 
-def _before_it_is_written_down(another_scenario: AnotherScenario, ended: ExitStack) -> StoppedSweeper:
-    at, due = with_rows(another_scenario)
+def _before_it_is_written_down(scenario: ScenarioFactory, ended: ExitStack) -> StoppedSweeper:
+    at, due = with_rows(scenario)
     lock = ended.enter_context(at.database.connect(at.settings))
     lock.autocommit = False
     lock.execute("lock table sweep in share mode")
@@ -98,10 +96,8 @@ def _before_it_is_written_down(another_scenario: AnotherScenario, ended: ExitSta
 
 @pytest.mark.fault("F67")
 @pytest.mark.timeout(400)
-def test_rows_of_a_killed_or_frozen_sweeper_are_exported_once(
-    another_scenario: AnotherScenario, tmp_path: Path
-) -> None:
-    with stopped_sweepers(another_scenario) as sweepers:
+def test_rows_of_a_killed_or_frozen_sweeper_are_exported_once(scenario: ScenarioFactory, tmp_path: Path) -> None:
+    with stopped_sweepers(scenario) as sweepers:
         service = start_shared("sweeper", [sweeper.settings for sweeper in sweepers], tmp_path)[0]
         try:
             for sweeper in sweepers:
@@ -142,7 +138,7 @@ def test_two_sweepers_at_once_export_each_row_once(scenario: ScenarioFactory, tm
     at = scenario({"sweeper.interval_s": 0.1, "sweeper.chunk_rows": 5})
     at.show()  # a sink's first position, without which nothing is exported
     due: list[Registered] = []
-    sweepers = [start_sweeping(at.settings, tmp_path / name) for name in ("one", "two")]
+    sweepers = [service for _ in range(2) for service in start_shared("sweeping", [at.settings], tmp_path)]
     swept = "select count(distinct instance) from sweep where result = 'done'"
     try:
         wait_until(lambda: at.database.rows(at.settings, swept) == [(2,)], what="a sweep of each")

@@ -21,6 +21,7 @@ import psycopg
 from pydantic import SecretStr
 
 from tests.integration.doctor.findings import look
+from tests.integration.sink.wait_topic import new_id, wait_record
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.certificates import Certificate
 from tests.support.command import Ended, run_waitreg
@@ -39,8 +40,6 @@ from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import migrate_schema
 from wait_registry.records import header_names as headers
-from wait_registry.records.original import Original
-from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -168,8 +167,8 @@ class SecuredStory:
 
     def _login(self, name: str, certificate: Certificate | None = None) -> str:
         """Make a role that logs in as a member of one of ours; return its address."""
-        role, certified = f"registry_{name}", certificate is not None
-        password = self._postgres.add_login(role, f"waitreg_{name}", certified=certified)
+        role = f"registry_{name}"
+        password = self._postgres.add_login(role, f"waitreg_{name}")
         self.secrets[f"the {name}'s password in Postgres"] = password
         if certificate is not None:
             self.secrets[f"the {name}'s key for Postgres"] = certificate.key.splitlines()[1]
@@ -193,9 +192,8 @@ class SecuredStory:
         produce_with_header_name(
             self.topics.bootstrap, topic, MARKED.encode() + b"\xff", MARKED.encode(), MARKED.encode()
         )
-        self.topics.produce(
-            self.settings["processor"].wait.topic, [*_unreadable(), _for_no_topic(self._names("nowhere"))]
-        )
+        for_no_topic = wait_record(new_id(), 0, value=MARKED.encode(), headers=MARKED_HEADERS, expires_in_s=-600)
+        self.topics.produce(self.settings["processor"].wait.topic, [*_unreadable(), for_no_topic])
 
     def _start(self, name: Service) -> Process:
         places = {"TMPDIR": str(self.scratch), "SPARK_LOCAL_DIRS": str(self.scratch)}
@@ -249,23 +247,10 @@ def _marked(kind: str) -> Outgoing:
 
 def _unreadable() -> list[Outgoing]:
     """Return wait records that no reader takes: without headers, with broken ones, with a time that is none."""
-    whole = dict(_wait_headers("somewhere"))
+    whole = dict(wait_record(new_id(), 0, headers=MARKED_HEADERS).headers)
     broken = {**whole, headers.ORIGINAL_HEADERS: f'[["{MARKED}", '.encode()}
     timeless = {**whole, headers.WAIT_EXPIRATION_TIME: MARKED.encode()}
-    wait_id = str(uuid.uuid4()).encode()
     return [
-        Outgoing(MARKED.encode(), wait_id, given)
+        Outgoing(MARKED.encode(), new_id().encode(), given)
         for given in (MARKED_HEADERS, tuple(broken.items()), tuple(timeless.items()))
     ]
-
-
-def _for_no_topic(topic: str) -> Outgoing:
-    """Return a wait record whose dead letter topic isn't there."""
-    given = _wait_headers(topic)
-    return Outgoing(MARKED.encode(), dict(given)[headers.WAIT_EXPIRATION_UUID], given)
-
-
-def _wait_headers(topic: str) -> tuple[tuple[str, bytes | None], ...]:
-    original = Original("orders", 0, 7, 1_700_000_000_000, "create", MARKED.encode(), b"", MARKED_HEADERS)
-    encoder = WaitRecordEncoder("billing", "host-1", topic, "dlq", 3)
-    return tuple(encoder.headers(original, str(uuid.uuid4()), 1_700_000_600_000))

@@ -22,19 +22,17 @@ class ReceivedSpan:
     attributes: dict[str, str]
 
 
-class Collector:
-    """Listens on loopback until it is closed."""
+class Collector(HttpService):
+    """A context manager; its address is what OTEL_EXPORTER_OTLP_ENDPOINT takes."""
 
     def __init__(self) -> None:
+        super().__init__(self._keep)
         self.received: list[ReceivedSpan] = []
-        self._service = HttpService(self._keep).__enter__()
-        self.base = self._service.address
-        """What OTEL_EXPORTER_OTLP_ENDPOINT takes."""
-        self.endpoint = f"{self.base}/v1/traces"
-        """What telemetry.traces_endpoint takes."""
 
-    def close(self) -> None:
-        self._service.close()
+    @property
+    def endpoint(self) -> str:
+        """What telemetry.traces_endpoint takes."""
+        return f"{self.address}/v1/traces"
 
     def _keep(self, call: Call) -> Answer:
         self.received += _spans(call.path, call.body)

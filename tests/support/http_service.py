@@ -8,7 +8,7 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -62,7 +62,7 @@ class HttpService:
         self._ending = asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http-service", daemon=True)
 
-    def __enter__(self) -> HttpService:
+    def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
         return self

@@ -62,7 +62,7 @@ class Pair:
     task: asyncio.Task[Any] | None
     carried: int = 0
     api_keys: set[int] = field(default_factory=set)
-    """The kinds of Kafka requests that have begun on this connection."""
+    """The kinds of requests that have come on this connection, as far as a `KafkaProxy` carries it."""
 
     def bytes_left(self, conduct: Conduct) -> int:
         if not conduct.ends_after:
@@ -76,15 +76,10 @@ class Link:
     A fault lasts until `flow`, except `cut`, which is over at once. Each method returns when the fault has happened.
     """
 
-    def __init__(self, target: tuple[str, int], port: int = 0) -> None:
-        """Listen at once; connections are served from `__enter__` on.
-
-        Args:
-            target: host and port of the server.
-            port: to listen on; a free one when 0.
-        """
+    def __init__(self, target: tuple[str, int]) -> None:
+        """Listen at once; connections to host and port of the server are served from `__enter__` on."""
         self._target = target
-        self._socket: socket.socket | None = _listen(port)
+        self._socket: socket.socket | None = _listen(0)
         self.port: int = self._socket.getsockname()[1]
         self._server: asyncio.Server | None = None
         self._conduct = Conduct()
@@ -98,13 +93,6 @@ class Link:
     def address(self) -> str:
         """Host and port to give to clients."""
         return f"{LOOPBACK}:{self.port}"
-
-    def open_with(self, api_key: int) -> int:
-        """Return on how many open connections such a request of Kafka's has begun.
-
-        A connection whose client has left stays open until the server has answered its last request.
-        """
-        return sum(api_key in pair.api_keys for pair in list(self._pairs))
 
     @property
     def figures(self) -> Figures:
@@ -165,10 +153,6 @@ class Link:
         """Send on this many bytes per second, in each direction of each connection, and that much later."""
         self._behave(Conduct(bytes_per_s=bytes_per_s, delay_s=delay_s))
 
-    def hold_requests(self, api_key: int) -> None:
-        """Hold back every connection on which such a request of Kafka's has come or comes; the others flow."""
-        self._behave(Conduct(held_request=api_key))
-
     def break_young(self, ends_after: tuple[int, ...]) -> None:
         """Reset each connection after a number of bytes: the first connection after the first count, and so on."""
         self._behave(Conduct(ends_after=ends_after))
@@ -199,10 +183,6 @@ class Link:
         return len(tasks)
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.CancelledError):  # a cut; asyncio's server would log it as an error
-            await self._connect(client, to_client)
-
-    async def _connect(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         pair = Pair(self._figures.connections, asyncio.current_task())
         self._figures.connections += 1
         self._pairs.add(pair)
@@ -212,14 +192,15 @@ class Link:
             server, to_server = await asyncio.open_connection(*self._target)
             ends.append(to_server)
             for end in ends:
-                # So that `drain` waits until the kernel has all; with 0, TLS would wait without end.
-                end.transport.set_write_buffer_limits(0 if end.can_write_eof() else 1)
+                end.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all
             async with asyncio.TaskGroup() as both:
                 up = both.create_task(self._carry(pair, client, to_server, upwards=True))
                 down = both.create_task(self._carry(pair, server, to_client, upwards=False))
             in_order = up.result() and down.result()
         except* OSError:
             pass  # one side has ended the connection, or the server isn't there
+        except* asyncio.CancelledError:
+            pass  # a cut; asyncio's server would log it as an error
         finally:
             self._pairs.discard(pair)
             for end in ends:
@@ -229,7 +210,6 @@ class Link:
         self, pair: Pair, source: asyncio.StreamReader, target: asyncio.StreamWriter, upwards: bool
     ) -> bool:
         """Carry one direction of a connection to its end; returns whether the target knows of an orderly end."""
-        requests = Requests(pair.api_keys)
 
         def is_open() -> bool:
             conduct = self._conduct
@@ -238,17 +218,12 @@ class Link:
             return conduct.to_server and conduct.held_request not in pair.api_keys
 
         while data := await self._read(source, is_open):
-            if upwards:
-                requests.feed(data)
-            self._figures.bytes_held_back += 0 if is_open() else len(data)
             self._figures.bytes_slowed += len(data) if self._conduct.bytes_per_s or self._conduct.delay_s else 0
             async for part in self._let_through(pair, data, upwards):
+                self._figures.bytes_held_back += 0 if is_open() else len(part)
                 await self._send(pair, part, target, is_open)
         await self._until(is_open)
-        if target.can_write_eof():  # TLS can't end in one direction alone
-            target.write_eof()
-        else:
-            target.close()
+        target.write_eof()
         return True
 
     async def _let_through(self, pair: Pair, data: bytes, upwards: bool) -> AsyncIterator[bytes]:
@@ -288,37 +263,6 @@ class Link:
         if pair.task is not None and pair.bytes_left(self._conduct) == 0 and not pair.task.cancelling():
             self._figures.connections_broken_young += 1
             pair.task.cancel()
-
-
-class Requests:
-    """Follows the frames of one Kafka connection from its first byte on; of another protocol it makes nonsense."""
-
-    _HEAD = struct.Struct(">ih")  # the length of the rest, then the API key
-
-    def __init__(self, api_keys: set[int]) -> None:
-        """Begin with a connection.
-
-        Args:
-            api_keys: where the kinds of all requests that have begun are added.
-        """
-        self._api_keys = api_keys
-        self._head = bytearray()
-        self._left = 0
-
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes, cut anywhere."""
-        while data:
-            if self._left:
-                self._left, data = max(self._left - len(data), 0), data[self._left :]
-                continue
-            missing = self._HEAD.size - len(self._head)
-            self._head += data[:missing]
-            data = data[missing:]
-            if len(self._head) == self._HEAD.size:
-                length, api_key = self._HEAD.unpack(self._head)
-                self._api_keys.add(api_key)
-                self._left = max(length - 2, 0)
-                self._head.clear()
 
 
 def link_to_postgres(url: str) -> Link:

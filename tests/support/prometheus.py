@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.support.chosen_stack import not_tested
 from tests.support.server_process import server_process
+from tests.support.waiting import wait_until
 from wait_registry.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,10 @@ class Prometheus:
         assert answer["resultType"] in ("vector", "scalar"), expression
         result: list[dict[str, Any]] = answer["result"]
         return result
+
+    def wait(self, expression: str, deadline_s: float) -> None:
+        """Wait until an instant query has a series."""
+        wait_until(lambda: self.query(expression), deadline_s, expression)
 
     def value(self, expression: str) -> float | None:
         """Return the value of the one series of an instant query, None when there is none."""

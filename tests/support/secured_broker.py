@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -34,10 +35,11 @@ Protocol: TypeAlias = Literal["SASL_PLAINTEXT", "SASL_SSL", "SSL"]
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 Resource: TypeAlias = Literal["topic", "group", "transactional_id", "cluster"]
 
-PROTOCOLS: tuple[Protocol, ...] = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-# A listener as SASL_SSL, whose certificate is out of date.
+# A listener whose certificate is out of date.
 OUT_OF_DATE = "OUT_OF_DATE"
+# By listener: its protocol.
+LISTENERS = {"SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL", "SSL": "SSL", OUT_OF_DATE: "SASL_SSL"}
 # PLAIN has its users in the broker's configuration, so there is this one; SCRAM users are made by `add_user`.
 PLAIN_USER = "plain-user"
 CLUSTER_NAME = "kafka-cluster"
@@ -51,51 +53,24 @@ RESOURCES = {
 
 
 class SecuredBroker:
-    """One broker with a listener for each protocol; a context manager."""
+    """One running broker with a listener for each protocol."""
 
-    def __init__(self, directory: Path) -> None:
-        """Make the certificates and describe the broker; nothing runs yet.
+    def __init__(
+        self, authority: Authority, other_authority: Authority, operator: str, ports: Mapping[str, int]
+    ) -> None:
+        """Describe it.
 
         Args:
-            directory: folder for certificates and data.
+            authority: has signed the broker's certificates, and signs those of users.
+            other_authority: is trusted by no side.
+            operator: the address without authentication, where everything is allowed.
+            ports: of the other listeners.
         """
-        self.authority = Authority(directory, "test-authority")
-        self.other_authority = Authority(directory, "another-authority")
-        self.plain_password = secrets.token_hex(8)
-        server = self.authority.issue("broker", f"IP:{LOOPBACK}")
-        stale = self.authority.issue("out-of-date", f"IP:{LOOPBACK}", expired=True)
-        names = (*PROTOCOLS, OUT_OF_DATE)
-        operator, controller, *others = free_ports(2 + len(names))
-        self._ports: dict[str, int] = dict(zip(names, others, strict=True))
-        properties = {
-            **self._listeners(operator, controller),
-            **_tls(server, self.authority),
-            **_keystore(stale, f"listener.name.{OUT_OF_DATE.lower()}."),
-            **self._sasl(),
-            **_ACCESS,
-        }
-        self.broker = EmbeddedBroker(directory / "broker", (operator, controller), properties=properties)
-        self._admin: AdminClient | None = None
-
-    def __enter__(self) -> SecuredBroker:
-        self.broker.start()
-        self._admin = AdminClient({"bootstrap.servers": self.operator})
-        return self
-
-    def __exit__(self, *of_no_interest: object) -> None:
-        self._admin = None
-        self.broker.kill()
-        shutil.rmtree(self.broker.directory, ignore_errors=True)
-
-    @property
-    def operator(self) -> str:
-        """The address without authentication, where everything is allowed."""
-        return self.broker.bootstrap_servers
-
-    @property
-    def admin(self) -> AdminClient:
-        assert self._admin is not None, "the secured broker isn't running"
-        return self._admin
+        self.authority = authority
+        self.other_authority = other_authority
+        self.operator = operator
+        self._ports = ports
+        self.admin = AdminClient({"bootstrap.servers": operator})
 
     def address(self, listener: str) -> str:
         """Return the address of a listener; its certificate holds for this address, and not for ``localhost``."""
@@ -114,7 +89,7 @@ class SecuredBroker:
         self, user: str, resource: Resource, name: str, operations: Iterable[str], *, prefixed: bool = False
     ) -> None:
         """Allow operations (``READ``, ``WRITE``, ``DESCRIBE`` ...) on a resource; returns when the broker knows."""
-        bindings = [self._binding(AclBinding, user, resource, name, operation, prefixed) for operation in operations]
+        bindings = _bindings(AclBinding, user, resource, name, operations, prefixed)
         for done in self.admin.create_acls(bindings).values():
             done.result(30)
         wait_until(lambda: set(bindings) <= set(self._rights(user)), what=f"the rights of {user} on {name}")
@@ -124,8 +99,7 @@ class SecuredBroker:
     ) -> None:
         """Take rights away again; returns when the broker knows."""
         gone, bindings = (
-            [self._binding(kind, user, resource, name, operation, prefixed) for operation in operations]
-            for kind in (AclBindingFilter, AclBinding)
+            _bindings(kind, user, resource, name, operations, prefixed) for kind in (AclBindingFilter, AclBinding)
         )
         for done in self.admin.delete_acls(gone).values():
             done.result(30)
@@ -164,45 +138,59 @@ class SecuredBroker:
         found: list[AclBinding] = self.admin.describe_acls(every).result(30)
         return found
 
-    @staticmethod
-    def _binding(kind: type, user: str, resource: Resource, name: str, operation: str, prefixed: bool) -> Any:
-        pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
-        return kind(
-            RESOURCES[resource],
-            CLUSTER_NAME if resource == "cluster" else name,
-            pattern,
-            f"User:{user}",
-            "*",
-            AclOperation[operation],
-            AclPermissionType.ALLOW,
-        )
 
-    def _listeners(self, operator: int, controller: int) -> dict[str, str]:
-        open_ones = {"PLAINTEXT": operator, **self._ports}
-        own = [f"{name}://{LOOPBACK}:{port}" for name, port in open_ones.items()]
-        protocols = [f"{name}:{'SASL_SSL' if name == OUT_OF_DATE else name}" for name in open_ones]
-        return {
-            "listeners": ",".join([*own, f"CONTROLLER://{LOOPBACK}:{controller}"]),
-            "advertised.listeners": ",".join(own),
-            "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
-        }
-
-    def _sasl(self) -> dict[str, str]:
-        properties = {"sasl.enabled.mechanisms": ",".join(MECHANISMS)}
-        for listener in ("sasl_plaintext", "sasl_ssl", OUT_OF_DATE.lower()):
-            prefix = f"listener.name.{listener}"
-            users = f'user_{PLAIN_USER}="{self.plain_password}"'
-            properties[f"{prefix}.plain.sasl.jaas.config"] = f"{LOGIN}.plain.PlainLoginModule required {users};"
-            for mechanism in ("scram-sha-256", "scram-sha-512"):
-                properties[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{LOGIN}.scram.ScramLoginModule required;"
-        return properties
+@contextmanager
+def secured_broker_in(folder: Path) -> Iterator[SecuredBroker]:
+    """Run a broker in a folder, where its certificates go too."""
+    authority = Authority(folder, "test-authority")
+    server = authority.issue("broker", f"IP:{LOOPBACK}")
+    stale = authority.issue("out-of-date", f"IP:{LOOPBACK}", expired=True)
+    operator, controller, *others = free_ports(2 + len(LISTENERS))
+    ports = dict(zip(LISTENERS, others, strict=True))
+    properties = {
+        **_listeners({"PLAINTEXT": operator, **ports}, controller),
+        **_tls(server, authority),
+        **_keystore(stale, f"listener.name.{OUT_OF_DATE.lower()}."),
+        **_sasl(),
+        # The plain listener and the controller's have no users: who comes there is ANONYMOUS.
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    broker = EmbeddedBroker(folder / "broker", (operator, controller), properties=properties)
+    try:
+        broker.start()
+        yield SecuredBroker(authority, Authority(folder, "another-authority"), broker.bootstrap_servers, ports)
+    finally:
+        broker.kill()
+        shutil.rmtree(broker.directory, ignore_errors=True)
 
 
-# The plain listener and the controller's have no users: who comes there is ANONYMOUS.
-_ACCESS: Mapping[str, str] = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
+def _bindings(
+    kind: type, user: str, resource: Resource, name: str, operations: Iterable[str], prefixed: bool
+) -> list[Any]:
+    pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+    place = (RESOURCES[resource], CLUSTER_NAME if resource == "cluster" else name, pattern)
+    return [kind(*place, f"User:{user}", "*", AclOperation[each], AclPermissionType.ALLOW) for each in operations]
+
+
+def _listeners(open_ones: Mapping[str, int], controller: int) -> dict[str, str]:
+    own = [f"{name}://{LOOPBACK}:{port}" for name, port in open_ones.items()]
+    protocols = [f"{name}:{LISTENERS.get(name, name)}" for name in open_ones]
+    return {
+        "listeners": ",".join([*own, f"CONTROLLER://{LOOPBACK}:{controller}"]),
+        "advertised.listeners": ",".join(own),
+        "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
+    }
+
+
+def _sasl() -> dict[str, str]:
+    properties = {"sasl.enabled.mechanisms": ",".join(MECHANISMS)}
+    for prefix in [f"listener.name.{name.lower()}" for name in LISTENERS if name != "SSL"]:
+        users = f'user_{PLAIN_USER}="{secrets.token_hex(8)}"'
+        properties[f"{prefix}.plain.sasl.jaas.config"] = f"{LOGIN}.plain.PlainLoginModule required {users};"
+        for mechanism in ("scram-sha-256", "scram-sha-512"):
+            properties[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{LOGIN}.scram.ScramLoginModule required;"
+    return properties
 
 
 def _tls(server: Certificate, authority: Authority) -> dict[str, str]:

@@ -6,13 +6,14 @@ Clients stay behind it: wherever an answer names the broker's address, it puts i
 from __future__ import annotations
 
 import asyncio
+import re
 import struct
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 
-from tests.support.network import Link, Pair
+from tests.support.network import Conduct, Link, Pair
 
 PRODUCE = 0
 FETCH = 1
@@ -35,6 +36,13 @@ class Fate(Enum):
 
 
 Decide = Callable[[int], Fate]
+
+
+def pass_each(api_key: int) -> Fate:
+    """Let every request pass."""
+    return Fate.PASS
+
+
 # What becomes of an answer, by its request's API key and its bytes: the bytes to pass on, or None to lose it.
 Change = Callable[[int, bytes], bytes | None]
 
@@ -46,7 +54,9 @@ class KafkaProxy(Link):
     may wait.
     """
 
-    def __init__(self, bootstrap: str, decide: Decide, change: Change = lambda api_key, answer: answer) -> None:
+    def __init__(
+        self, bootstrap: str, decide: Decide = pass_each, change: Change = lambda api_key, answer: answer
+    ) -> None:
         host, _, port = bootstrap.rpartition(":")
         super().__init__((host, int(port)))
         self._decide = decide
@@ -61,6 +71,17 @@ class KafkaProxy(Link):
     @property
     def bootstrap_servers(self) -> str:
         return self.address
+
+    def open_with(self, api_key: int) -> int:
+        """Return on how many open connections such a request has come.
+
+        A connection whose client has left stays open until the server has answered its last request.
+        """
+        return sum(api_key in pair.api_keys for pair in list(self._pairs))
+
+    def hold_requests(self, api_key: int) -> None:
+        """Hold back every connection on which such a request has come or comes; the others flow."""
+        self._behave(Conduct(held_request=api_key))
 
     def let_go(self) -> None:
         self._loop.call_soon_threadsafe(self._let_go.set)
@@ -81,6 +102,7 @@ class KafkaProxy(Link):
         _, api_key, _, correlation = HEADER.unpack_from(frame)
         fate = self._decide(api_key)
         self._asked[pair, correlation] = api_key, fate
+        pair.api_keys.add(api_key)
         if fate is Fate.HOLD:
             self.held.set()
             await self._let_go.wait()
@@ -95,39 +117,14 @@ class KafkaProxy(Link):
         return answer and answer.replace(self._theirs, self._ours)
 
 
-_CORRELATION_BYTES = 4
-_THROTTLE_BYTES = 4
-# Flexible versions, 12 and 13: see `clients/src/main/resources/common/message/MetadataResponse.json` of Kafka.
-_NONE = b"\x01"
+# The only broker in an answer about metadata of a flexible version: number, host, port, no rack, no tags. See
+# `clients/src/main/resources/common/message/MetadataResponse.json` of Kafka.
+_ONE_BROKER = re.compile(rb"\x02.{4}\x0a127\.0\.0\.1.{4}\0\0", re.DOTALL)
+_NO_BROKER = b"\x01"
 
 
 def without_brokers(answer: bytes) -> bytes:
     """Return an answer (its length in front) whose topics are as they were, in a cluster without brokers."""
-    body = answer[4:]
-    begin = _CORRELATION_BYTES + 1 + _THROTTLE_BYTES  # behind the header's tags
-    count, at = _varint(body, begin)
-    for _ in range(count - 1):
-        at += 4  # its number
-        at = _text(body, at)  # host
-        at += 4  # port
-        at = _text(body, at)  # rack
-        tags, at = _varint(body, at)
-        assert tags == 0, f"{tags} tags of a broker, of which nothing is known here"
-    emptied = body[:begin] + _NONE + body[at:]
+    emptied, found = _ONE_BROKER.subn(_NO_BROKER, answer[LENGTH_BYTES:], 1)
+    assert found, answer
     return struct.pack(">i", len(emptied)) + emptied
-
-
-def _text(body: bytes, at: int) -> int:
-    length, at = _varint(body, at)
-    return at + max(length - 1, 0)
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at

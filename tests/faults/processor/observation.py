@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Self
 
 from tests.chaos.history.history import Partition, Poll
 from tests.chaos.history.watch import Watch
@@ -18,7 +17,7 @@ from wait_registry.settings.root import Settings
 POLL_EVERY_S = 0.05
 
 
-class Observation:
+class Observation(Watch):
     """Polls one group of one input topic while it is entered; judges the topics afterwards.
 
     Args:
@@ -27,18 +26,10 @@ class Observation:
     """
 
     def __init__(self, topics: Topics, settings: Settings) -> None:
+        super().__init__(settings, POLL_EVERY_S)
         self._topics = topics
-        self._settings = settings
         self.topic = settings.processor.topics[0]
-        self._watch = Watch(settings, POLL_EVERY_S)
         self.published: dict[Place, bytes | None] = {}
-
-    def __enter__(self) -> Self:
-        self._watch.__enter__()
-        return self
-
-    def __exit__(self, *of_no_interest: object) -> None:
-        self._watch.__exit__(None, None, None)
 
     def publish(self, values: Iterable[bytes]) -> list[Place]:
         """Publish records to the input topic and remember them."""
@@ -92,9 +83,8 @@ class Observation:
             if calls is not None:
                 called = calls.get(place, 0)
                 assert done <= called or (called and not each_once), f"{place}: done {done} times, called {called}"
-        polls = self._watch.polls
-        assert polls, "the group was polled"
-        judge_commits(polls, found)
+        assert self.polls, "the group was polled"
+        judge_commits(self.polls, found)
         return found
 
 

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka import ConsumerGroupState
 
-from tests.faults.processor.conftest import ROUTE
 from tests.faults.processor.observation import Observation
 from tests.integration.processor.calls import Place
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, numbers
-from tests.support.network import Link
-from tests.support.proxied_stack import ProxiedStack
+from tests.support.tcp_proxy import KafkaProxy
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.usefixtures("unbroken")
+from wait_registry.local.stack import EmbeddedStack
 
 WAVE = 150
 
@@ -53,26 +50,28 @@ class Working:
 
 
 @pytest.fixture
-def link(proxied: ProxiedStack) -> Link:
-    return proxied.link(ROUTE)
+def link(short_sessions: EmbeddedStack) -> Iterator[KafkaProxy]:
+    """What the processor reaches the broker by."""
+    with KafkaProxy(short_sessions.bootstrap_servers) as own:
+        yield own
 
 
 @pytest.fixture
-def working(faulty_scenario: ScenarioFactory) -> Iterator[Working]:
+def working(link: KafkaProxy, faulty_scenario: ScenarioFactory) -> Iterator[Working]:
     handler = Counts(0.01)
     # A request without an answer is given up after this time, and its connection with it.
     at = faulty_scenario(handler, 3, {"kafka.librdkafka": {"socket.timeout.ms": 2500}}, max_in_flight=4)
     with Observation(at.topics, at.settings) as seen:
         # Joined before there are records, so that the first of them are no warm-up: what waits there for a commit, when
         # the partition is lost, gets no call from this process.
-        own = Working(at, at.start().wait_joined(), seen, handler.calls)
+        own = Working(at, at.start(link.address).wait_joined(), seen, handler.calls)
         own.publish_more()
         wait_until(lambda: own.running.done > 20, what="the first records")
         yield own
 
 
 @pytest.mark.fault("F43")
-def test_connections_cut_again_and_again_lose_nothing(working: Working, link: Link) -> None:
+def test_connections_cut_again_and_again_lose_nothing(working: Working, link: KafkaProxy) -> None:
     before = link.figures.connections_cut
     for _ in range(5):
         done = working.running.done
@@ -84,7 +83,7 @@ def test_connections_cut_again_and_again_lose_nothing(working: Working, link: Li
 
 
 @pytest.mark.fault("F46")
-def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: Working, link: Link) -> None:
+def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: Working, link: KafkaProxy) -> None:
     held_back = link.figures.bytes_held_back
     link.stall()
     working.publish_more()
@@ -95,7 +94,7 @@ def test_a_stall_beyond_the_session_costs_the_partitions_and_no_record(working: 
 
 
 @pytest.mark.fault("F47")
-def test_answers_that_never_come_lose_and_double_nothing(working: Working, link: Link) -> None:
+def test_answers_that_never_come_lose_and_double_nothing(working: Working, link: KafkaProxy) -> None:
     before = link.figures
     link.half_open()
     working.publish_more()
@@ -108,7 +107,7 @@ def test_answers_that_never_come_lose_and_double_nothing(working: Working, link:
 
 
 @pytest.mark.fault("F48")
-def test_a_slow_link_slows_the_work_and_loses_nothing(working: Working, link: Link) -> None:
+def test_a_slow_link_slows_the_work_and_loses_nothing(working: Working, link: KafkaProxy) -> None:
     before = link.figures.bytes_slowed
     link.slow(bytes_per_s=50_000, delay_s=0.05)
     done = working.running.done

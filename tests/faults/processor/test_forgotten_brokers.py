@@ -6,7 +6,7 @@ import pytest
 
 from processor.intake import broker_connection
 from tests.integration.processor.scenario import ScenarioFactory
-from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
+from tests.support.tcp_proxy import METADATA, KafkaProxy, without_brokers
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 
@@ -37,7 +37,7 @@ def test_a_client_that_forgot_all_brokers_ends_its_processor(
     }
     at = processor_scenario(others={"kafka.librdkafka": quick}, drain_timeout_s=1, flush_timeout_s=1)
     cluster = StartingCluster()
-    with KafkaProxy(at.topics.bootstrap, lambda _: Fate.PASS, cluster) as proxy:
+    with KafkaProxy(at.topics.bootstrap, change=cluster) as proxy:
         running = at.start(proxy.bootstrap_servers).wait_joined()
 
         # Whether a client still finds its bootstrap servers is a matter of which of two things it does first.

@@ -12,7 +12,7 @@ from confluent_kafka import TopicCollection
 from processor.intake import broker_watch
 from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.kafka_io import group_member
-from tests.support.tcp_proxy import Fate, KafkaProxy
+from tests.support.tcp_proxy import KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 
@@ -44,7 +44,7 @@ def test_a_member_that_missed_an_assignment_joins_again(
     caplog.set_level(logging.INFO)
     at = processor_scenario(partitions=PARTITIONS, group_protocol="consumer")
     loss = _Loss(at.topics, at.topic)
-    with KafkaProxy(at.topics.bootstrap, lambda _: Fate.PASS, loss.change) as proxy:
+    with KafkaProxy(at.topics.bootstrap, change=loss.change) as proxy:
         running = at.start(proxy.bootstrap_servers).wait_joined()
         loss.wanted = True
         with closing(group_member(at.topics.bootstrap, at.group, [at.topic])) as other:

@@ -32,10 +32,6 @@ class _ShiftedDatetime(_RealDatetime, metaclass=_IsInstance):
     def now(cls, tz: Any = None) -> Any:
         return _RealDatetime.fromtimestamp(time.time(), tz)
 
-    @classmethod
-    def utcnow(cls) -> Any:
-        return _RealDatetime.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
-
 
 def _shift(path: str) -> None:
     with open(path, "rb") as file:  # noqa: PTH123 - nothing may be imported that has taken the clock by then

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.conftest import SettingsFactory
+from tests.conftest import RunHere, SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
-from wait_registry.cli.main import main
-from wait_registry.local.environment import as_environment
 from wait_registry.postgres import query_file
 from wait_registry.postgres.query_file import KINDS, load_query, parse_query, query_names
 from wait_registry.settings.root import Settings
@@ -45,17 +43,9 @@ Query = Callable[..., Ended]
 
 
 @pytest.fixture
-def query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Query:
+def query(run_here: RunHere) -> Query:
     """Run `waitreg query` in this process, with the given settings."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(settings: Settings, *arguments: str) -> Ended:
-        for name, value in as_environment(settings).items():
-            monkeypatch.setenv(name, value)
-        code = main(["query", *arguments])
-        return Ended(code, *capsys.readouterr())
-
-    return run
+    return lambda settings, *arguments: run_here(settings, "query", *arguments)
 
 
 def test_list_names_every_query_with_its_question_and_parameters(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.examples.running import Example
+from tests.integration.examples.conftest import Example
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.examples.running import ROOT, Example
+from tests.integration.examples.conftest import ROOT, Example
 from tests.support.handler_proto import generate_python
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until

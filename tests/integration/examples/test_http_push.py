@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.examples.running import Example
+from tests.integration.examples.conftest import Example
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.integration.examples.running import Example
+from tests.integration.examples.conftest import Example
 from tests.support.kafka_io import Outgoing
 
 
@@ -29,6 +29,6 @@ def test_changes_are_applied_in_their_order_and_once(example: Example, tmp_path:
     example.run("ordered_accounts", records, {"ACCOUNTS_DB": str(database)})
     # In another order, the third change is covered or the fifth one isn't.
     assert balances(database) == dict.fromkeys(names, 0) | {"alice": 12, "bob": 1}
-    letters = example.dead_letter_values()
-    assert set(letters) == {b'{"cents": "five"}', b"no JSON"}
+    letters = example.topics.read(example.settings.dead_letter.topic)
+    assert {letter.value for letter in letters} == {b'{"cents": "five"}', b"no JSON"}
     assert example.stories() == {}, "nothing is registered"

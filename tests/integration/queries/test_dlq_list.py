@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.queries.conftest import Printed
+from tests.integration.queries.conftest import Run
 from wait_registry.settings.root import Settings
 
 LONG = "since=365d"
@@ -16,9 +16,9 @@ Listed = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def listed(run: Callable[..., Printed]) -> Listed:
+def listed(run: Run) -> Listed:
     def ask(*arguments: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in run("dlq", "list", "--json", *arguments, LONG).out.splitlines()]
+        return [json.loads(line) for line in run("dlq", "list", "--json", *arguments, LONG).output.splitlines()]
 
     return ask
 
@@ -29,14 +29,14 @@ def test_all_dead_letters_are_listed_the_newest_first(listed: Listed, incident: 
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
 
 
-def test_pages_follow_one_another_without_gaps(run: Callable[..., Printed], listed: Listed) -> None:
+def test_pages_follow_one_another_without_gaps(run: Run, listed: Listed) -> None:
     everything = [row["place"] for row in listed()]
     pages: list[str] = []
     after: list[str] = []
     while True:
         printed = run("dlq", "list", "--json", "--rows", "2", LONG, *after)
-        pages += [json.loads(line)["place"] for line in printed.out.splitlines()]
-        more = [line for line in printed.err.splitlines() if line.startswith("more: ")]
+        pages += [json.loads(line)["place"] for line in printed.output.splitlines()]
+        more = [line for line in printed.errors.splitlines() if line.startswith("more: ")]
         if not more:
             break
         after = ["--after", more[0].split("'")[1]]
@@ -75,8 +75,8 @@ def test_a_condition_chooses_what_it_says(listed: Listed, condition: str, holds:
     assert listed(condition) == [row for row in listed() if holds(row)]
 
 
-def test_the_conditions_in_effect_are_printed(run: Callable[..., Printed]) -> None:
-    assert "conditions: reason=failed since=2" in run("dlq", "list", "reason=failed").out
+def test_the_conditions_in_effect_are_printed(run: Run) -> None:
+    assert "conditions: reason=failed since=2" in run("dlq", "list", "reason=failed").output
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_the_conditions_in_effect_are_printed(run: Callable[..., Printed]) -> No
         (["grup=a"], "did you mean group?"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(run: Callable[..., Printed], arguments: list[str], says: str) -> None:
-    assert says in run("dlq", "list", *arguments, code=2).err
+def test_what_cannot_be_asked_is_refused(run: Run, arguments: list[str], says: str) -> None:
+    assert says in run("dlq", "list", *arguments, code=2).errors

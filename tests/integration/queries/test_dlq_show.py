@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.queries.conftest import Printed
+from tests.integration.queries.conftest import Run
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.postgres.connection import connect
 from wait_registry.records.headers import encode_headers_json
 from wait_registry.settings.root import Settings
 
-Run = Callable[..., Printed]
 HOSTILE = b'{"text": "\x1b[2J\xe2\x80\xae"}'
 HEADERS = (("trace", b"\x00\xff"), ("trace", None), ("note", b"\x1b[31m"))
 
@@ -50,7 +49,7 @@ def letter(incident: Settings) -> Callable[..., str]:
 
 
 def test_it_shows_all_and_nothing_that_a_terminal_obeys(run: Run, letter: Callable[..., str]) -> None:
-    shown = run("dlq", "show", letter(HOSTILE, 1)).out
+    shown = run("dlq", "show", letter(HOSTILE, 1)).output
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     for line in (
@@ -68,14 +67,14 @@ def test_it_shows_all_and_nothing_that_a_terminal_obeys(run: Run, letter: Callab
 
 
 def test_a_wait_id_shows_the_deliveries_of_the_record(run: Run) -> None:
-    shown = run("dlq", "show", "d-newer").out
+    shown = run("dlq", "show", "d-newer").output
     assert "dead letter dlq:0:2, failed" in shown
     assert "consumed at     orders.billing.retry.1m:2:4" in shown
     assert "deliveries of this record:" in shown
 
 
 def test_what_ended_after_its_deadline_is_said_to_be_done(run: Run) -> None:
-    assert "was it done? Yes: after its deadline it ended as done" in run("dlq", "show", "d-late").out
+    assert "was it done? Yes: after its deadline it ended as done" in run("dlq", "show", "d-late").output
 
 
 def test_the_value_is_written_byte_for_byte_and_over_no_file(
@@ -84,7 +83,7 @@ def test_the_value_is_written_byte_for_byte_and_over_no_file(
     file, place = tmp_path / "value", letter(bytes(range(256)), 2)
     run("dlq", "show", place, "--body", str(file))
     assert file.read_bytes() == bytes(range(256))
-    assert "name a new file" in run("dlq", "show", place, "--body", str(file), code=2).err
+    assert "name a new file" in run("dlq", "show", place, "--body", str(file), code=2).errors
 
 
 def test_the_record_in_the_input_topic_is_the_same_until_it_is_gone(
@@ -92,16 +91,16 @@ def test_the_record_in_the_input_topic_is_the_same_until_it_is_gone(
 ) -> None:
     topic = topics.create("compared", 1)
     topics.produce(topic, [Outgoing(b'{"id": 1}', key=b"k", headers=HEADERS)])
-    assert run("dlq", "diff", letter(b'{"id": 1}', 3, (topic, 0, 0)), "--input").out == ""
-    assert run("dlq", "diff", letter(b'{"id": 2}', 4, (topic, 0, 0)), "--input", code=1).out == "$.id: 2 -> 1\n"
-    assert "isn't in its topic" in run("dlq", "diff", letter(b"", 5, (topic, 0, 1)), "--input", code=2).err
+    assert run("dlq", "diff", letter(b'{"id": 1}', 3, (topic, 0, 0)), "--input").output == ""
+    assert run("dlq", "diff", letter(b'{"id": 2}', 4, (topic, 0, 0)), "--input", code=1).output == "$.id: 2 -> 1\n"
+    assert "isn't in its topic" in run("dlq", "diff", letter(b"", 5, (topic, 0, 1)), "--input", code=2).errors
 
 
 def test_two_dead_letters_and_a_file_are_compared(run: Run, letter: Callable[..., str], tmp_path: Path) -> None:
     left, right = letter(b"abc", 6), letter(b"abd", 7, key=b"l")
-    assert "key: 1 bytes, 1 bytes; the first difference is at byte 0" in run("dlq", "diff", left, right, code=1).out
+    assert "key: 1 bytes, 1 bytes; the first difference is at byte 0" in run("dlq", "diff", left, right, code=1).output
     (tmp_path / "value").write_bytes(b"abc")
-    assert run("dlq", "diff", left, "--file", str(tmp_path / "value")).out == ""
+    assert run("dlq", "diff", left, "--file", str(tmp_path / "value")).output == ""
 
 
 @pytest.mark.parametrize(
@@ -114,4 +113,4 @@ def test_two_dead_letters_and_a_file_are_compared(run: Run, letter: Callable[...
     ],
 )
 def test_what_cannot_be_shown_is_refused(run: Run, arguments: list[str], says: str) -> None:
-    assert says in run("dlq", *arguments, code=2).err
+    assert says in run("dlq", *arguments, code=2).errors

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.conftest import SettingsFactory
+from tests.conftest import RunHere, SettingsFactory
 from tests.integration.processor.conftest import processors
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.typed import typed
 from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
 from tests.support.topics import Topics
 
-__all__ = ["at", "processors", "start_sink", "typed"]
+__all__ = ["at", "processors", "start_sink"]
+
+Type = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -31,3 +32,14 @@ def handling(at: Scenario, processors: Processors) -> Iterator[Handling]:
     own = Handling(at, processors)
     yield own
     own.ended.set()
+
+
+@pytest.fixture
+def typed(at: Scenario, run_here: RunHere) -> Type:
+    """Return what runs `waitreg dlq` as an operator types it, and returns its status and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        ended = run_here(at.settings, "dlq", *arguments)
+        return ended.code, ended.output + ended.errors
+
+    return run

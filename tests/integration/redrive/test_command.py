@@ -13,8 +13,8 @@ from processor.intake import absent_topics
 from redrive.job_change import record_reveal
 from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
+from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.typed import Type
 from tests.support.waiting import wait_until
 from wait_registry.kafka.topics import create_topics
 from wait_registry.records.lineage import split_lineage

@@ -17,9 +17,9 @@ from redrive.prefix_cut import Obstacle
 from redrive.records_deletion import deletion
 from redrive.request import Asker
 from sink.rebuild.tables import rebuild
+from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_rebuild import drain, tables
-from tests.integration.redrive.typed import Type
 from tests.integration.sink.applying import now_ms
 from tests.integration.sink.conftest import StartSink
 from tests.support.waiting import wait_until

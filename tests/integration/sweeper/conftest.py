@@ -21,12 +21,11 @@ ScenarioFactory = Callable[..., Scenario]
 
 
 @pytest.fixture
-def scenario(prepared: SettingsFactory, topics: Topics, database: Database) -> ScenarioFactory:
-    """Return a factory of scenarios: topics and schema exist, the wait topic has one partition."""
+def scenario(topics: Topics, database: Database) -> ScenarioFactory:
+    """Return a factory of scenarios with a wait topic of one partition; every call makes another one."""
 
     def make(overrides: dict[str, Any] | None = None) -> Scenario:
-        settings = prepared({"wait.partitions": 1, "wait.skew_allowance_s": 0, **(overrides or {})})
-        return Scenario(settings, topics, database)
+        return Scenario.made(topics, database, {"wait.partitions": 1, "wait.skew_allowance_s": 0, **(overrides or {})})
 
     return make
 

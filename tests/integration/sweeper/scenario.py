@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -24,6 +25,7 @@ from tests.integration.sink.applying import row_in_the_log
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
+from tests.support.running_thread import RunningThread
 from tests.support.settings import settings_against, with_broker, with_postgres
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
@@ -38,6 +40,7 @@ from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
 PAST_MS = 60_000
+PAUSE_S = 0.1
 DAY_MS = 86_400_000
 
 INSERT = f"insert into wait ({', '.join(COLUMNS)}) values ({', '.join(['%s'] * len(COLUMNS))})"
@@ -80,6 +83,27 @@ def sweeper_of(
     return Sweeper(settings, job, instruments, instance, tables=tables_policy(settings))
 
 
+class Sweeping(RunningThread):
+    """A sweeper without Spark at work in a thread; ``error`` is what ended it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._sweeper = sweeper_of(settings)
+        self._stop = threading.Event()
+        super().__init__(self._sweep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self.thread.join(120)
+        self._sweeper.close()
+
+    def _sweep(self) -> None:
+        while not self._stop.wait(PAUSE_S):
+            self._sweeper.run_once()
+
+
 def with_server_default(settings: Settings, option: str) -> Settings:
     """Return the settings with another default of the Postgres server, such as ``statement_timeout=2s``."""
     url = settings.postgres.url.get_secret_value()
@@ -104,13 +128,12 @@ class Scenario:
         self.admin = admin(settings.kafka)
 
     @classmethod
-    def made(cls, bootstrap: str, postgres_url: str, names: Names, overrides: Mapping[str, Any]) -> Scenario:
-        """Make topics and schema on servers that end with them."""
-        settings = settings_against(bootstrap, postgres_url, names, overrides)
-        at = cls(settings, Topics(bootstrap), Database(postgres_url))
-        at.topics.create_own(settings)
-        at.database.install(settings)
-        return at
+    def made(cls, topics: Topics, database: Database, overrides: Mapping[str, Any]) -> Scenario:
+        """Make topics and schema under names of its own."""
+        settings = settings_against(topics.bootstrap, database.url, Names(), overrides)
+        topics.create_own(settings)
+        database.install(settings)
+        return cls(settings, topics, database)
 
     def through(self, bootstrap: str) -> Scenario:
         """Return the same with another address of the broker."""

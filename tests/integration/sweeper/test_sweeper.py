@@ -14,9 +14,10 @@ from sweeper.job import SparkJob, SweepJobFailed
 from sweeper.result import PartitionResult, RowOutcome, Sweep, SweepResult
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, ids, in_process, sweeper_of, with_server_default
-from tests.support.naming import Names
+from tests.support.database import Database
 from tests.support.stack import OwnStack
 from tests.support.taken_port import take_first_result
+from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -144,7 +145,7 @@ def test_a_topic_recreated_since_it_was_looked_up_is_noticed_by_the_task(at: Sce
 @pytest.mark.fault("F86")
 def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None:
     overrides = {"wait.partitions": 1, "wait.skew_allowance_s": 0, "postgres.connect_timeout_s": 2}
-    at = Scenario.made(own_stack.bootstrap_servers, own_stack.postgres_url, Names(), overrides)
+    at = Scenario.made(Topics(own_stack.bootstrap_servers), Database(own_stack.postgres_url), overrides)
     at.due()
     registry = MetricsRegistry()
     sweeper = sweeper_of(at.settings, registry=registry)

@@ -63,13 +63,10 @@ def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
 
 
 def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioFactory, spark: SparkSession) -> None:
-    collector = Collector()
-    try:
+    with Collector() as collector:
         at = scenario({"telemetry.traces": True, "telemetry.traces_endpoint": collector.endpoint})
         at.due([at.wait_record(1, headers=PARENTED)])
         [result] = SparkJob(at.settings, spark)(at.settings, at.topic(), [0])
         assert result.counts[RowOutcome.EXPORTED] == 1
-    finally:
-        collector.close()
     [span] = collector.received
     assert (span.service, span.trace_id, span.parent_id) == ("waitreg-sweeper", f"{TRACE:032x}", f"{PARENT:016x}")

@@ -16,7 +16,6 @@ from grpc import aio
 from processor.handlers.grpc import GrpcHandler
 from tests.support.grpc_service import call_until, serving
 from tests.support.waiting import POLL_S
-from tests.unit.processor.name_server import name_server
 from tests.unit.processor.parts import RECORD
 from wait_registry.errors import TransientError
 from wait_registry.handler import Record
@@ -41,13 +40,19 @@ async def opened(handler: GrpcHandler) -> AsyncIterator[GrpcHandler]:
         await handler.close()
 
 
+def handler_of_one_name(port: int) -> GrpcHandler:
+    """Return the handler of a name, with the addresses that gRPC would find for it."""
+    handler = handler_for(f"grpc://orders.test:{port}")
+    assert handler.target == f"dns:///orders.test:{port}"
+    handler.target = f"ipv4:{','.join(f'{address}:{port}' for address in ADDRESSES)}"
+    return handler
+
+
 async def test_calls_take_turns_among_the_servers_of_one_name() -> None:
     [port] = free_ports(1)
     async with AsyncExitStack() as running:
-        names = await running.enter_async_context(name_server(ADDRESSES))
         servers = [await running.enter_async_context(serving(host=host, port=port)) for host in ADDRESSES]
-        handler = handler_for(f"grpc://orders.test:{port}")
-        handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
+        handler = handler_of_one_name(port)
         async with opened(handler):
             await call_until(handler, RECORD, lambda: all(server.requests for server in servers))
             before = [len(server.requests) for server in servers]
@@ -59,10 +64,8 @@ async def test_calls_take_turns_among_the_servers_of_one_name() -> None:
 async def test_the_servers_that_remain_get_all_calls() -> None:
     [port] = free_ports(1)
     async with AsyncExitStack() as running:
-        names = await running.enter_async_context(name_server(ADDRESSES))
         servers = [await running.enter_async_context(serving(host=host, port=port)) for host in ADDRESSES[1:]]
-        handler = handler_for(f"grpc://orders.test:{port}")
-        handler.target = handler.target.replace("dns:///", f"dns://127.0.0.1:{names.port}/")
+        handler = handler_of_one_name(port)
         async with opened(handler):
             async with serving(host=ADDRESSES[0], port=port) as leaving:
                 await call_until(handler, RECORD, lambda: leaving.requests)
