@@ -52,9 +52,9 @@ class WholeWorld:
     def broken(self, state: State) -> str | None:
         situation, sweeps = state
         if self.settled(state):
-            if situation.unsettled and not sweeps.letters:
+            if situation.unsettled and not sweeps.sent:
                 return "P1: the record has no outcome, and its registration is gone without an export"
-            if sweeps.letters:
+            if sweeps.sent:
                 self._reached.add(EXPORTED_ALONE if situation.unsettled else EXPORTED_TOO)
         return situation.broken
 
