@@ -17,7 +17,7 @@ from sink.read.kafka_reader import Batch
 from sweeper import export, tail
 from tests.simulation import sink_calls
 from tests.simulation.clients import SWEEP_URGENT, StagesOnce, sweep
-from tests.simulation.exhaustive import Order, Step
+from tests.simulation.exhaustive import Step, order
 from tests.simulation.postgres import Tables
 from tests.simulation.replay import Answers, Effect, Ended, Failure, Outcome, Replays
 from tests.simulation.wait_log import (
@@ -118,7 +118,7 @@ class SinkWorld:
     def __post_init__(self) -> None:
         self._replays = Replays(URGENT)
         self._sweeps = Replays((*SWEEP_URGENT, ("fence", "snapshot"), ("clock", "clock")))
-        self._order = Order()
+        self._order = order()
         self._writer = StagesOnce(NAME.topic)
         StagesOnce.known = {}
 
@@ -128,7 +128,7 @@ class SinkWorld:
         return State((), 0, tables, None, 0, (OFF,) * self.sinks, None, None, self.appends, self.restores)
 
     def canonical(self, state: State) -> State:
-        ordered = tuple(sorted(state.sinks, key=self._order.number))
+        ordered = tuple(sorted(state.sinks, key=self._order.__getitem__))
         return state if ordered == state.sinks else state._replace(sinks=ordered)
 
     def broken(self, state: State) -> str | None:

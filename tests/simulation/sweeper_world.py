@@ -17,7 +17,7 @@ from processor.settlement.outcomes import Outcomes
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep
 from tests.simulation.coordinator import Process, State, TransactionWorld, put, without_entry
-from tests.simulation.exhaustive import Order, Step
+from tests.simulation.exhaustive import Step, order
 from tests.simulation.replay import Answers, Outcome, Replays
 from tests.simulation.wait_log import (
     ABORTED,
@@ -71,7 +71,7 @@ class SweeperWorld(TransactionWorld):
 
     def __post_init__(self) -> None:
         self._replays = Replays(SWEEP_URGENT)
-        self._order = Order()
+        self._order = order()
         self._ids = len(WAIT_IDS)
 
     def initial(self) -> State:
@@ -80,7 +80,7 @@ class SweeperWorld(TransactionWorld):
 
     def canonical(self, state: State) -> State:
         state = self._without_aborted(state)
-        ordered = tuple(sorted(state.processes, key=self._order.number))
+        ordered = tuple(sorted(state.processes, key=self._order.__getitem__))
         return state._replace(processes=ordered) if self.alike and ordered != state.processes else state
 
     def settled(self, state: State) -> bool:
