@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec
 from pytest import MonkeyPatch
 
 from sink.apply.wait_writer import Staged, WaitWriter
-from sink.read.record_columns import KEY, OFFSET, SCHEMA, VALUE
+from sink.read.record_columns import KEY, OFFSET, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
 from sweeper.wait_topic import WaitTopic
@@ -22,6 +22,7 @@ from tests.simulation.kafka_clients import Consumer, Producer
 from tests.simulation.postgres import Connection, SnapshotConnection
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WAIT, WAIT_IDS, Records, moment
+from tests.unit.sink.batches import Row, batch_of
 from wait_registry.kafka.targets import Target
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecordEncoder
@@ -49,23 +50,16 @@ _ENCODER: Final = WaitRecordEncoder("group", "instance", "orders.dlq", "dlq", 3)
 @lru_cache(None)
 def table_of(records: Records) -> pa.Table:
     """Return records as Spark gives them to the sink; the same records are the same table."""
-    rows = [
-        {
-            "key": WAIT_IDS[wait_id].encode(),
-            "value": b"" if kind == WAIT else None,
-            "topic": NAME.topic,
-            "partition": NAME.partition,
-            "offset": at,
-            "time_ms": int(moment(appended).timestamp() * 1000),
-            "headers": [{"key": name, "value": value} for name, value in _headers(kind, wait_id)],
-        }
-        for at, kind, wait_id, appended in records
-    ]
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return batch_of([_row(*record) for record in records])
 
 
-def _headers(kind: int, wait_id: int) -> Iterable[tuple[str, bytes | None]]:
-    return _ENCODER.headers(ORIGINAL, WAIT_IDS[wait_id], 0) if kind == WAIT else tombstone_headers(Outcome.DONE)
+def _row(at: int, kind: int, wait_id: int, appended: int) -> Row:
+    key, time_ms = WAIT_IDS[wait_id], int(moment(appended).timestamp() * 1000)
+    if kind == WAIT:
+        value, headers = b"", _ENCODER.headers(ORIGINAL, key, 0)
+    else:
+        value, headers = None, tombstone_headers(Outcome.DONE)
+    return Row(key.encode(), value, NAME.partition, at, time_ms, tuple(headers), NAME.topic)
 
 
 class StagesOnce(WaitWriter):

@@ -60,7 +60,7 @@ class Violation:
 class Explored:
     """What was found; ``states`` are all there are when there is no violation.
 
-    ``missed`` names what the model says must be reached and wasn't.
+    ``missed`` is what the model says must be reached (``reaches``) and notes as such (``reached``), and wasn't.
     """
 
     name: str
@@ -139,7 +139,7 @@ def explore(
         number += 1
     if violation is None and fair:
         violation = _unsettled(model, graph)
-    missed = frozenset(getattr(model, "missed", ()))
+    missed = frozenset(getattr(model, "reaches", ())) - getattr(model, "reached", set())
     return Explored(model.name, len(graph.states), taken, max(graph.depths), violation, missed)
 
 

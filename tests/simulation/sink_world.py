@@ -217,27 +217,26 @@ class SinkWorld:
     # ---- rebuild and sweeper
 
     def _rebuild(self, state: State) -> Iterator[Step]:
-        if state.rebuild is None:
-            if self.rebuilds == "when refused" and not _is_refused(state):
-                return
-        else:
+        if state.rebuild is not None:
             yield "the rebuild dies", True, state._replace(rebuild=None)
-        for what, fault, after, answers, ended in self._replays.steps(
-            "", ("rebuild",), sink_calls.rebuild_tables, state.rebuild or (), state, self._perform
-        ):
-            if ended is not None and ended.error is not None:
-                what += f": {type(ended.error).__name__}"
-            yield f"the rebuild: {what}", fault, after._replace(rebuild=None if ended else answers)
+        if state.rebuild is not None or self.rebuilds == "any time" or _is_refused(state):
+            yield from self._continued(state, "rebuild", "the rebuild", self._replays, sink_calls.rebuild_tables)
 
     def _sweep(self, state: State) -> Iterator[Step]:
-        if state.sweep is None and all(row < 0 for row in state.tables.rows):
-            return
-        sweeping = self._sweeps.steps("", ("sweep",), sweep, state.sweep or (), state, self._perform)
-        for what, fault, after, answers, ended in sweeping:
-            if isinstance(after, str):
-                yield f"the sweeper: {what}", fault, after
-            else:
-                yield f"the sweeper: {what}", fault, after._replace(sweep=None if ended else answers)
+        if state.sweep is not None or any(row >= 0 for row in state.tables.rows):
+            yield from self._continued(state, "sweep", "the sweeper", self._sweeps, sweep)
+
+    def _continued(
+        self, state: State, field: str, name: str, replays: Replays, run: Callable[[], None]
+    ) -> Iterator[Step]:
+        """Yield what a call does next whose answers are in a field of the state."""
+        given = getattr(state, field) or ()
+        for what, fault, after, answers, ended in replays.steps("", (field,), run, given, state, self._perform):
+            if ended is not None and ended.error is not None:
+                what += f": {type(ended.error).__name__}"
+            if not isinstance(after, str):
+                after = after._replace(**{field: None if ended else answers})
+            yield f"{name}: {what}", fault, after
 
     # ---- effects
 
