@@ -9,11 +9,7 @@ import importlib
 import shlex
 import sys
 from collections.abc import Callable
-from random import Random
 from typing import Any
-
-from tests.fuzz.record_bytes import mutated
-from tests.fuzz.target import Target, require_bounded
 
 # Not one of the locked packages: setup/fuzz.sh puts it alongside them.
 atheris: Any = importlib.import_module("atheris")
@@ -23,18 +19,17 @@ INSTRUMENTED = ["wait_registry", "sweeper", "sink"]
 MEASURED_ONE_IN = 512
 
 
-def main(arguments: list[str]) -> None:
+def main(name: str, *options: str) -> None:
     """Fuzz until libFuzzer ends the process, with another status than 0 where it found something."""
     with atheris.instrument_imports(include=INSTRUMENTED):
-        target: Target = importlib.import_module("tests.fuzz.targets").TARGETS[arguments[1]]
+        target = importlib.import_module("tests.fuzz.targets").TARGETS[name]
     # Merging, libFuzzer starts the process again by a shell, as its first argument says.
-    itself = shlex.join([sys.executable, "-m", "tests.fuzz.child", target.name])
-    mutator = _mutator(target) if target.records else None
-    atheris.Setup([itself, *arguments[2:]], _checked(target), custom_mutator=mutator)
+    itself = shlex.join([sys.executable, "-m", "tests.fuzz.child", name])
+    atheris.Setup([itself, *options], _checked(target))
     atheris.Fuzz()
 
 
-def _checked(target: Target) -> Callable[[bytes], None]:
+def _checked(target: Any) -> Callable[[bytes], None]:
     count = 0
 
     def check(data: bytes) -> None:
@@ -42,23 +37,10 @@ def _checked(target: Target) -> Callable[[bytes], None]:
         count += 1
         target.check(data)
         if count % MEASURED_ONE_IN == 0:
-            require_bounded(target, data)
+            target.require_bounded(data)
 
     return check
 
 
-def _mutator(target: Target) -> Callable[[bytes, int, int], bytes]:
-    def part(data: bytes, size: int) -> bytes:
-        return bytes(atheris.Mutate(data, size))
-
-    def mutate(data: bytes, max_size: int, seed: int) -> bytes:
-        random = Random(seed)
-        if random.random() < 0.5:
-            return part(data, max_size)
-        return mutated(data, random, target.words, part)[:max_size]
-
-    return mutate
-
-
 if __name__ == "__main__":
-    main(sys.argv)
+    main(*sys.argv[1:])

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
-from confluent_kafka import KafkaError
 from confluent_kafka.admin import OffsetSpec
 from pytest import MonkeyPatch
 
 from sink.apply.wait_writer import Staged, WaitWriter
-from sink.read.record_columns import KEY, OFFSET, SCHEMA, VALUE
+from sink.read.record_columns import KEY, OFFSET, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
 from sweeper.wait_topic import WaitTopic
 from tests.simulation import redrive_clients
+from tests.simulation.kafka_clients import Consumer, Producer
 from tests.simulation.postgres import Connection, SnapshotConnection
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WAIT, WAIT_IDS, Records, moment
+from tests.unit.sink.batches import Row, batch_of
 from wait_registry.kafka.targets import Target
-from wait_registry.records.dead_letter import decode_dead_letter
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
@@ -51,23 +50,16 @@ _ENCODER: Final = WaitRecordEncoder("group", "instance", "orders.dlq", "dlq", 3)
 @lru_cache(None)
 def table_of(records: Records) -> pa.Table:
     """Return records as Spark gives them to the sink; the same records are the same table."""
-    rows = [
-        {
-            "key": WAIT_IDS[wait_id].encode(),
-            "value": b"" if kind == WAIT else None,
-            "topic": NAME.topic,
-            "partition": NAME.partition,
-            "offset": at,
-            "time_ms": int(moment(appended).timestamp() * 1000),
-            "headers": [{"key": name, "value": value} for name, value in _headers(kind, wait_id)],
-        }
-        for at, kind, wait_id, appended in records
-    ]
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return batch_of([_row(*record) for record in records])
 
 
-def _headers(kind: int, wait_id: int) -> Iterable[tuple[str, bytes | None]]:
-    return _ENCODER.headers(ORIGINAL, WAIT_IDS[wait_id], 0) if kind == WAIT else tombstone_headers(Outcome.DONE)
+def _row(at: int, kind: int, wait_id: int, appended: int) -> Row:
+    key, time_ms = WAIT_IDS[wait_id], int(moment(appended).timestamp() * 1000)
+    if kind == WAIT:
+        value, headers = b"", _ENCODER.headers(ORIGINAL, key, 0)
+    else:
+        value, headers = None, tombstone_headers(Outcome.DONE)
+    return Row(key.encode(), value, NAME.partition, at, time_ms, tuple(headers), NAME.topic)
 
 
 class StagesOnce(WaitWriter):
@@ -115,99 +107,8 @@ class Spark:
         return table_of(ask("read", begin, end, self._options["kafka.isolation.level"] == "read_committed"))
 
 
-class Producer:
-    """A transactional producer: what it is handed is sent with the request to commit."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._id = config["transactional.id"]
-        self._sent: list[tuple[str, int, int]] = []
-
-    def init_transactions(self, _: float) -> None:
-        ask("fence", self._id)
-
-    def begin_transaction(self) -> None:
-        self._sent = []
-
-    def produce(self, topic: str, _: bytes | None, key: bytes | None, **named: Any) -> None:
-        if topic != NAME.topic:
-            lineage = decode_dead_letter(named["headers"]).lineage
-            assert lineage is not None and lineage.wait_offset is not None
-            self._sent.append(("letter", lineage.wait_offset, 0))
-        else:
-            assert key is not None
-            self._sent.append(("tombstone", WAIT_IDS.index(key.decode()), named.get("partition", -1)))
-
-    def commit_transaction(self, _: float) -> None:
-        ask("write", self._id, tuple(self._sent))
-        ask("commit", self._id)
-        ask("answer", self._id)
-
-    def abort_transaction(self, _: float) -> None:
-        self._sent = []
-
-    def flush(self, _: float) -> int:
-        return 0
-
-    def purge(self) -> None: ...
-
-
-class _Message:
-    def __init__(self, at: int, kind: int, wait_id: int, end: bool = False) -> None:
-        self._at, self._kind, self._wait_id, self._end = at, kind, wait_id, end
-
-    def error(self) -> KafkaError | None:
-        return KafkaError(KafkaError._PARTITION_EOF) if self._end else None
-
-    def key(self) -> bytes:
-        return WAIT_IDS[self._wait_id].encode()
-
-    def value(self) -> bytes | None:
-        return b"" if self._kind == WAIT else None
-
-    def offset(self) -> int:
-        return self._at
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 0
-
-
-class Consumer:
-    """A consumer of the wait topic's partition: a poll brings all up to the last stable offset."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._committed_only = config["isolation.level"] == "read_committed"
-        self._position = 0
-        self._fetched: deque[_Message] = deque()
-
-    def assign(self, places: list[Any]) -> None:
-        self._position = places[0].offset
-
-    def poll(self, _: float) -> _Message:
-        found, end = ask("poll", self._position, self._committed_only)
-        self._position = end
-        self._fetched.extend(_Message(at, kind, wait_id) for at, kind, wait_id, _ in found)
-        self._fetched.append(_Message(end, 0, 0, end=True))
-        return self._fetched.popleft()
-
-    def consume(self, *_: float) -> list[_Message]:
-        messages, self._fetched = list(self._fetched), deque()
-        return messages
-
-    def close(self) -> None: ...
-
-
 def _offsets(_: Any, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: str) -> dict[int, int]:
     return {NAME.partition: 0 if spec is OffsetSpec.earliest() else ask("end", isolation == "read_committed")}
-
-
-def _producer(config: dict[str, Any]) -> Producer | redrive_clients.Producer:
-    of_redrive = config["transactional.id"].startswith("waitreg.redrive.")
-    return redrive_clients.Producer(config) if of_redrive else Producer(config)
-
-
-def _consumer(config: dict[str, Any]) -> Consumer | redrive_clients.Consumer:
-    of_redrive = config["group.id"].startswith("waitreg.redrive.")
-    return redrive_clients.Consumer(config) if of_redrive else Consumer(config)
 
 
 def install(patch: MonkeyPatch) -> None:
@@ -228,8 +129,8 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr("sweeper.export.admin", lambda _: None)
     patch.setattr("sweeper.export.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
     redrive_clients.install(patch)
-    patch.setattr("wait_registry.kafka.fenced_producer.Producer", _producer)
-    patch.setattr("wait_registry.kafka.tail_reader.Consumer", _consumer)
+    patch.setattr("wait_registry.kafka.fenced_producer.Producer", Producer)
+    patch.setattr("wait_registry.kafka.tail_reader.Consumer", Consumer)
     patch.setattr("sweeper.snapshot.connect", lambda *_, **named: SnapshotConnection())
 
 

@@ -1,28 +1,29 @@
-"""The sweepers' state, the transaction coordinator, and the judge.
-
-What a commit makes visible is what a guarantee can be broken by.
-"""
+"""Processes that write to a log in transactions, and the transaction coordinator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException
 
 from sink.position import Position
 from tests.simulation.exhaustive import Step
-from tests.simulation.replay import Answers, Failure
-from tests.simulation.wait_log import ABORTED, COMMITTED, ELSEWHERE, EXPORTED, OPEN, Log, moment, with_status
+from tests.simulation.replay import Answers, Effect, Failure, Outcome, Replays
+from tests.simulation.wait_log import ABORTED, COMMITTED, OPEN, moment, stable_end, with_status
+from wait_registry.errors import FencedError
 
-NAMES = ("sweeper A", "sweeper B")
+FENCED = Failure(KafkaException(KafkaError(KafkaError._FENCED)))
+NO_ANSWER = Failure(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
 
 
-class Sweeper(NamedTuple):
-    """A sweep so far, none at rest.
+class Process(NamedTuple):
+    """A process so far, none at rest.
 
     ``current`` is the transactional ID of a producer that nothing has fenced yet. ``asked`` is a commit that is on its
-    way, 0 for none, else 1 and the log's end by which it is judged; it outlives the sweeper. ``end`` is that end for
-    the next commit: where the log ended when the sweeper listed it last, or could have since its snapshot or its last
-    commit.
+    way, 0 for none, else 1 and the log's end by which it is judged; it outlives the process. ``end`` is that end for
+    the next commit, if the world judges by one: where the log ended when the process listed it last, or could have
+    since its snapshot or its last commit.
     """
 
     answers: Answers = ()
@@ -40,29 +41,134 @@ class Transaction(NamedTuple):
 
 
 class State(NamedTuple):
-    """``letters`` are dead letters: offset of the registration and status. ``faults`` without a bound are negative."""
+    """``log`` and ``sent`` are what transactions write: entries with a status, and what goes to other topics.
 
-    log: Log
-    letters: tuple[tuple[int, int], ...]
+    ``sent`` has pairs of what it is and its status. ``position`` is how far the tables have come. What may still
+    happen has no bound if it is negative.
+    """
+
+    log: tuple[Any, ...]
+    sent: tuple[tuple[int, int], ...]
     position: int
-    sweepers: tuple[Sweeper, ...]
+    processes: tuple[Process, ...]
     transactions: tuple[Transaction, ...]
     faults: int
-    appends: int
     restores: int
+    appends: int = 0
+    holds: int = 0
 
 
-def coordinator_steps(state: State) -> Iterator[Step]:
-    """Yield what the coordinator may do: time out, decide, write markers."""
-    for number, transaction in enumerate(state.transactions):
-        if transaction.is_decided:
-            yield "the markers of the committed transaction are written", False, _closed(state, number, COMMITTED)
-        elif transaction.is_open:
-            yield "the coordinator aborts the transaction at its timeout", False, aborted(state, number)
-            for which, sweeper in enumerate(state.sweepers):
-                if sweeper.asked and sweeper.current == transaction.id:
-                    what = f"the coordinator commits the transaction of {NAMES[which]}"
-                    yield what, False, _committed(state, number, which)
+class TransactionWorld:
+    """What processes ask of the coordinator, and what it does.
+
+    A world has a method ``_x`` for each further effect ``x`` of its processes.
+    """
+
+    _replays: Replays
+
+    def broken(self, state: State) -> str | None:
+        return None  # what is broken is seen when a transaction is committed
+
+    # ---- what a world decides
+
+    def _name(self, which: int) -> str:
+        """Return how a story calls a process."""
+        raise NotImplementedError
+
+    def _written(self, state: State, status: int, sent: tuple[tuple[str, Any, int], ...]) -> State:
+        """Return the state with what a process has written."""
+        raise NotImplementedError
+
+    def _problem(self, state: State, which: int, status: int) -> str | None:
+        """Return which guarantee it breaks that a process commits what has this status."""
+        raise NotImplementedError
+
+    def _confirmed(self, state: State, which: int) -> State:
+        """Return the state when a process knows that it has committed."""
+        return state
+
+    # ---- the processes
+
+    def _process(self, state: State, which: int, known_as: str, call: str, run: Callable[[], Any]) -> Iterator[Step]:
+        """Yield what a process does next: a call by the name that tells it from others, if one does."""
+        process, name = state.processes[which], self._name(which)
+
+        def perform(state: State, effect: Effect, answers: Answers) -> Iterator[Outcome]:
+            return getattr(self, f"_{effect[0]}")(state, which, answers, *effect[1:])  # type: ignore[no-any-return]
+
+        for what, fault, after, answers, ended in self._replays.steps(
+            known_as, (call,), run, process.answers, state, perform
+        ):
+            if isinstance(after, str):
+                yield f"{name}: {what}", fault, after
+            elif ended is not None:
+                assert ended.error is None or isinstance(ended.error, FencedError), ended.error
+                yield f"{name}: {what}, and ends", fault, at_rest(after, which)
+            else:
+                yield f"{name}: {what}", fault, put(after, which, answers=answers)
+        if process.answers and state.faults:
+            dead = at_rest(state, which)._replace(faults=fewer(state.faults))
+            yield f"{name} dies, what it has asked for stays on its way", True, dead
+
+    # ---- effects: what happened, whether it is a fault, the state after it, the answer
+
+    def _fence(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
+        if all(each.id != id_ for each in state.transactions):
+            state = state._replace(transactions=(*state.transactions, Transaction(id_)))
+        number = number_of(state, id_)
+        if not state.transactions[number].is_decided:  # else the coordinator answers when the markers are written
+            yield "fences", False, put(aborted(state, number), which, current=id_), None
+
+    def _write(self, state: State, which: int, _: Answers, id_: str, sent: tuple[Any, ...]) -> Iterator[Outcome]:
+        if state.processes[which].current != id_:
+            yield "is fenced", False, state, FENCED
+            return
+        number = number_of(state, id_)
+        if not state.transactions[number].is_decided:  # else the coordinator makes it wait for the markers
+            after = self._written(state, OPEN + number, sent)
+            yield "writes", False, with_transaction(after, number, Transaction(id_, is_open=True)), None
+
+    def _commit(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
+        process = state.processes[which]
+        if process.current == id_:
+            yield "asks to commit", False, put(state, which, asked=process.end + 1), None
+        else:
+            yield "is fenced", False, state, FENCED
+
+    def _answer(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
+        process = state.processes[which]
+        if not process.asked:
+            if process.current == id_:
+                yield "has committed", False, self._confirmed(state, which), None
+            else:
+                yield "is fenced", False, state, FENCED
+        if state.faults:
+            yield "gets no answer", True, state._replace(faults=fewer(state.faults)), NO_ANSWER
+
+    # ---- the coordinator and the tables
+
+    def _coordinator(self, state: State) -> Iterator[Step]:
+        """Yield what the coordinator may do: time out, decide, write markers."""
+        for number, transaction in enumerate(state.transactions):
+            if transaction.is_decided:
+                yield "the markers of the committed transaction are written", False, _closed(state, number, COMMITTED)
+            elif transaction.is_open:
+                yield "the coordinator aborts the transaction at its timeout", False, aborted(state, number)
+                for which, process in enumerate(state.processes):
+                    if process.asked and process.current == transaction.id:
+                        decided = with_transaction(state, number, transaction._replace(is_decided=True))
+                        after = self._problem(state, which, OPEN + number) or put(decided, which, asked=0)
+                        yield f"the coordinator commits the transaction of {self._name(which)}", False, after
+
+    def _sink(self, state: State) -> Iterator[Step]:
+        """Yield how the tables may come to another position."""
+        at = state.position
+        if at < stable_end(state.log):
+            yield f"the sink brings the tables from {at} to {at + 1}", False, state._replace(position=at + 1)
+        if state.restores:
+            for earlier in range(at):
+                after = state._replace(position=earlier, restores=state.restores - 1)
+                yield f"Postgres is restored to position {earlier}", True, after
 
 
 def aborted(state: State, number: int) -> State:
@@ -70,48 +176,17 @@ def aborted(state: State, number: int) -> State:
     transaction = state.transactions[number]
     if transaction.is_open:
         state = _closed(state, number, ABORTED)
-    sweepers = [
-        each._replace(current="", asked=0) if each.current == transaction.id else each for each in state.sweepers
+    processes = [
+        each._replace(current="", asked=0) if each.current == transaction.id else each for each in state.processes
     ]
-    return state._replace(sweepers=tuple(sweepers))
+    return state._replace(processes=tuple(processes))
 
 
 def _closed(state: State, number: int, status: int) -> State:
-    kept = [letter for letter in state.letters if letter[1] != OPEN + number or status == COMMITTED]
-    letters = sorted((offset, status if at == OPEN + number else at) for offset, at in kept)
-    state = state._replace(log=with_status(state.log, OPEN + number, status), letters=tuple(letters))
+    kept = [each for each in state.sent if each[1] != OPEN + number or status == COMMITTED]
+    sent = sorted((what, status if at == OPEN + number else at) for what, at in kept)
+    state = state._replace(log=with_status(state.log, OPEN + number, status), sent=tuple(sent))
     return with_transaction(state, number, Transaction(state.transactions[number].id))
-
-
-def _committed(state: State, number: int, which: int) -> State | str:
-    for offset, status in state.letters:
-        if status == OPEN + number and (problem := _judged(state, offset, state.sweepers[which].asked - 1)):
-            return problem
-    decided = state.transactions[number]._replace(is_decided=True)
-    return put(with_transaction(state, number, decided), which, asked=0)
-
-
-def _judged(state: State, offset: int, end: int) -> str | None:
-    """Judge a dead letter that becomes visible: of which registration, and where the log ended for its chunk."""
-    log = state.log
-    for other, status in state.letters:
-        if other == offset and (
-            status == COMMITTED or (status >= OPEN and state.transactions[status - OPEN].is_decided)
-        ):
-            return f"P4: registration {named(log, offset)} is exported twice"
-    wait_id = log[offset].wait_id
-    others = any(log[other].wait_id == wait_id for other, status in state.letters if status == COMMITTED)
-    for at in range(offset + 1, end):
-        if log[at].kind == EXPORTED and not others:
-            continue  # the letter's own tombstone, which came before it
-        if log[at].wait_id == wait_id and log[at].status in (COMMITTED, ELSEWHERE):
-            return f"P3: registration {named(log, offset)} is exported although {named(log, at)} followed it"
-    return None
-
-
-def named(log: Log, offset: int) -> str:
-    """Return how a story calls an entry of the log."""
-    return f"{'ab'[log[offset].wait_id]}@{offset}"
 
 
 def number_of(state: State, id_: str) -> int:
@@ -120,15 +195,15 @@ def number_of(state: State, id_: str) -> int:
 
 
 def put(state: State, which: int, **values: Any) -> State:
-    """Return the state with other values of a sweeper."""
-    sweepers = list(state.sweepers)
-    sweepers[which] = sweepers[which]._replace(**values)
-    return state._replace(sweepers=tuple(sweepers))
+    """Return the state with other values of a process."""
+    processes = list(state.processes)
+    processes[which] = processes[which]._replace(**values)
+    return state._replace(processes=tuple(processes))
 
 
 def at_rest(state: State, which: int) -> State:
-    """Throw away all that a sweeper knows; what it has asked for stays on its way."""
-    asked, current = state.sweepers[which].asked, state.sweepers[which].current
+    """Throw away all that a process knows; what it has asked for stays on its way."""
+    asked, current = state.processes[which].asked, state.processes[which].current
     return put(state, which, answers=(), end=0, current=current if asked else "")
 
 
@@ -154,23 +229,21 @@ def without_entry(state: State, at: int) -> State:
         if kind == "snapshot":
             position, *rows = told
             return Position(moved(position.next_offset), moment(0)), *(tuple(map(moved, each)) for each in rows)
+        if kind == "view":
+            return moved(told[0]), *told[1:]
         if kind == "end":
             return moved(told)
         if kind == "poll" and not isinstance(told, Failure):
             return tuple((moved(offset), *rest) for offset, *rest in told[0]), moved(told[1])
         return told
 
-    sweepers = [
+    processes = [
         each._replace(
             answers=tuple((kind, answer(kind, told)) for kind, told in each.answers),
             asked=moved(each.asked - 1) + 1 if each.asked else 0,
             end=moved(each.end),
         )
-        for each in state.sweepers
+        for each in state.processes
     ]
-    return state._replace(
-        log=(*state.log[:at], *state.log[at + 1 :]),
-        letters=tuple((moved(offset), status) for offset, status in state.letters),
-        position=moved(state.position),
-        sweepers=tuple(sweepers),
-    )
+    log, position = (*state.log[:at], *state.log[at + 1 :]), moved(state.position)
+    return state._replace(log=log, position=position, processes=tuple(processes))

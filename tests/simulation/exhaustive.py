@@ -10,9 +10,10 @@ and again being taken some time.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 # A tuple of numbers and tuples; each model knows which.
@@ -59,7 +60,7 @@ class Violation:
 class Explored:
     """What was found; ``states`` are all there are when there is no violation.
 
-    ``missed`` names what the model says must be reached and wasn't.
+    ``missed`` is what the model says must be reached (``reaches``) and notes as such (``reached``), and wasn't.
     """
 
     name: str
@@ -70,15 +71,9 @@ class Explored:
     missed: frozenset[str] = frozenset()
 
 
-class Order:
-    """Numbers values as they come, so that those of like processes can be sorted, the same in every run."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, value: Any) -> int:
-        """Return the number of a value."""
-        return self._numbers.setdefault(value, len(self._numbers))
+def order() -> defaultdict[Any, int]:
+    """Return numbers for values as they come, by which those of like processes are sorted, the same in every run."""
+    return defaultdict(count().__next__)
 
 
 NEVER_ENDS = "however it continues, it never ends as it must"
@@ -144,11 +139,8 @@ def explore(
         number += 1
     if violation is None and fair:
         violation = _unsettled(model, graph)
-    return Explored(model.name, len(graph.states), taken, max(graph.depths), violation, _missed(model))
-
-
-def _missed(model: Model) -> frozenset[str]:
-    return frozenset(getattr(model, "missed", ()))
+    missed = frozenset(getattr(model, "reaches", ())) - getattr(model, "reached", set())
+    return Explored(model.name, len(graph.states), taken, max(graph.depths), violation, missed)
 
 
 def _follow(model: Model, graph: _Graph, number: int, steps: list[Step]) -> Violation | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from psycopg import IsolationLevel, sql
@@ -48,7 +47,7 @@ class Tables(NamedTuple):
 
 
 class Cursor:
-    """What a query has found; in a ``with``, a cursor for copying and many rows."""
+    """What a query has found; in a ``with``, a cursor for further queries, copying and many rows."""
 
     def __init__(self, connection: Connection, found: Iterable[Any] = (), rowcount: int = 0) -> None:
         self._connection = connection
@@ -60,11 +59,22 @@ class Cursor:
 
     def __exit__(self, *_: object) -> None: ...
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found)
+
+    def execute(self, query: str, parameters: Any = None) -> Cursor:
+        self._found = self._connection.execute(query, parameters).fetchall()
+        return self
+
     def fetchone(self) -> Any:
         return self._found[0] if self._found else None
 
     def fetchall(self) -> list[Any]:
         return self._found
+
+    def fetchmany(self, _: int) -> list[Any]:
+        found, self._found = self._found, []
+        return found
 
     def executemany(self, query: str, rows: Iterable[Any]) -> None:
         for row in rows:
@@ -112,7 +122,7 @@ class Connection:
         """Do what the query of this text does."""
         return self._named[query](query, parameters)
 
-    def cursor(self) -> Cursor:
+    def cursor(self, **_: Any) -> Cursor:
         return Cursor(self)
 
     def close(self) -> None: ...
@@ -227,51 +237,22 @@ class Connection:
         return Cursor(self)
 
 
-class SnapshotConnection:
+class SnapshotConnection(Connection):
     """The connection of the sweeper's snapshot; its isolation level decides how many moments its queries see."""
 
-    autocommit = False
+    autocommit = True
     read_only = False
     isolation_level: Any = None
 
     def __init__(self) -> None:
+        super().__init__()
         self._snapshot: tuple[Position, Rows, Rows] | None = None
-        self._found: list[Any] = []
-        self._keys: list[Any] = []
-        self._named = {
-            SWEEPER[name]: getattr(self, f"_{name}") for name in ("progress", "due_keys", "due_rows", "clock")
-        }
+        self._named |= {SWEEPER[name]: getattr(self, f"_{name}") for name in ("progress", "due_keys", "due_rows")}
+        self._named[SWEEPER["clock"]] = self._now
 
-    def __enter__(self) -> SnapshotConnection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """A cursor ends, which changes nothing."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
-
-    def cursor(self, **_: Any) -> SnapshotConnection:
-        return self
-
-    def commit(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def execute(self, query: str, parameters: Any = None) -> SnapshotConnection:
+    def execute(self, query: str, parameters: Any = None) -> Cursor:
         """Do what the query of this text does; time limits don't matter here."""
-        if "set_config" not in query:
-            self._found = self._named[query](parameters)
-        return self
-
-    def fetchall(self) -> list[Any]:
-        return self._found
-
-    def fetchmany(self, _: int) -> list[Any]:
-        found, self._keys = self._keys, []
-        return found
+        return Cursor(self) if "set_config" in query else super().execute(query, parameters)
 
     def _seen(self) -> tuple[Position, Rows, Rows]:
         if self.isolation_level is not IsolationLevel.REPEATABLE_READ:
@@ -280,25 +261,18 @@ class SnapshotConnection:
         self._snapshot = self._snapshot or ask("snapshot")
         return self._snapshot
 
-    def _progress(self, _: Any) -> list[Any]:
+    def _progress(self, *_: Any) -> Cursor:
         position = self._seen()[0]
-        return [(IDENTITY.topic_id, position.next_offset, position.position_time)]
+        return Cursor(self, [(IDENTITY.topic_id, position.next_offset, position.position_time)])
 
-    def _due_keys(self, _: Any) -> list[Any]:
+    def _due_keys(self, *_: Any) -> Cursor:
         due = self._seen()[2]
-        self._keys = [(WAIT_IDS[wait_id], offset, 1) for wait_id, offset in enumerate(due) if offset >= 0]
-        return self._keys
+        return Cursor(self, [(WAIT_IDS[wait_id], offset, 1) for wait_id, offset in enumerate(due) if offset >= 0])
 
-    def _due_rows(self, parameters: Any) -> list[Any]:
-        rows = self._seen()[1]
-        return [
-            _columns(wait_id, rows[WAIT_IDS.index(wait_id)])
-            for wait_id in parameters["ids"]
-            if rows[WAIT_IDS.index(wait_id)] >= 0
-        ]
-
-    def _clock(self, _: Any) -> list[Any]:
-        return [(moment(ask("clock")),)]
+    def _due_rows(self, _: str, parameters: Any) -> Cursor:
+        rows, ids = self._seen()[1], parameters["ids"]
+        found = {wait_id: rows[WAIT_IDS.index(wait_id)] for wait_id in ids}
+        return Cursor(self, [_columns(wait_id, offset) for wait_id, offset in found.items() if offset >= 0])
 
 
 def _columns(wait_id: str, offset: int) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class ProcessorWorld:
         calm: whether the answers of last commits arrive, and nothing else may go wrong.
         passes: how time passes, s.
         answered: whether each answer of a commit arrives.
-        reaches: states of records, and sentences of `_reached`, that must be seen.
+        reaches: states of records, and sentences of `reached`, that must be seen.
         metadata: whether commits have any.
         unknown_ends: whether the log's end may be unknown at an assignment.
     """
@@ -138,12 +138,7 @@ class ProcessorWorld:
     reaches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._reached: set[str] = set()
-
-    @property
-    def missed(self) -> set[str]:
-        """Return what should have been reached and wasn't."""
-        return set(self.reaches) - self._reached
+        self.reached: set[str] = set()
 
     # ---- the model
 
@@ -220,15 +215,15 @@ class ProcessorWorld:
     def _note(self, scene: Scene) -> None:
         world = scene.world
         for process in scene.processes:
-            self._reached.update(entry.state.name for entry in process.engine.records)
+            self.reached.update(entry.state.name for entry in process.engine.records)
         for record in world.records():
             registered, settled = bool(world.registrations(record)), world.settled(record)
             if world.calls.get(record, 0) > 1:
-                self._reached.add(CALLED_AGAIN)
+                self.reached.add(CALLED_AGAIN)
             if registered and not settled and not any(process.busy() for process in scene.processes):
-                self._reached.add(LEFT_TO_EXPIRE)
+                self.reached.add(LEFT_TO_EXPIRE)
             if settled and registered and record in world.may_be_left:
-                self._reached.add(REGISTERED_LATE)
+                self.reached.add(REGISTERED_LATE)
 
     def _forget_idle(self, scene: Scene) -> None:
         owner = scene.world.owner[PLACE]

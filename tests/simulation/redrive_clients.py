@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
 from pytest import MonkeyPatch
 
 from redrive import executor
@@ -15,6 +13,7 @@ from redrive.category import Candidate, Standing
 from redrive.executor import Executor
 from redrive.outcome import Verdict
 from redrive.view import JobRow
+from tests.simulation.kafka_clients import GROUP, TARGET
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import WAIT_IDS
 from tests.support.jobs import requested
@@ -31,12 +30,9 @@ from wait_registry.records.operation import (
     State,
     decode_event,
 )
-from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 
 SETTINGS: Final = Settings()
-GROUP: Final = "group"
-TARGET: Final = redelivery_topic("orders", GROUP)
 # What follows at once: what a listing and a poll bring is judged with it.
 URGENT: Final = (("end", "poll"), ("poll", "look"), ("write", "commit"))
 
@@ -106,84 +102,6 @@ def _row(candidate: Candidate) -> dict[str, Any]:
     )
     ids = {"wait_expiration_uuid": candidate.wait_id, "idempotency_key": candidate.wait_id}
     return {**empty, **place, **ids, "consumer_group": GROUP, "delivery": 1, "headers_json": "[]"}
-
-
-class Producer:
-    """A transactional producer: what it is given is sent with the next flush or the request to commit."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._id = config["transactional.id"]
-        self._queue: list[tuple[Any, Callable[..., None]]] = []
-
-    def init_transactions(self, _: float) -> None:
-        ask("fence", self._id)
-
-    def begin_transaction(self) -> None:
-        self._queue = []
-
-    def produce(self, topic: str, value: bytes | None, key: bytes | None, **named: Any) -> None:
-        if topic == TARGET:
-            lineage = dict(named["headers"])
-            sent: Any = ("record", WAIT_IDS.index(lineage["WAIT_EXPIRATION_UUID"].decode()))
-        else:
-            sent = ("event", value)
-        self._queue.append((sent, named["on_delivery"]))
-
-    def flush(self, _: float) -> int:
-        queue, self._queue = self._queue, []
-        if queue:
-            ask("write", self._id, tuple(sent for sent, _ in queue))
-        # Where a record is doesn't matter, so all are at offset 0.
-        place = SimpleNamespace(topic=lambda: TARGET, partition=lambda: 0, offset=lambda: 0, timestamp=lambda: (2, 0))
-        for _, heard in queue:
-            heard(None, place)
-        return 0
-
-    def commit_transaction(self, limit_s: float) -> None:
-        self.flush(limit_s)
-        ask("commit", self._id)
-        ask("answer", self._id)
-
-    def abort_transaction(self, _: float) -> None: ...
-
-    def purge(self) -> None: ...
-
-
-class _Message:
-    def __init__(self, offset: int, value: bytes | None) -> None:
-        self._offset, self._value = offset, value
-
-    def error(self) -> KafkaError | None:
-        return KafkaError(KafkaError._PARTITION_EOF) if self._value is None else None
-
-    def value(self) -> bytes | None:
-        return self._value
-
-    def offset(self) -> int:
-        return self._offset
-
-
-class Consumer:
-    """A consumer of the operations topic: a poll brings all that is committed up to the last stable offset."""
-
-    def __init__(self, _: dict[str, Any]) -> None:
-        self._position = 0
-        self._fetched: deque[_Message] = deque()
-
-    def assign(self, places: list[Any]) -> None:
-        self._position = places[0].offset
-
-    def poll(self, _: float) -> _Message:
-        found, self._position = ask("poll", self._position)
-        self._fetched.extend(_Message(offset, value) for offset, value in found)
-        self._fetched.append(_Message(self._position, None))
-        return self._fetched.popleft()
-
-    def consume(self, *_: float) -> list[_Message]:
-        messages, self._fetched = list(self._fetched), deque()
-        return messages
-
-    def close(self) -> None: ...
 
 
 _NEVER: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: False)

@@ -227,22 +227,11 @@ class Run:
             mode, bound = self._random.choice(self._modes), self._random.choice(self._bounds)
             ordering = self._ordering if mode is RegistrationMode.OFF else Ordering.UNORDERED
             self._tell(f"{self._lives} begins ({mode.value}, {bound})")
-            self._processes.append(
-                Process(
-                    self._lives,
-                    self.world,
-                    mode,
-                    bound,
-                    self._slots,
-                    self._calm,
-                    ordering,
-                    self._hold,
-                    self._now,
-                    self._random,
-                    self._cancel_after_s,
-                    self._routes,
-                )
+            own = (mode, bound, self._slots, self._calm, ordering, self._hold)
+            process = Process(
+                self._lives, self.world, *own, self._now, self._random, self._cancel_after_s, self._routes
             )
+            self._processes.append(process)
         return self._processes
 
     def _move(self, place: tuple[str, int], orderly: bool = True) -> None:

@@ -17,7 +17,7 @@ from sink.read.kafka_reader import Batch
 from sweeper import export, tail
 from tests.simulation import sink_calls
 from tests.simulation.clients import SWEEP_URGENT, StagesOnce, sweep
-from tests.simulation.exhaustive import Order, Step
+from tests.simulation.exhaustive import Step, order
 from tests.simulation.postgres import Tables
 from tests.simulation.replay import Answers, Effect, Ended, Failure, Outcome, Replays
 from tests.simulation.wait_log import (
@@ -118,7 +118,7 @@ class SinkWorld:
     def __post_init__(self) -> None:
         self._replays = Replays(URGENT)
         self._sweeps = Replays((*SWEEP_URGENT, ("fence", "snapshot"), ("clock", "clock")))
-        self._order = Order()
+        self._order = order()
         self._writer = StagesOnce(NAME.topic)
         StagesOnce.known = {}
 
@@ -128,7 +128,7 @@ class SinkWorld:
         return State((), 0, tables, None, 0, (OFF,) * self.sinks, None, None, self.appends, self.restores)
 
     def canonical(self, state: State) -> State:
-        ordered = tuple(sorted(state.sinks, key=self._order.number))
+        ordered = tuple(sorted(state.sinks, key=self._order.__getitem__))
         return state if ordered == state.sinks else state._replace(sinks=ordered)
 
     def broken(self, state: State) -> str | None:
@@ -217,27 +217,26 @@ class SinkWorld:
     # ---- rebuild and sweeper
 
     def _rebuild(self, state: State) -> Iterator[Step]:
-        if state.rebuild is None:
-            if self.rebuilds == "when refused" and not _is_refused(state):
-                return
-        else:
+        if state.rebuild is not None:
             yield "the rebuild dies", True, state._replace(rebuild=None)
-        for what, fault, after, answers, ended in self._replays.steps(
-            "", ("rebuild",), sink_calls.rebuild_tables, state.rebuild or (), state, self._perform
-        ):
-            if ended is not None and ended.error is not None:
-                what += f": {type(ended.error).__name__}"
-            yield f"the rebuild: {what}", fault, after._replace(rebuild=None if ended else answers)
+        if state.rebuild is not None or self.rebuilds == "any time" or _is_refused(state):
+            yield from self._continued(state, "rebuild", "the rebuild", self._replays, sink_calls.rebuild_tables)
 
     def _sweep(self, state: State) -> Iterator[Step]:
-        if state.sweep is None and all(row < 0 for row in state.tables.rows):
-            return
-        sweeping = self._sweeps.steps("", ("sweep",), sweep, state.sweep or (), state, self._perform)
-        for what, fault, after, answers, ended in sweeping:
-            if isinstance(after, str):
-                yield f"the sweeper: {what}", fault, after
-            else:
-                yield f"the sweeper: {what}", fault, after._replace(sweep=None if ended else answers)
+        if state.sweep is not None or any(row >= 0 for row in state.tables.rows):
+            yield from self._continued(state, "sweep", "the sweeper", self._sweeps, sweep)
+
+    def _continued(
+        self, state: State, field: str, name: str, replays: Replays, run: Callable[[], None]
+    ) -> Iterator[Step]:
+        """Yield what a call does next whose answers are in a field of the state."""
+        given = getattr(state, field) or ()
+        for what, fault, after, answers, ended in replays.steps("", (field,), run, given, state, self._perform):
+            if ended is not None and ended.error is not None:
+                what += f": {type(ended.error).__name__}"
+            if not isinstance(after, str):
+                after = after._replace(**{field: None if ended else answers})
+            yield f"{name}: {what}", fault, after
 
     # ---- effects
 

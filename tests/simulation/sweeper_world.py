@@ -12,29 +12,13 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-
 from processor.events import Done
 from processor.settlement.outcomes import Outcomes
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep
-from tests.simulation.coordinator import (
-    NAMES,
-    State,
-    Sweeper,
-    Transaction,
-    aborted,
-    at_rest,
-    coordinator_steps,
-    fewer,
-    named,
-    number_of,
-    put,
-    with_transaction,
-    without_entry,
-)
-from tests.simulation.exhaustive import Order, Step
-from tests.simulation.replay import Answers, Effect, Failure, Outcome, Replays
+from tests.simulation.coordinator import Process, State, TransactionWorld, put, without_entry
+from tests.simulation.exhaustive import Step, order
+from tests.simulation.replay import Answers, Outcome, Replays
 from tests.simulation.wait_log import (
     ABORTED,
     COMMITTED,
@@ -47,6 +31,7 @@ from tests.simulation.wait_log import (
     WAIT,
     WAIT_IDS,
     Entry,
+    Log,
     Rows,
     moment,
     read_on,
@@ -57,12 +42,11 @@ from tests.simulation.wait_log import (
 )
 from wait_registry.records.wait_partition import wait_partitions
 
-FENCED = Failure(KafkaException(KafkaError(KafkaError._FENCED)))
-NO_ANSWER = Failure(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+NAMES = ("sweeper A", "sweeper B")
 
 
 @dataclass(eq=False)
-class SweeperWorld:
+class SweeperWorld(TransactionWorld):
     """The bounds.
 
     Args:
@@ -87,20 +71,17 @@ class SweeperWorld:
 
     def __post_init__(self) -> None:
         self._replays = Replays(SWEEP_URGENT)
-        self._order = Order()
+        self._order = order()
         self._ids = len(WAIT_IDS)
 
     def initial(self) -> State:
         log = tuple(Entry(WAIT, wait_id) for wait_id in self.waits)
-        return State(log, (), 0, (Sweeper(),) * self.sweepers, (), self.faults, self.appends, self.restores)
+        return State(log, (), 0, (Process(),) * self.sweepers, (), self.faults, self.restores, self.appends)
 
     def canonical(self, state: State) -> State:
         state = self._without_aborted(state)
-        ordered = tuple(sorted(state.sweepers, key=self._order.number))
-        return state._replace(sweepers=ordered) if self.alike and ordered != state.sweepers else state
-
-    def broken(self, state: State) -> str | None:
-        return None  # what is broken is seen when a transaction is committed
+        ordered = tuple(sorted(state.processes, key=self._order.__getitem__))
+        return state._replace(processes=ordered) if self.alike and ordered != state.processes else state
 
     def settled(self, state: State) -> bool:
         log = state.log
@@ -108,39 +89,38 @@ class SweeperWorld:
             return False
         if any(row >= 0 for row in truth(log, self._ids)) or stable_end(log) < len(log):
             return False
-        if any(sweeper.answers for sweeper in state.sweepers):
+        if any(sweeper.answers for sweeper in state.processes):
             return False
         # As many dead letters as registrations that an export has ended; none is doubled, as each commit has shown.
-        return len(state.letters) == sum(entry.kind == EXPORTED and entry.status == COMMITTED for entry in log)
+        return len(state.sent) == sum(entry.kind == EXPORTED and entry.status == COMMITTED for entry in log)
 
     def steps(self, state: State) -> list[Step]:
-        steps = [*_time(state), *self._others(state), *_sink(state), *coordinator_steps(state)]
-        for which, sweeper in enumerate(state.sweepers):
-            steps += self._sweeper(state, which, sweeper)
+        steps = [*_time(state), *self._others(state), *self._sink(state), *self._coordinator(state)]
+        for which, sweeper in enumerate(state.processes):
+            if sweeper.answers or any(row >= 0 for row in self._due(state)):
+                steps += self._process(state, which, "" if self.alike else NAMES[which], "sweep", sweep)
         return steps
 
     # ---- the sweepers
 
-    def _sweeper(self, state: State, which: int, sweeper: Sweeper) -> Iterator[Step]:
-        if not sweeper.answers and not any(row >= 0 for row in self._due(state)):
-            return
-        name = "" if self.alike else NAMES[which]
+    def _name(self, which: int) -> str:
+        return NAMES[which]
 
-        def perform(state: State, effect: Effect, answers: Answers) -> Iterator[Outcome]:
-            return getattr(self, f"_{effect[0]}")(state, which, answers, *effect[1:])  # type: ignore[no-any-return]
+    def _written(self, state: State, status: int, sent: tuple[tuple[str, Any, int], ...]) -> State:
+        letters = [(what, status) for kind, what, _ in sent if kind == "letter"]
+        tombstones = [
+            Entry(EXPORTED, what, status)
+            for kind, what, partition in sent
+            if kind == "tombstone" and partition == NAME.partition
+        ]
+        return state._replace(log=(*state.log, *tombstones), sent=tuple(sorted((*state.sent, *letters))))
 
-        for what, fault, after, answers, ended in self._replays.steps(
-            name, ("sweep",), sweep, sweeper.answers, state, perform
-        ):
-            if isinstance(after, str):
-                yield f"{NAMES[which]}: {what}", fault, after
-            elif ended is not None:
-                yield f"{NAMES[which]}: {what}, and is done", fault, at_rest(after, which)
-            else:
-                yield f"{NAMES[which]}: {what}", fault, put(after, which, answers=answers)
-        if sweeper.answers and state.faults:
-            dead = at_rest(state, which)._replace(faults=fewer(state.faults))
-            yield f"{NAMES[which]} dies, what it has asked for stays on its way", True, dead
+    def _problem(self, state: State, which: int, status: int) -> str | None:
+        end = state.processes[which].asked - 1
+        return next((why for at, own in state.sent if own == status and (why := _judged(state, at, end))), None)
+
+    def _confirmed(self, state: State, which: int) -> State:
+        return put(state, which, end=len(state.log))
 
     def _due(self, state: State) -> Rows:
         return tuple(row if row >= 0 and state.log[row].due else -1 for row in self._rows(state))
@@ -149,13 +129,6 @@ class SweeperWorld:
         return read_on((-1,) * self._ids, state.log, 0, state.position)
 
     # ---- effects: what happened, whether it is a fault, the state after it, the answer
-
-    def _fence(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
-        if all(each.id != id_ for each in state.transactions):
-            state = state._replace(transactions=(*state.transactions, Transaction(id_)))
-        number = number_of(state, id_)
-        if not state.transactions[number].is_decided:  # else the coordinator answers when the markers are written
-            yield "fences", False, put(aborted(state, number), which, current=id_), None
 
     def _snapshot(self, state: State, which: int, answers: Answers) -> Iterator[Outcome]:
         rows, due = self._rows(state), self._due(state)
@@ -180,39 +153,6 @@ class SweeperWorld:
     def _poll(self, state: State, which: int, answers: Answers, begin: int, committed: bool) -> Iterator[Outcome]:
         end = answers[-1][1]  # a poll may bring more, but need not
         yield f"reads from {begin} to {end}", False, state, (records(state.log, begin, end, committed), end)
-
-    def _write(self, state: State, which: int, _: Answers, id_: str, sent: tuple[Any, ...]) -> Iterator[Outcome]:
-        if state.sweepers[which].current != id_:
-            yield "is fenced", False, state, FENCED
-            return
-        number = number_of(state, id_)
-        if state.transactions[number].is_decided:
-            return  # the coordinator makes it wait for the markers
-        log = list(state.log)
-        letters = [*state.letters]
-        for kind, what, partition in sent:
-            if kind == "letter":
-                letters.append((what, OPEN + number))
-            elif partition == NAME.partition:
-                log.append(Entry(EXPORTED, what, OPEN + number))
-        after = state._replace(log=tuple(log), letters=tuple(sorted(letters)))
-        yield "writes", False, with_transaction(after, number, Transaction(id_, is_open=True)), None
-
-    def _commit(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
-        if state.sweepers[which].current == id_:
-            yield "asks to commit", False, put(state, which, asked=state.sweepers[which].end + 1), None
-        else:
-            yield "is fenced", False, state, FENCED
-
-    def _answer(self, state: State, which: int, _: Answers, id_: str) -> Iterator[Outcome]:
-        sweeper = state.sweepers[which]
-        if not sweeper.asked:
-            if sweeper.current == id_:
-                yield "has committed", False, put(state, which, end=len(state.log)), None
-            else:
-                yield "is fenced", False, state, FENCED
-        if state.faults:
-            yield "gets no answer", True, state._replace(faults=fewer(state.faults)), NO_ANSWER
 
     # ---- the environment
 
@@ -241,11 +181,35 @@ class SweeperWorld:
         """Count offsets without aborted entries, on which no step acts."""
         gone = [at for at, entry in enumerate(state.log) if entry.status == ABORTED]
         if self.sees_aborted:
-            seen = [each.answers[1][1][0].next_offset for each in state.sweepers if len(each.answers) > 1]
+            seen = [each.answers[1][1][0].next_offset for each in state.processes if len(each.answers) > 1]
             gone = [at for at in gone if at < min([state.position, *seen])]
         for at in reversed(gone):
-            state = without_entry(state, at)
+            sent = tuple((offset - (offset > at), status) for offset, status in state.sent)
+            state = without_entry(state, at)._replace(sent=sent)
         return state
+
+
+def named(log: Log, offset: int) -> str:
+    """Return how a story calls an entry of the log."""
+    return f"{'ab'[log[offset].wait_id]}@{offset}"
+
+
+def _judged(state: State, offset: int, end: int) -> str | None:
+    """Judge a dead letter that becomes visible: of which registration, and where the log ended for its chunk."""
+    log = state.log
+    for other, status in state.sent:
+        if other == offset and (
+            status == COMMITTED or (status >= OPEN and state.transactions[status - OPEN].is_decided)
+        ):
+            return f"P4: registration {named(log, offset)} is exported twice"
+    wait_id = log[offset].wait_id
+    others = any(log[other].wait_id == wait_id for other, status in state.sent if status == COMMITTED)
+    for at in range(offset + 1, end):
+        if log[at].kind == EXPORTED and not others:
+            continue  # the letter's own tombstone, which came before it
+        if log[at].wait_id == wait_id and log[at].status in (COMMITTED, ELSEWHERE):
+            return f"P3: registration {named(log, offset)} is exported although {named(log, at)} followed it"
+    return None
 
 
 def tombstone_partition(registered: int) -> int:
@@ -274,13 +238,3 @@ def _time(state: State) -> Iterator[Step]:
         if entry.kind == WAIT and not entry.due and not earlier:
             after = state._replace(log=replaced(state.log, at, entry._replace(due=True)))
             yield f"the time of registration {named(state.log, at)} is up", False, after
-
-
-def _sink(state: State) -> Iterator[Step]:
-    at = state.position
-    if at < stable_end(state.log):
-        yield f"the sink brings the tables from {at} to {at + 1}", False, state._replace(position=at + 1)
-    if state.restores:
-        for earlier in range(at):
-            after = state._replace(position=earlier, restores=state.restores - 1)
-            yield f"Postgres is restored to position {earlier}", True, after

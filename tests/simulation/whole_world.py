@@ -36,12 +36,7 @@ class WholeWorld:
     def __post_init__(self) -> None:
         self.name = self.processor.name
         self._known: dict[Situation, list[Step]] = {}
-        self._reached: set[str] = set()
-
-    @property
-    def missed(self) -> set[str]:
-        """Return what should have been reached and wasn't."""
-        return set(self.reaches) - self._reached
+        self.reached: set[str] = set()
 
     def initial(self) -> State:
         return self.processor.initial(), self.sweeper.initial()
@@ -52,10 +47,10 @@ class WholeWorld:
     def broken(self, state: State) -> str | None:
         situation, sweeps = state
         if self.settled(state):
-            if situation.unsettled and not sweeps.letters:
+            if situation.unsettled and not sweeps.sent:
                 return "P1: the record has no outcome, and its registration is gone without an export"
-            if sweeps.letters:
-                self._reached.add(EXPORTED_ALONE if situation.unsettled else EXPORTED_TOO)
+            if sweeps.sent:
+                self.reached.add(EXPORTED_ALONE if situation.unsettled else EXPORTED_TOO)
         return situation.broken
 
     def settled(self, state: State) -> bool:

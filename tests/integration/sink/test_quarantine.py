@@ -11,9 +11,8 @@ import pytest
 
 from tests.conftest import SettingsFactory
 from tests.fuzz.inputs import corpus_of
-from tests.fuzz.record_bytes import RecordInput
-from tests.fuzz.target import Target
-from tests.fuzz.targets.records import DEAD_LETTER, WAIT_RECORD
+from tests.fuzz.sink_batch import rows_of
+from tests.fuzz.targets import TARGETS
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
@@ -48,16 +47,10 @@ def test_no_time_of_a_record_stops_the_sink(
     assert database.rows(settings, 'select "offset" from dead_letter') == [(1,)]
 
 
-def records(target: Target) -> list[Row]:
-    """Return a target's inputs as records of one partition, each with a key of its own."""
-    inputs = sorted({*target.seeds(), *corpus_of(target.name)})
-    rows = []
-    for offset, data in enumerate(inputs):
-        given = RecordInput.of(data)
-        # Spark hands on names as Java reads UTF-8: whole characters.
-        headers = tuple((name.encode("utf-8", "replace").decode(), value) for name, value in given.headers)
-        rows.append(Row(given.key, given.value or b"", 0, offset, now_ms(), headers))
-    return rows
+def records(target: str) -> list[Row]:
+    """Return a target's inputs as records of one partition."""
+    inputs = sorted({*TARGETS[target].seeds(), *corpus_of(target)})
+    return [replace(row, value=row.value or b"", time_ms=now_ms()) for row in rows_of(inputs)]
 
 
 def keyed(row: Row) -> Row:
@@ -78,7 +71,7 @@ def decoded(row: Row) -> WaitRecord | None:
 @pytest.mark.fault("F63")
 def test_every_record_of_the_corpus_is_a_row_or_quarantined(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
-    given = [keyed(row) for row in records(WAIT_RECORD)]
+    given = [keyed(row) for row in records("wait_record")]
     with closing(HandFed(settings)) as sink:
         sink.feed(given)
 
@@ -110,7 +103,7 @@ def expected(offset: int, record: WaitRecord) -> tuple[Any, ...]:
 
 def test_every_record_of_a_dead_letter_topic_is_a_row(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
-    given = records(DEAD_LETTER)
+    given = records("dead_letter")
     with closing(HandFed(settings, dead_letters=True)) as sink:
         sink.feed(given)
 

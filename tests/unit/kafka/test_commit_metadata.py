@@ -26,6 +26,17 @@ def test_decoding_returns_what_was_encoded(written: CommitMetadata) -> None:
     assert decode_metadata(written.encode()) == written
 
 
+PIECES = st.sampled_from(["waitreg1", "wait", "id", "8", "\u0663", "input_topic_id=", "ttl_s=1e400", "later=1"])
+
+
+@given(st.text() | st.lists(PIECES | st.text(max_size=5)).map(";".join) | st.text(max_size=9).map(f"{TEXT};".__add__))
+def test_any_text_is_metadata_that_keeps_its_topics_or_none(text: str) -> None:
+    if (read := decode_metadata(text)) is not None:
+        again = decode_metadata(read.encode())
+        assert again is not None
+        assert (again.wait_topic, again.input_topic_id) == (read.wait_topic, read.input_topic_id)
+
+
 @pytest.mark.parametrize(
     ("parts", "text"),
     [

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.limits.__main__ import measure
+from bench.limits.called_service import Phase, Service, Trial
 from processor.dispatch.adaptive_limit import FIRST_LIMIT, AdaptiveLimit
 from processor.dispatch.concurrency import EndedCall
-from tests.simulation.called_service import Phase, Service, Trial
-from tests.simulation.limit_trials import measure
 
 LEAST, MOST = 5, 500
 

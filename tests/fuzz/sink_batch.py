@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from sink.apply.compaction import compact
 from sink.apply.dead_letter_writer import COLUMNS as DEAD_LETTER_COLUMNS
@@ -12,10 +13,7 @@ from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
 from sink.apply.wait_writer import staged_tombstones
 from sink.position import SHOWABLE_MS
 from sink.read.record_columns import OFFSET
-from tests.fuzz.inputs import records
-from tests.fuzz.record_bytes import RecordInput
-from tests.fuzz.target import Target
-from tests.fuzz.targets.records import wait_records
+from tests.fuzz.inputs import RecordInput, golden_records
 from tests.unit.sink.batches import Row, batch_of
 from tests.unit.sink.test_wait_rows import as_copied
 from wait_registry.errors import DataError
@@ -29,38 +27,39 @@ _OFFSET = list(COLUMNS).index("wait_offset")
 _HEADERS = list(DEAD_LETTER_COLUMNS).index("headers")
 
 
-def rows_of(data: bytes) -> list[Row]:
-    """Cut any bytes into records of one partition."""
-    given = [RecordInput.of(part) for part in data.split(CUT, MAX_RECORDS - 1)]
-    return [Row(one.key, one.value, 0, offset, headers=_showable(one)) for offset, one in enumerate(given)]
-
-
-def _showable(record: RecordInput) -> tuple[tuple[str, bytes | None], ...]:
+def rows_of(inputs: Iterable[bytes]) -> list[Row]:
+    """Read any bytes as records of one partition."""
     # Java's strings for names are what UTF-8 gave: no halves of surrogate pairs come from a topic.
-    return tuple((name.encode("utf-8", "replace").decode(), value) for name, value in record.headers)
+    return [
+        Row(key, value, 0, at, headers=tuple((name.encode("utf-8", "replace").decode(), one) for name, one in headers))
+        for at, (key, value, headers) in enumerate(map(RecordInput.of, inputs))
+    ]
 
 
-def _read(data: bytes) -> object:
-    batch, unreadable = batch_of(rows_of(data)), list[Quarantined]()
-    compacted = compact(batch)
-    waits = as_copied(wait_rows(compacted.survivors, EarlierWaits(batch), unreadable), COLUMNS)
-    letters = as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
-    return waits, unreadable, staged_tombstones(compacted, "wait", {}), letters
+def _records(data: bytes) -> list[Row]:
+    return rows_of(data.split(CUT, MAX_RECORDS - 1))
 
 
-def _check(data: bytes) -> None:
-    rows = rows_of(data)
-    batch, unreadable = batch_of(rows), list[Quarantined]()
+def read(data: bytes) -> tuple[list[Any], list[int], list[str], list[Any]]:
+    """Return the rows, the offsets in quarantine, the keys of tombstones, and the rows of the same dead letters."""
+    batch, unreadable = batch_of(_records(data)), list[Quarantined]()
     compacted = compact(batch)
     waits = list(wait_rows(compacted.survivors, EarlierWaits(batch), unreadable))
-    expected, expected_unreadable = _model(rows)
-    assert sorted((row[0].encode(), row[_OFFSET]) for row in waits) == expected, "other rows"
+    as_copied(waits, COLUMNS)
     quarantined = [record.offset for record in unreadable] + compacted.unkeyed[OFFSET].to_pylist()
-    assert sorted(quarantined) == expected_unreadable, "others in quarantine"
-    tombstones = {row.key.decode() for row in rows if row.value is None and row.key is not None and _keyed(row)}
-    found = staged_tombstones(compacted, "wait", {})["wait_expiration_uuid"].to_pylist()
-    assert sorted(found) == sorted(tombstones), "other tombstones"
-    letters = as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
+    tombstones = staged_tombstones(compacted, "wait", {})["wait_expiration_uuid"].to_pylist()
+    return waits, quarantined, tombstones, as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
+
+
+def check(data: bytes) -> None:
+    """Every record becomes a row, is quarantined or resolved, as a reading key by key says."""
+    rows = _records(data)
+    waits, quarantined, tombstones, letters = read(data)
+    expected, unreadable = _model(rows)
+    assert sorted((row[0].encode(), row[_OFFSET]) for row in waits) == expected, "other rows"
+    assert sorted(quarantined) == unreadable, "others in quarantine"
+    settled = {row.key.decode() for row in rows if row.value is None and row.key is not None and _keyed(row)}
+    assert sorted(tombstones) == sorted(settled), "other tombstones"
     assert len(letters) == len(rows), "a dead letter lost"
     for letter in letters:
         assert letter[_HEADERS][:1] == b"\x01"
@@ -92,21 +91,11 @@ def _readable(row: Row) -> bool:
         return False
 
 
-def _seeds() -> Iterator[bytes]:
-    waits = list(wait_records())
+def batches() -> Iterator[bytes]:
+    """Yield batches to begin with."""
+    waits = list(golden_records("wait_record", "wait_record_legacy"))
     tombstone = RecordInput(b"019fc448-d29b-8abc-9def-0123456789ab", None, (("WAIT_OUTCOME", b"done"),)).encode()
     yield from waits
     yield CUT.join([waits[0], tombstone, waits[0]])
     yield CUT.join([tombstone, tombstone])
-    yield from records("dead_letter", "encode", "decode")
-
-
-TARGET = Target(
-    "sink_batch",
-    _read,
-    _check,
-    _seeds,
-    (CUT, b"019fc448-d29b-8abc-9def-0123456789ab", b"2026-11-21T02:20:00.123Z", b"done", b"expired"),
-    records=True,
-    share=2.0,
-)
+    yield from golden_records("dead_letter")

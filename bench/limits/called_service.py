@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -134,7 +135,7 @@ class Trial:
         """Let all phases pass."""
         end_s = 0.0
         for phase in self.phases:
-            self._in(end_s, lambda phase=phase: self._begin(phase))
+            self._in(end_s, partial(self._begin, phase))
             end_s += phase.seconds
         self._in(0.0, self._sample)
         self._in(0.0, self._fill)

@@ -1,4 +1,4 @@
-"""Limits of calls against a service whose capacity changes: `python -m tests.simulation.limit_trials`.
+"""Limits of calls against a service whose capacity changes: `python -m bench.limits`.
 
 Each phase is compared with the best fixed limit, which is the capacity.
 """
@@ -12,10 +12,10 @@ from functools import partial
 from statistics import mean
 from typing import Final, NamedTuple
 
+from bench.limits.called_service import Phase, Service, Trial
+from bench.limits.published_limits import Gradient2, Vegas
 from processor.dispatch.adaptive_limit import AdaptiveLimit
 from processor.dispatch.concurrency import ConcurrencyLimit, FixedLimit
-from tests.simulation.called_service import Phase, Service, Trial
-from tests.simulation.published_limits import Gradient2, Vegas
 
 LEAST, MOST = 5, 500
 SEEDS: Final = range(4)
