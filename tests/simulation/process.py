@@ -324,10 +324,12 @@ class Process:
 
     def _step(self, event: Event) -> None:
         held = [entry for entry in self._known if entry.state in (State.HELD, State.RENEWING)]
+        # Kept by their registrations, which expire (docs/guarantees.md, "Dead letters that no topic takes").
+        refused = [entry for entry in self.engine.refused if self._world.registrations(record_of(entry))]
         for effect in self.engine.step(event, self._now()):
             self._execute(effect)
         # No commit is known to cover them, and the next owner may not get them.
-        abandoned = [record_of(entry) for entry in held if entry.state is State.DROPPED]
+        abandoned = [record_of(entry) for entry in (*held, *refused) if entry.state is State.DROPPED]
         self._world.may_expire.update(abandoned)
         self._world.may_be_left.update(abandoned)
         if len(self.running) > self._slots:
