@@ -263,6 +263,7 @@ def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     from wait_registry.cli.main import main
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")  # a wider terminal gets other tables
 
     def run(settings: Settings, *arguments: str) -> Ended:
         for name, value in as_environment(settings).items():

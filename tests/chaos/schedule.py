@@ -157,9 +157,13 @@ def schedule_of(seed: int) -> Schedule:
         aimed = random.random() < 0.5
         within = (exports_s + AIMED_S[0], exports_s + AIMED_S[1]) if aimed else (FIRST_FAULT_S, LAST_FAULT_S)
         fault = _fault(random, ANY, counts, ttl_s, within)
-        # A processor without partitions has nothing to produce: then the fault hits all of them.
-        idle = fault.name == "hold_produce" and load.input_partitions < counts["processor"]
-        faults.append(replace(fault, target="group") if idle else fault)
+        if fault.name == "hold_produce":
+            # Without partitions a processor has nothing to produce, and in `off` it seldom has anything.
+            if set(modes) == {"off"}:
+                fault = replace(fault, name="freeze")
+            elif load.input_partitions < counts["processor"]:
+                fault = replace(fault, target="group")
+        faults.append(fault)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
     return Schedule(seed, counts, load, settings, modes, latencies, failures, in_order)
 
