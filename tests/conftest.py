@@ -103,8 +103,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the tests of the chosen tier; the pure ones, which are short, come last and fill the end of the run."""
     tier = config.getoption("tier")
     if tier is not None:
-        if gone := tiers.gone({item.nodeid for item in items}):
-            raise pytest.UsageError(f"{tiers.FILE.name} names tests that do not exist: {', '.join(gone)}")
+        if missing := tiers.missing_cases({item.nodeid for item in items}):
+            raise pytest.UsageError(f"{tiers.FILE.name} names tests that do not exist: {', '.join(missing)}")
         left_out = [item for item in items if tiers.tier_of(item.nodeid) != tier]
         config.hook.pytest_deselected(items=left_out)
         excluded = set(left_out)

@@ -29,8 +29,8 @@ def tiers_below(path: str) -> set[str]:
     return {tier_of(path)} | {tier for entry, tier in entries().items() if is_below(entry, path)}
 
 
-def gone(nodes: set[str]) -> list[str]:
-    """Return the entries of a parametrized test's case that are none of these collected node IDs, though others are."""
+def missing_cases(nodes: set[str]) -> list[str]:
+    """Return the named cases of parametrized tests that pytest didn't collect, of the files that it did collect."""
     files = {node.partition("::")[0] for node in nodes}
     return [entry for entry in entries() if "[" in entry and entry.partition("::")[0] in files and entry not in nodes]
 

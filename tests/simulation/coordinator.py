@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ class State(NamedTuple):
     holds: int = 0
 
 
-class TransactionWorld:
+class TransactionWorld(ABC):
     """What processes ask of the coordinator, and what it does.
 
     A world has a method ``_x`` for each further effect ``x`` of its processes.
@@ -71,17 +72,17 @@ class TransactionWorld:
 
     # ---- what a world decides
 
+    @abstractmethod
     def _name(self, which: int) -> str:
         """Return how a story calls a process."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _written(self, state: State, status: int, sent: tuple[tuple[str, Any, int], ...]) -> State:
         """Return the state with what a process has written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _problem(self, state: State, which: int, status: int) -> str | None:
         """Return which guarantee it breaks that a process commits what has this status."""
-        raise NotImplementedError
 
     def _confirmed(self, state: State, which: int) -> State:
         """Return the state when a process knows that it has committed."""
@@ -225,21 +226,21 @@ def without_entry(state: State, at: int) -> State:
     def moved(offset: int) -> int:
         return offset - 1 if offset > at else offset
 
-    def answer(kind: str, told: Any) -> Any:
+    def answer(kind: str, seen: Any) -> Any:
         if kind == "snapshot":
-            position, *rows = told
+            position, *rows = seen
             return Position(moved(position.next_offset), moment(0)), *(tuple(map(moved, each)) for each in rows)
         if kind == "view":
-            return moved(told[0]), *told[1:]
+            return moved(seen[0]), *seen[1:]
         if kind == "end":
-            return moved(told)
-        if kind == "poll" and not isinstance(told, Failure):
-            return tuple((moved(offset), *rest) for offset, *rest in told[0]), moved(told[1])
-        return told
+            return moved(seen)
+        if kind == "poll" and not isinstance(seen, Failure):
+            return tuple((moved(offset), *rest) for offset, *rest in seen[0]), moved(seen[1])
+        return seen
 
     processes = [
         each._replace(
-            answers=tuple((kind, answer(kind, told)) for kind, told in each.answers),
+            answers=tuple((kind, answer(kind, seen)) for kind, seen in each.answers),
             asked=moved(each.asked - 1) + 1 if each.asked else 0,
             end=moved(each.end),
         )

@@ -59,8 +59,8 @@ class Example:
 
     def stories(self) -> dict[bytes, Story]:
         """Return each record's history in the wait topic, by its key (which the tests choose to be unique)."""
-        told = stories(self.topics.read(self.settings.wait.topic)).values()
-        return {story.waits[0].header("ORIGINAL_KEY") or b"": story for story in told}
+        found = stories(self.topics.read(self.settings.wait.topic)).values()
+        return {story.waits[0].header("ORIGINAL_KEY") or b"": story for story in found}
 
     def outcomes(self) -> dict[str, str]:
         return {key.decode(): outcome_of(story) for key, story in self.stories().items()}
