@@ -213,6 +213,21 @@ def test_each_rule_finds_a_change_of_a_real_history(history: History) -> None:
     assert not [one for one in found if one[1] not in one[2]]
 
 
+def test_registration_is_ended_by_an_answer_to_its_own_process_alone(history: History) -> None:
+    begun, (call,) = history.wait_log[1], history.calls or ()
+    assert isinstance(begun, Registration)
+    answered_ms = begun.expires_at_ms - 60_000
+    place: dict[str, Any] = dict(zip(("topic", "partition", "offset"), begun.original, strict=True))
+    answer = replace(call, wait_id=begun.wait_id, started_ms=answered_ms, finished_ms=answered_ms, **place)
+    killed = FaultDone("kill", "processor-1", answered_ms + 30_000, begun.append_ms + 60_000, "it never ran")
+
+    def found(caller: str) -> set[str]:
+        return {*check(replace(history, calls=[call, replace(answer, path=caller)], faults=[killed])).counts}
+
+    assert "abandoned" not in found("processor-2/1")
+    assert "abandoned" in found(begun.instance)
+
+
 def test_exports_of_a_broken_sweeper_are_found(run: Judged) -> None:
     run.finish(run.registered[0])
     run.export(run.registered[:-1])
