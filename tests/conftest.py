@@ -246,6 +246,14 @@ def prepared(settings_for: SettingsFactory, topics: Topics, database: Database) 
     return make
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _terminal() -> Iterator[None]:
+    """Give every test, and every process that one starts, a terminal of 80 columns: tables go by its width."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        yield
+
+
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:
     """Starts `waitreg` processes; all are killed when the test ends."""
@@ -263,7 +271,6 @@ def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     from wait_registry.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")  # a wider terminal gets other tables
 
     def run(settings: Settings, *arguments: str) -> Ended:
         for name, value in as_environment(settings).items():

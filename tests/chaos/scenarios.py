@@ -71,9 +71,9 @@ OUTAGE_SETTINGS = {
 
 SOAK_RATE_PER_S = 200.0
 LATENCIES, FAILURES = "89%:50ms,10%:200ms-600ms,1%:hang", "1%:503,0.5%:drop"
-# The time is divided into this number of stretches, or fewer that are longer. Each ends with a rest: what is open then
-# is not in use, so that it grows by leaks alone. Idle connections to the downstream are kept for 15 s, Spark's Kafka
-# consumers for 40 s, its Python workers for 60 s.
+# The time is divided into this number of stretches, or into fewer if they would be shorter than the least. Each ends
+# with a rest: what is open then is not in use, so that it grows by leaks alone. Idle connections to the downstream are
+# kept for 15 s, Spark's Kafka consumers for 40 s, its Python workers for 60 s.
 SOAK_STRETCHES, LEAST_STRETCH_S, REST_S = 12, 150.0, 75.0
 # Caches, heaps and compiled code come to their size first.
 WARM_UP_SHARE = 0.3

@@ -40,7 +40,6 @@ def run_waitreg(
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
     environment |= as_environment(settings) if settings is not None else {}
-    environment["COLUMNS"] = "80"  # a wider terminal gets other tables
     done = subprocess.run(
         [sys.executable, "-m", "wait_registry", *arguments],
         cwd=directory,
