@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import redrive
-from tests.chaos.scenarios import RATE_PER_S, RECORDS, play_scenario
+from tests.chaos.scenarios import LEAST_SOAK_MINUTES, RATE_PER_S, RECORDS, play_scenario
 from tests.chaos.seeds import JOBS, KEPT, Run, play_seeds, summary
 from tests.support.fresh_seed import first_seed
 from tests.support.programs import INTERRUPTED, at_least_one, positive, signals_interrupt
@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if meaningless := [name for name, value in given.items() if value is not None and name not in takes]:
         parser.error(f"{', '.join(meaningless)} mean nothing to {scenario or 'random runs'}, which take {list(takes)}")
     wanted = {name: usual if given[name] is None else given[name] for name, usual in takes.items()}
+    if scenario == "soak" and wanted["minutes"] < LEAST_SOAK_MINUTES:
+        least = f"expected {LEAST_SOAK_MINUTES:g} or more, since less says nothing about growth"
+        parser.error(f"saw a soak of {wanted['minutes']:g} minutes, {least}")
     # Services run in folders of their own.
     folder = (logs or Path(tempfile.mkdtemp(prefix="waitreg-chaos-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +90,8 @@ def _quiet_clients(folder: Path) -> Iterator[None]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=DESCRIPTION)
     parser.add_argument("--seed", type=int, metavar="n", help="the first one (default: one of the commit's own)")
-    parser.add_argument("--minutes", type=positive, help="how long (default 1; a soak 60, a storm 5)")
+    lengths = f"default 1; a soak 60, {LEAST_SOAK_MINUTES:g} at least; a storm 5"
+    parser.add_argument("--minutes", type=positive, help=f"how long ({lengths})")
     parser.add_argument("--runs", type=at_least_one, help="exactly this number of runs, however long they take")
     parser.add_argument("--jobs", type=at_least_one, help=f"runs at the same time (default {JOBS})")
     parser.add_argument("--logs", type=Path, metavar="DIR", help="where logs of bad runs are kept (a temporary folder)")

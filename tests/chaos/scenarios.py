@@ -24,7 +24,7 @@ from tests.chaos.checker.bounds import MIB
 from tests.chaos.exactness import inexact, read_scenario
 from tests.chaos.load import Flow
 from tests.chaos.redrive import play_redrive
-from tests.chaos.resources import Resources, Stretch, Trend, held, trends, unread
+from tests.chaos.resources import LEAST_STRETCHES, Resources, Stretch, Trend, held, trends, unread
 from tests.chaos.service import Cause, Service, kill_all, listens
 from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
@@ -77,6 +77,7 @@ LATENCIES, FAILURES = "89%:50ms,10%:200ms-600ms,1%:hang", "1%:503,0.5%:drop"
 SOAK_STRETCHES, LEAST_STRETCH_S, REST_S = 12, 150.0, 75.0
 # Caches, heaps and compiled code come to their size first.
 WARM_UP_SHARE = 0.3
+LEAST_SOAK_MINUTES = math.ceil(LEAST_STRETCHES / (1 - WARM_UP_SHARE)) * LEAST_STRETCH_S / 60
 # So that the sweeper always has something to do: a processor is killed, and started again, this often.
 KILL_EVERY_S, FIRST_KILL_S = 60.0, 15.0
 SOAK_SETTINGS = {
@@ -295,7 +296,7 @@ def _end(services: Iterable[Service], played: Played) -> None:
 
 def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) -> None:
     """Let all services work for some minutes, and judge what became of their memory, threads and open files."""
-    count, published = min(SOAK_STRETCHES, max(int(60 * minutes / LEAST_STRETCH_S), 1)), 0
+    count, published = min(SOAK_STRETCHES, int(60 * minutes / LEAST_STRETCH_S)), 0
     stretch_s, warm = 60 * minutes / count, math.ceil(WARM_UP_SHARE * count)
     with stage.place(directory, SOAK_SETTINGS, INPUT_PARTITIONS) as place:
         others = [stage.downstream(place, LATENCIES, FAILURES), victim := stage.service(place, "processor-3")]
