@@ -147,7 +147,8 @@ class Admin:
 
     With wrong credentials, a wrong address or a bad certificate every request times out; only the error callback gets
     the reason. ``refusal`` is the last reason that a retry can't fix and that may explain the current request,
-    ``last_event`` the last of any kind.
+    ``event`` the longest text of any kind: librdkafka says why a connection ended, and then that it ended, or the other
+    way around.
 
     Workaround: after a long silence it continues with a new client, since librdkafka's may have forgotten all brokers
     and never find them again (https://github.com/confluentinc/librdkafka/issues/5301, open in 2.16).
@@ -156,7 +157,7 @@ class Admin:
     def __init__(self, kafka: KafkaSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.refusal: KafkaError | None = None
         self._answered = False
-        self.last_event: KafkaError | None = None
+        self.event: KafkaError | None = None
         self.request_timeout_s = kafka.request_timeout_s
         self.bootstrap_servers = kafka.bootstrap_servers
         self.protocol = kafka.security.protocol.value
@@ -197,6 +198,7 @@ class Admin:
     def end_request(self) -> None:
         """Record the first successful response: the broker accepts this client."""
         self._answered = True
+        self.event = None
         self._heard_s = self._monotonic()
 
     def request_unanswered(self) -> None:
@@ -213,13 +215,14 @@ class Admin:
             log.warning("can't create a new Kafka client, keeping the one without answers: %s", error)
             return
         self._answered = False
-        self.refusal = self.last_event = None
+        self.refusal = self.event = None
         self._heard_s = now_s
 
     def on_error(self, error: KafkaError) -> None:
         """Note an event of the client's error callback."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self.last_event = error
+        said = "" if self.event is None else self.event.str()
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and len(error.str()) >= len(said):
+            self.event = error
         if is_access_problem(error):
             self.refusal = error
         log_client_error(error)

@@ -135,8 +135,8 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
 
 
 def _what_it_may_be(admin: Admin) -> str:
-    if admin.last_event is not None:
-        return f"; the client's last event: {admin.last_event.str()}"
+    if admin.event is not None:
+        return f"; the client reports: {admin.event.str()}"
     # A listener with TLS or SASL closes the connection of a client without it, without a reason.
     return (
         f"; no broker answers at {admin.bootstrap_servers}: if this continues, check whether that address is a "

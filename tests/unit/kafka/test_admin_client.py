@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import re
 import weakref
 
 import pytest
@@ -63,6 +64,20 @@ def test_after_a_long_silence_the_next_request_has_a_new_client(code: str) -> No
     asked.admin.on_error(REFUSED)
     with pytest.raises(ConfigurationError, match="wrong password"):
         answered(asked.admin, _times_out, "asking")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_reason_of_the_client_is_said_whichever_event_came_last(order: int) -> None:
+    asked = Asked()
+    why = "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 1ms in SSL_HANDSHAKE)"
+    for text in (why, "Disconnected")[::order]:
+        asked.admin.on_error(KafkaError(KafkaError._TRANSPORT, text))
+    with pytest.raises(TransientError, match=f"the client reports: {re.escape(why)}"):
+        answered(asked.admin, _times_out, "asking")
+    asked.answered()
+    with pytest.raises(TransientError) as later:
+        answered(asked.admin, _times_out, "asking")
+    assert why not in str(later.value)
 
 
 def test_quick_failures_keep_the_client() -> None:
