@@ -1,6 +1,6 @@
 """``python -m tests.simulation [--seeds N] [--first N] [--jobs N]``: play seeds; ``--seed N``: tell one's story.
 
-With ``--exhaustive``, try every order of steps in the small worlds instead, then without each safeguard in turn.
+With ``--exhaustive [--jobs N]``, try every order of steps in the small worlds instead, then without each safeguard.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import Pool
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
 
+from tests.simulation.exhaustive import Explored
 from tests.simulation.processor_worlds import LARGE_WORLDS
 from tests.simulation.processor_worlds import WORLDS as PROCESSOR_WORLDS
 from tests.simulation.removal_worlds import in_worlds, safeguard_row, world_without
@@ -19,6 +21,7 @@ from tests.simulation.seeds import breaches, broken, chunks, repeat, shortened
 from tests.simulation.small_worlds import WORLDS, explored, world_row
 from tests.support.fresh_seed import first_seed
 
+ALL_WORLDS = (*WORLDS, *PROCESSOR_WORLDS, *LARGE_WORLDS)
 PROGRESS_S = 5.0
 
 
@@ -27,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="how many")
     parser.add_argument("--first", type=int, help="the first of them; else it follows from the commit's hash")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes play them")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes play seeds or explore worlds")
     parser.add_argument(
         "--seed", type=int, help="this one only, with its story and a shorter one if it breaks anything"
     )
@@ -37,7 +40,7 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     if options.exhaustive:
-        return 0 if _explore(options.stories) else 1
+        return 0 if _explore(options.stories, options.jobs) else 1
     if options.seed is not None:
         return 0 if _tell(options.seed) else 1
     first = first_seed() if options.first is None else options.first
@@ -49,8 +52,7 @@ def _play(first: int, count: int, jobs: int) -> bool:
     print(f"{count:,} seeds from {first} (again: --first {first})", flush=True)
     began_s = said_s = time.monotonic()
     played = wrong = 0
-    # A run makes much, and nearly nothing of it stays.
-    with Pool(jobs, gc.set_threshold, (200_000, 20, 20)) as pool:
+    with _pool(jobs) as pool:
         for seeds, found in pool.imap_unordered(breaches, chunks(first, count)):
             played += seeds
             wrong += len(found)
@@ -63,24 +65,38 @@ def _play(first: int, count: int, jobs: int) -> bool:
     return not wrong
 
 
-def _explore(stories: bool) -> bool:
+def _explore(stories: bool, jobs: int) -> bool:
     """Print the tables of docs/simulation.md; return whether all is as it must be."""
     states = wrong = 0
-    for world in (*WORLDS, *PROCESSOR_WORLDS, *LARGE_WORLDS):
-        found = explored(world, watch=_watch())
-        print(world_row(found), flush=True)
-        states += found.states
-        if found.violation is not None:
-            wrong += 1
-            print(found.violation)
-    print(f"{states:,} states, {wrong} violations\n")
-    for safeguard in in_worlds():
-        found = explored(world_without(safeguard), safeguard, _watch())
-        print(safeguard_row(safeguard, found), flush=True)
-        wrong += not safeguard.breaks_as_said(found.violation.broken if found.violation else "")
-        if stories and found.violation is not None:
-            print(found.violation)
+    with _pool(jobs) as pool:
+        for found in pool.imap(_with_all, range(len(ALL_WORLDS))):
+            print(world_row(found), flush=True)
+            states += found.states
+            if found.violation is not None:
+                wrong += 1
+                print(found.violation)
+        print(f"{states:,} states, {wrong} violations\n")
+        safeguards = in_worlds()
+        for safeguard, found in zip(safeguards, pool.imap(_without, range(len(safeguards))), strict=True):
+            print(safeguard_row(safeguard, found), flush=True)
+            wrong += not safeguard.breaks_as_said(found.violation.broken if found.violation else "")
+            if stories and found.violation is not None:
+                print(found.violation)
     return not wrong
+
+
+def _pool(jobs: int) -> Pool:
+    # A run makes much, and nearly nothing of it stays.
+    return get_context().Pool(jobs, gc.set_threshold, (200_000, 20, 20))
+
+
+def _with_all(number: int) -> Explored:
+    return explored(ALL_WORLDS[number], watch=_watch())
+
+
+def _without(number: int) -> Explored:
+    safeguard = in_worlds()[number]
+    return explored(world_without(safeguard), safeguard, _watch())
 
 
 def _watch() -> Callable[[int], None]:
