@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -45,7 +46,7 @@ from processor.pipeline import scheduler_of
 from processor.registration.policy import RegistrationPolicy
 from tests.simulation.messages import Dead, Killed, News, Taken, key_of, record_of
 from tests.simulation.requests import Requests
-from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Nature, RecordId, World
+from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Committed, Nature, RecordId, World
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering, RegistrationMode
@@ -106,6 +107,7 @@ class Process:
         self.engine = Engine(rules, scheduler_of(ordering), limit, prefetch, ladder, bulkheads)
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
+        self._warm: dict[TopicPartition, float] = {}
         self._ever: set[RecordId] = set()
         self._paused: set[TopicPartition] = set()
         self.requests = Requests(number, world, random)
@@ -176,15 +178,14 @@ class Process:
         self._world.story.append(f"    {self.number} polls {place} {[at for at, _ in log]}")
         self.position[place] = log[-1][0] + 1
         offsets = [at for at, _ in log]
+        numbered = enumerate(offsets, len(self._polled[place]))
+        beyond = {(*place, at) for number, at in numbered if number >= self._warm[place]}
         self._polled[place] += offsets
         self._ever.update((*place, at) for at in offsets)
         if self._is_current(place):
-            # A zombie may register what was produced after the assignment, which doesn't belong to the warm-up.
+            # What was registered after a loss without notice may be outside of the warm-up.
             there = {(*place, at) for at in offsets if at < self._ends[place]}
-            committed = self._world.committed.get(place)
-            if committed is not None and committed.mode == self.mode == RegistrationMode.OFF:
-                there -= self._world.registered_late
-            self._world.may_be_left -= there
+            self._world.may_be_left -= there - (beyond & self._world.registered_late)
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
         generation = self._generations[place]
         times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]
@@ -288,6 +289,7 @@ class Process:
         committed = self._world.committed.get(place)
         self.position[place] = self._world.start(place)
         self._polled[place] = []
+        self._warm[place] = self._warm_up(committed)
         self._paused.discard(place)
         self._given_up.discard(place)
         self._ends[place] = self._world.end(place)
@@ -297,6 +299,13 @@ class Process:
             self._step(Assigned(place, None, None, None, end, *delayed))
         else:
             self._step(Assigned(place, committed.offset, committed.bound, committed.mode, end, *delayed))
+
+    def _warm_up(self, committed: Committed | None) -> float:
+        """Return how many records of a new assignment belong to the warm-up at most."""
+        mode = None if committed is None else committed.mode
+        if self.mode is RegistrationMode.OFF and mode in (None, RegistrationMode.OFF):
+            return 0
+        return math.inf if committed is None or committed.bound is None else max(self._bound, committed.bound)
 
     def drain(self) -> None:
         """SIGTERM."""

@@ -26,6 +26,7 @@ BROKE = {
     90086643: "the oracle: in `off`, no owner warms up for a registration after a loss that its process did not notice",
     97083706: "the oracle: a record whose dead letter is refused is kept by its registration, also if that comes later",
     856666572: "the world: a rebalance did not flush a slow call's registration in time, and took that for calm",
+    248966115: "the world: no warm-up reaches what a process registered of records that came after it was replaced",
     95009026: "the checker: a call began exactly in time, and 1 ms too late by times that are cut to whole ms",
 }
 

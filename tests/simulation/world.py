@@ -76,8 +76,8 @@ class World:
     # Records whose registration may be left though they are settled: their process died, or wrote it when the record
     # was another's already. Whoever polls a record takes care of what was registered before.
     may_be_left: set[RecordId] = field(default_factory=set)
-    # Those that were registered when they were another process's already. An owner in `off` that takes over from one in
-    # `off` has no warm-up, so it doesn't take care of them (docs/registration.md, "Change the mode").
+    # Those that were registered when they were another process's already. An owner takes care of those in its warm-up
+    # (docs/guarantees.md, "What is not guaranteed").
     registered_late: set[RecordId] = field(default_factory=set)
     # The last entry of each wait ID.
     last: dict[str, WaitEntry] = field(default_factory=dict)
