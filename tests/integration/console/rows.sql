@@ -120,4 +120,4 @@ select 'wait', 'abc', number, 500 + number, now() - interval '2 s', now() - inte
 insert into quarantine (topic, partition, "offset", record_time, error, key, headers)
 values ('wait', 3, 1, now() - interval '6 min', 'header WAIT_EXPIRATION_TIME: missing', 'k', '[]');
 
-analyze;
+analyze dead_letter, wait, operation, dead_letter_mark, sweep, sink_progress, quarantine;

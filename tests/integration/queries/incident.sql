@@ -111,4 +111,4 @@ values
 ('wait', 'abc', 0, 10, now() - interval '5 min', now()),
 ('wait', 'abc', 1, 5, now(), now());
 
-analyze;
+analyze wait, dead_letter, late_outcome, quarantine, sweep, sink_progress;

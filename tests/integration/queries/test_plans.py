@@ -191,7 +191,7 @@ def large(stack: EmbeddedStack) -> Iterator[psycopg.Connection[Any]]:
         connection.execute("set maintenance_work_mem = '256MB'")
         for _, definition in indexes:
             connection.execute(definition.encode())
-        connection.execute("analyze")
+        connection.execute("analyze sink_progress, " + ", ".join(COUNTS))
         # Workers would divide rows and loops of a scan among themselves; how a table is reached stays the same.
         connection.execute("set max_parallel_workers_per_gather = 0")
         yield connection

@@ -70,7 +70,8 @@ def large(stack: Stack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
             where wait_expiration_uuid in (select wait_expiration_uuid from wait where wait_partition = 3 limit 10)
             """
         )
-        connection.execute("vacuum analyze")
+        aged = "dead_letter, quarantine, late_outcome, dead_letter_mark, operation, operator_event, sweep"
+        connection.execute(f"vacuum analyze wait, {aged}".encode())
         yield settings, connection
     database.close()
 
