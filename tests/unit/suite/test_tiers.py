@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -40,3 +41,19 @@ def test_each_release_test_belongs_to_exactly_one_part() -> None:
     for node in sorted(NODES):
         if tiers.RELEASE in tiers.tiers_below(node):
             assert sum(tiers.is_below(node, path) for paths in parts.values() for path in paths) == 1, node
+
+
+def test_each_target_of_the_makefile_is_run_by_the_gate_or_by_a_part() -> None:
+    """What nothing runs breaks unseen."""
+    makefile = (evidence.ROOT / "Makefile").read_text("utf-8")
+    needed = {
+        target: {*prerequisites.split("##")[0].split(), *re.findall(r"\$\(SUBMAKE\) ([a-z-]+)", recipe)}
+        for target, prerequisites, recipe in re.findall(r"^([a-z-]+):(.*)((?:\n(?!\S+:).*)*)", makefile, re.MULTILINE)
+    }
+    commands = [(evidence.ROOT / ".ci" / "run").read_text("utf-8"), *release.parts().values()]
+    run = {
+        target for command in commands for asked in re.findall(r"\bmake([a-z -]+)", command) for target in asked.split()
+    }
+    while more := {target for one in run for target in needed.get(one, ())} - run:
+        run |= more
+    assert needed.keys() - run == {"release-tests", "release-check"}, "these two run the parts"
