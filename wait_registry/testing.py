@@ -31,7 +31,7 @@ from processor.dispatch.attempts import Attempts
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.retry_decision import RetryDecision, time_limits
 from processor.dispatch.retry_policy import Ladder
-from processor.events import DeadLetter, Discarded, Done, Failed, Outcome, Retry
+from processor.events import DeadLetter, Discarded, Done, Failed, Outcome, Result, Retry
 from processor.handlers.loading import handler_from, load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.service.stats import Stats
@@ -148,13 +148,18 @@ class HandlerTester:
             )
         if attempts.slots is not None:
             await attempts.slots.take()
-        task = asyncio.current_task()
-        assert task is not None
-        deadline = self._watchdog.watch(task)
-        started_s = self._clock.monotonic()
+
+        async def run() -> Result:
+            started_s = self._clock.monotonic()
+            return await attempts.run(tested, started_s, started_s + self._settings.ttl_s, deadline)
+
+        call = asyncio.create_task(run())
+        deadline = self._watchdog.watch(call)
         try:
-            result = await attempts.run(tested, started_s, started_s + self._settings.ttl_s, deadline)
+            await asyncio.wait([call])
+            result = call.result()
         finally:
+            deadline.revoke()
             self._watchdog.forget(deadline)
         if isinstance(result, Failed):
             return self._ladder.after(result, 0 if came_from is None else parse_delay(came_from))

@@ -80,7 +80,7 @@ class Attempts:
             How it ended; no exception of the handler's comes out.
 
         Raises:
-            asyncio.CancelledError: the calling task is cancelled: the record has no outcome.
+            asyncio.CancelledError: the call was revoked: the record has no outcome.
             ShortageError: the handler can't be called: the record has no outcome, and the process must end.
         """
         attempts = 0
@@ -100,10 +100,12 @@ class Attempts:
                 deadline.clear()
                 raise  # the record hasn't been tried
             except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
-                error = self._explain(record, raised, deadline, attempts, trace)
+                error = await self._explain(record, raised, deadline, attempts, trace)
                 ours = error is not raised
             else:
                 deadline.clear()
+                if deadline.task.cancelling():
+                    await deadline.take_back_cancellations()
                 if answer is None or isinstance(answer, Discard):
                     self._attempts["ok"] += 1
                     if trace is not None:
@@ -119,16 +121,15 @@ class Attempts:
             release_frames(error)
             deadline.at_s = self._monotonic() + self._timeout_s
 
-    def _explain(
+    async def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None
     ) -> BaseException:
-        """Distinguish an exceeded limit, a cancelled worker and the handler's own failure."""
+        """Distinguish an exceeded limit, a revoked call and the handler's own failure."""
         overran = deadline.clear()
-        task = asyncio.current_task()
-        # The watchdog has revoked its own cancellation by now, so this one is the worker's. Whatever the handler made
-        # of it isn't an outcome.
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError from raised
+        if deadline.task.cancelling() and not deadline.revoked:
+            await deadline.take_back_cancellations()
+        if deadline.revoked:
+            raise asyncio.CancelledError from raised  # whatever the handler made of it isn't an outcome
         # Not the record's fault: every record would be dead-lettered after its few attempts.
         if (shortage := no_descriptor(raised)) is not None:
             raise shortage from raised

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from contextlib import suppress
 from typing import Any
 
 from wait_registry.clock import Clock
@@ -34,10 +35,12 @@ class Deadline:
     """When the running attempt of one worker's task must be over; ``math.inf`` while none is running.
 
     ``started_s`` is when the task's record was first started (``math.inf`` between records), and ``record`` is that
-    record; only telemetry and logs read them. ``unheeded_s`` is when a cancelled attempt should have ended.
+    record; only telemetry and logs read them. ``unheeded_s`` is when a cancelled attempt should have ended. ``passed``
+    says that the watchdog has cancelled the attempt, ``revoked`` that the call is to end without an outcome. The task's
+    own count of cancellations says neither, since handlers change it, too.
     """
 
-    __slots__ = ("at_s", "passed", "record", "reported", "started_s", "task", "unheeded_s")
+    __slots__ = ("at_s", "passed", "record", "reported", "revoked", "started_s", "task", "unheeded_s")
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
@@ -45,18 +48,34 @@ class Deadline:
         self.started_s = math.inf
         self.record: Record | None = None
         self.passed = False
+        self.revoked = False
         self.unheeded_s = math.inf
         self.reported = False
 
+    def revoke(self) -> None:
+        """Cancel the call: it has no outcome, unless it answers all the same."""
+        self.revoked = True
+        self.task.cancel()
+
     def clear(self) -> bool:
-        """End the attempt; return whether the watchdog had cancelled it, and revoke the cancellation then."""
+        """End the attempt; return whether the watchdog had cancelled it."""
         self.at_s = math.inf
         if not self.passed:
             return False
         self.passed = self.reported = False
         self.unheeded_s = math.inf
-        self.task.uncancel()
         return True
+
+    async def take_back_cancellations(self) -> None:
+        """Have the task count no cancellation, and throw none into what follows.
+
+        Who cancels may be the watchdog or the handler. In Python 3.11 and 3.12, a task group whose child fails while
+        the group is being left leaves one behind (python/cpython#116720).
+        """
+        while self.task.uncancel():
+            pass
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
 
 
 class DeadlineWatchdog:

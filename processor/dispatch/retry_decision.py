@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,15 +11,28 @@ from wait_registry.backoff import backoff_s
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
 
+log = logging.getLogger(__name__)
+
 
 def is_retriable(error: BaseException) -> bool:
-    """Return whether the handler contract retries such a failure in process."""
+    """Return whether the handler contract retries such a failure in process; of a group, each one of its members."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_retriable, error.exceptions))
     return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
 
 
 def asked_pause_s(error: BaseException) -> float:
-    """Return the pause that a failure asks for before the next attempt, s; 0 if it asks for none."""
-    return (error.retry_after_s or 0) if isinstance(error, TransientError) else 0
+    """Return the pause that a failure asks for before the next attempt, s; 0 if it asks for none that is a number."""
+    if isinstance(error, BaseExceptionGroup):
+        return max(map(asked_pause_s, error.exceptions))
+    if not isinstance(error, TransientError):
+        return 0
+    try:
+        return float(error.retry_after_s or 0)
+    except Exception as unusable:  # noqa: BLE001 - the handler's own class may raise anything
+        name = type(error).__name__
+        log.warning("retry_after_s of a %s is no number of seconds, and counts as None: %s", name, unusable)
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

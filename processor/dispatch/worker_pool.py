@@ -18,6 +18,7 @@ from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.service.traces import Traces
 from wait_registry.clock import Clock
+from wait_registry.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,6 @@ class WorkerPool:
         self._report_due = False
         self._reports = 0  # in this turn of the event loop
         self._deadlines: list[Deadline] = []
-        self._cancelled: set[Entry] = set()
         self._resting: list[asyncio.Future[None]] = []
         self.workers: list[asyncio.Task[None]] = []
         self._waking = False
@@ -86,13 +86,11 @@ class WorkerPool:
 
     def cancel(self, entries: Iterable[Entry]) -> None:
         """Cancel the calls of these records; each ends without an outcome."""
-        tasks = {deadline.record: deadline.task for deadline in self._deadlines if deadline.record is not None}
+        running = {deadline.record: deadline for deadline in self._deadlines if deadline.record is not None}
         for entry in entries:
-            if entry in self._cancelled:
-                continue  # Its worker takes back one cancellation.
-            if (task := tasks.get(entry.record)) is not None:
-                self._cancelled.add(entry)
-                task.cancel()
+            if (deadline := running.get(entry.record)) is not None:
+                if not deadline.revoked:
+                    deadline.revoke()
             elif entry in self._waiting:
                 self._waiting.remove(entry)
                 self._end(entry, None)
@@ -113,8 +111,8 @@ class WorkerPool:
         ignores its cancellation is abandoned.
         """
         self._stopping = True
-        for worker in self.workers:
-            worker.cancel()
+        for deadline in self._deadlines:
+            deadline.revoke()
         if not self.workers:
             return
         _, refusing = await asyncio.wait(self.workers, timeout=self._stop_limit_s)
@@ -169,13 +167,10 @@ class WorkerPool:
             try:
                 result = await run(taken, started_s, expires_s, deadline, trace)
             except asyncio.CancelledError:
-                if self._stopping or entry not in self._cancelled:
+                if self._stopping or not deadline.revoked:
                     self._end(entry, None)
                     raise
             finally:
-                if entry in self._cancelled:
-                    self._cancelled.remove(entry)
-                    task.uncancel()
                 deadline.started_s = math.inf
                 deadline.record = None
                 if trace is not None:
@@ -186,6 +181,9 @@ class WorkerPool:
                     log.info("discarded: %s", result[0], extra=log_fields(taken))
             self._end(entry, result)
             del entry, taken, result  # nothing may keep the record alive while the worker waits
+            if deadline.revoked:
+                deadline.revoked = False
+                await deadline.take_back_cancellations()
 
     def _end(self, entry: Entry, result: Result | None) -> None:
         if not self._report_due:
@@ -210,6 +208,14 @@ class WorkerPool:
         self._waking = False
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
-        error = None if worker.cancelled() else worker.exception()
+        if not worker.cancelled():
+            error = worker.exception()
+        elif self._stopping:
+            error = None
+        else:
+            error = ConfigurationError(
+                "other code cancelled a task of the processor's: a handler may cancel the tasks that it has begun, and "
+                "no others, such as all of asyncio.all_tasks()"
+            )
         if error is not None:
             self._fault.report(error)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
+from processor.dispatch.retry_decision import asked_pause_s
 from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
@@ -117,6 +118,89 @@ async def test_any_other_exception_fails_the_record_at_once(error: BaseException
     assert isinstance(result, Failed)
     assert result.error is error
     assert len(calls) == 1
+
+
+async def fails_in_a_task_group(record: Record) -> None:
+    async def fails() -> None:
+        raise ConnectionResetError("peer")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fails())
+
+
+async def cancels_itself(record: Record) -> None:
+    own = asyncio.current_task()
+    assert own is not None
+    own.cancel()
+    await asyncio.sleep(0)
+
+
+async def returns_cancelled(record: Record) -> None:
+    own = asyncio.current_task()
+    assert own is not None
+    own.cancel()
+
+
+async def raises_cancelled(record: Record) -> None:
+    await returns_cancelled(record)
+    raise PermanentError("no")
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "attempts"),
+    [
+        (fails_in_a_task_group, ExceptionGroup, 3),
+        (cancels_itself, asyncio.CancelledError, 1),
+        (raises_cancelled, PermanentError, 1),
+        (returns_cancelled, None, 1),
+    ],
+)
+async def test_a_handler_that_cancels_tasks_gives_an_outcome(
+    handler: Any, error: type[BaseException] | None, attempts: int
+) -> None:
+    result, stats = await run(handler)
+    assert (type(result.error) if isinstance(result, Failed) else None) is error
+    assert sum(stats.attempts.values()) == attempts
+    with pytest.raises(TimeoutError):  # not CancelledError: nothing is left to the next record
+        async with asyncio.timeout(0.001):
+            await asyncio.sleep(30)
+
+
+class Busy(TransientError):
+    @property
+    def retry_after_s(self) -> Any:  # type: ignore[override]
+        raise LookupError
+
+    @retry_after_s.setter
+    def retry_after_s(self, given: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "pause_s"),
+    [
+        (TransientError(retry_after_s="5"), 5),  # type: ignore[arg-type]
+        (TransientError(retry_after_s="soon"), 0),  # type: ignore[arg-type]
+        (TransientError(retry_after_s=[5]), 0),  # type: ignore[arg-type]
+        (TransientError(retry_after_s=10**400), 0),
+        (Busy(), 0),
+        (ExceptionGroup("both", [TransientError(retry_after_s=5), OSError()]), 5),
+    ],
+    ids=["text of a number", "other text", "list", "beyond float", "own class", "group"],
+)
+async def test_a_pause_that_is_no_number_is_ignored(
+    error: Exception, pause_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert asked_pause_s(error) == pause_s
+    assert ("is no number" in caplog.text) is (pause_s == 0)
+    assert (await run(answering(error, None)[0], backoff_max_s=0.001))[0] == Done()
+
+
+@pytest.mark.parametrize(("members", "calls"), [([OSError(), TransientError()], 2), ([OSError(), ValueError()], 1)])
+async def test_a_group_is_tried_again_if_each_of_its_members_is(members: list[Exception], calls: int) -> None:
+    handler, called = answering(ExceptionGroup("both", members), None)
+    await run(handler)
+    assert len(called) == calls
 
 
 async def test_an_attempt_over_its_limit_is_cancelled_and_tried_again() -> None:

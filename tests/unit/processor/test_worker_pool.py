@@ -158,6 +158,16 @@ async def test_a_call_is_cancelled_once_however_often_it_is_asked_for() -> None:
         assert isinstance(bench.ended[1][1], Failed)
 
 
+async def test_a_worker_that_other_code_cancels_ends_the_process() -> None:
+    bench = PoolBench(done)
+    await bench.run(*entries(0))
+    (worker,) = bench.pool.workers
+    worker.cancel()
+    await iterate_until(lambda: bench.fault.error)
+    assert "other code cancelled a task" in str(bench.fault.error)
+    await bench.pool.stop()
+
+
 async def test_a_call_that_has_not_begun_is_cancelled_at_once() -> None:
     calls: list[int] = []
 
