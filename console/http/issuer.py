@@ -127,6 +127,8 @@ class Issuer:
                             f"the issuer doesn't work: {url.host} answers with status {response.status}"
                         )
                     found = await response.json(content_type=None)
+        except aiohttp.ClientResponseError as error:  # its own text has the whole address
+            raise TransientError(f"the issuer doesn't work: {url.host}: {error.status}, {error.message}") from None
         except (aiohttp.ClientError, TimeoutError) as error:
             reason = error if str(error) else f"no answer within {LIMIT_S:g} s"
             raise TransientError(f"the issuer can't be reached: {url.host}: {reason}") from error

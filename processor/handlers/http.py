@@ -18,6 +18,8 @@ from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
 _RETRY_AFTER = "Retry-After"
+# Of what a service sent in place of an answer.
+_SHOWN_CHARACTERS = 200
 
 
 class HttpHandler:
@@ -100,6 +102,10 @@ class HttpHandler:
             raise PermanentError("POST failed: processor.handler is not a URL that can be called") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise TransientError(_refused(error)) from error
+        except aiohttp.ClientResponseError as error:
+            # As above; `from None` keeps it out of the stack trace, too.
+            seen = f"{error.status}, {error.message:.{_SHOWN_CHARACTERS}}"
+            raise TransientError(f"POST failed: {type(error).__name__}: {seen}") from None
         except aiohttp.ClientError as error:
             raise TransientError(f"POST failed: {type(error).__name__}: {error}") from error
 

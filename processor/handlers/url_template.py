@@ -45,14 +45,20 @@ def url_template(text: str) -> Callable[[Record], URL]:
     def filled(record: Record) -> URL:
         parts = list(fixed)
         parts[1::2] = [quote(_value(record, name), safe="") for name in names]
-        whole = "".join(parts)
-        if not {".", ".."}.isdisjoint(whole.split("/")):
+        filled_in = URL("".join(parts), encoded=True)
+        if _has_dot_segment(filled_in.raw_path):
             raise MalformedError(
                 f"processor.handler takes {_list(names)}, whose value would be a dot segment of the path"
             )
-        return URL(whole, encoded=True)
+        return filled_in
 
     return filled
+
+
+def _has_dot_segment(path: str) -> bool:
+    """Return whether a server or proxy may take a path for another one: some decode before they resolve, even twice."""
+    decoded = unquote(path)
+    return any(not {".", ".."}.isdisjoint(re.split(r"[/\\;]", read)) for read in (path, decoded, unquote(decoded)))
 
 
 def _value(record: Record, name: str) -> bytes:

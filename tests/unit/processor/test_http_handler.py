@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -75,6 +76,35 @@ def exchange(
             await runner.cleanup()
 
     return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"garbage\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 9000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n",
+    ],
+    ids=["no status line", "long header", "bad length", "bad chunk"],
+)
+async def test_the_error_of_a_broken_answer_does_not_quote_the_url(answer: bytes) -> None:
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"body")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(answers, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        handler = HttpHandler(f"http://127.0.0.1:{port}/{{header:X-Tenant}}?token=S3CRET", SETTINGS, 4, FixedClock())
+        await handler.open()
+        with pytest.raises(TransientError, match="POST failed") as caught:
+            await handler.call(RECORD)
+        await handler.close()
+    told = "".join(traceback.format_exception(caught.value))
+    assert "S3CRET" not in told
+    assert "/green" not in told
+    assert len(str(caught.value)) < 300
 
 
 def answering(status: int, **headers: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
