@@ -92,7 +92,7 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
     if column == "instance":
         return address("/questions/instance_in_flight", ("instance", text))
     if column in ("group", "consumer_group"):
-        return address("/dead-letters", ("where", f"group={text}"))
+        return address("/dead-letters", ("where", f"group={literal(text)}"))
     if column == "next_place" and str(row["event"]).startswith("dead letter"):
         return dead_letter_link(*text.rsplit(":", 2))
     if column == "log_offset" and str(row.get("event")).startswith("dead letter"):

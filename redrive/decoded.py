@@ -6,7 +6,7 @@ Only what is shown is decoded. Redrives, downloads and comparisons use the bytes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from wait_registry.errors import MalformedError, TransientError
@@ -14,6 +14,7 @@ from wait_registry.schema_registry import SchemaRegistry, names_schema
 
 # Larger values are shown as they are.
 MOST_BYTES: Final = 1_048_576
+SHOWN_CHARACTERS: Final = 65_536
 _INDENT: Final = "  "
 
 
@@ -37,10 +38,22 @@ def decoded(value: bytes | None, registry: SchemaRegistry | None) -> Decoded | N
     if names_schema(value):
         return None if registry is None else _by_schema(value, registry)
     try:
-        parsed = json.loads(value)
+        text = value.decode()
+        parsed = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
-    return Decoded("JSON", "".join(_lines(value.decode()))) if isinstance(parsed, dict | list) else None
+    return Decoded("JSON", _cut(_lines(text))) if isinstance(parsed, dict | list) else None
+
+
+def _cut(pieces: Iterable[str]) -> str:
+    """Join pieces to as much text as is shown. Line breaks and schemas may make gigabytes of a megabyte."""
+    kept, left = [], SHOWN_CHARACTERS
+    for piece in pieces:
+        kept.append(piece[:left])
+        left -= len(piece)
+        if left < 0:
+            return "".join((*kept, "\n(more of it isn't shown)"))
+    return "".join(kept)
 
 
 def _by_schema(value: bytes, registry: SchemaRegistry) -> Decoded:
@@ -48,11 +61,14 @@ def _by_schema(value: bytes, registry: SchemaRegistry) -> Decoded:
         schema_format, content = registry.content(value)
     except (MalformedError, TransientError) as error:
         return Decoded("", problem=str(error))
-    return Decoded(schema_format, json.dumps(content, indent=2, ensure_ascii=False, default=_text))
+    return Decoded(schema_format, _cut(_FORMAT.iterencode(content)))
 
 
 def _text(value: Any) -> str:
     return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+_FORMAT: Final = json.JSONEncoder(indent=2, ensure_ascii=False, default=_text)
 
 
 def _lines(text: str) -> Iterator[str]:

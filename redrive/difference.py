@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from decimal import Decimal
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from redrive.strict_json import json_text, read_json
 from wait_registry.display import MOST_BYTES, is_text, lines_of, safe
 from wait_registry.records.headers import Headers
 
@@ -32,8 +31,8 @@ def difference(left: Content, right: Content) -> Iterator[str]:
     yield from _headers(left.headers, right.headers)
     before, after = _json_of(left.value), _json_of(right.value)
     if left.value != right.value and before is not _MISSING and after is not _MISSING:
-        paths = list(_paths("$", before, after))
-        yield from paths or ["value: the same JSON, written in another way"]
+        fields = list(_different_fields(before, after))
+        yield from fields or ["value: the same JSON, written in another way"]
     else:
         yield from _values("value", left.value, right.value)
 
@@ -68,7 +67,11 @@ def _fields(left: bytes | None, right: bytes | None) -> Iterator[str]:
         if parsed[0] is not _MISSING and right is not None:
             yield "The value was JSON and isn't any more."
         return
-    paths = _paths("$", *parsed)
+    yield from _different_fields(*parsed)
+
+
+def _different_fields(left: Any, right: Any) -> Iterator[str]:
+    paths = _paths("$", left, right)
     try:
         yield from islice(paths, _MOST_FIELDS)
         yield from islice((f"more than {_MOST_FIELDS} fields differ" for _ in paths), 1)
@@ -135,10 +138,9 @@ def _size(data: bytes | None) -> str:
 
 
 def _json_of(data: bytes | None) -> Any:
-    """Read JSON without losing a digit; `_MISSING` if it is none."""
     try:
-        return json.loads(data or b"", parse_float=Decimal)
-    except (ValueError, RecursionError):
+        return read_json(data or b"")
+    except ValueError:
         return _MISSING
 
 
@@ -156,14 +158,3 @@ def _paths(path: str, left: Any, right: Any) -> Iterator[str]:
 
 def _json(value: Any) -> str:
     return "none" if value is _MISSING else safe(json_text(value))
-
-
-def json_text(value: Any) -> str:
-    """Return JSON as text in one line; a `Decimal` stays a number, with all of its digits."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json_text(name)}: {json_text(part)}' for name, part in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(json_text, value))}]"
-    return json.dumps(value, ensure_ascii=False)

@@ -306,11 +306,33 @@ def literal(text: str) -> str:
 
 def matches(text: str, pattern: str) -> bool:
     """Return whether a text has a pattern in which an asterisk stands for any characters."""
-    pieces = (".*" if part == "*" else re.escape(part[-1]) for part in _PARTS.findall(pattern))
-    return re.fullmatch("".join(pieces), text, re.DOTALL) is not None
+    first, *others = _pieces(pattern)
+    if not others:
+        return text == first
+    *middle, last = others
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for piece in middle:  # each at its first place, which leaves the most to the next ones
+        at = text.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return text.endswith(last, at)
 
 
 _PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)
+
+
+def _pieces(pattern: str) -> list[str]:
+    """Return the text before, between and behind the asterisks of a pattern."""
+    pieces = [""]
+    for part in _PARTS.findall(pattern):
+        if part == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += part[-1]
+    return pieces
 
 
 def _has_wildcard(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterator
 from typing import Final
@@ -36,10 +37,16 @@ def safe(text: str, kept: str = "") -> str:
 
 
 def value_text(value: bytes | None) -> str:
-    """Return one line that shows a header's value: null, text, or ``\\x`` and hexadecimal digits."""
+    """Return one line that shows a header's value, and no other one: null, text, or ``\\x`` and hexadecimal digits.
+
+    Text that could be taken for one of the others is in quotation marks.
+    """
     if value is None:
         return "null"
-    return safe(value.decode()) if is_text(value) else f"\\x{value.hex()}"
+    if not is_text(value):
+        return f"\\x{value.hex()}"
+    text = value.decode()
+    return safe(json.dumps(text, ensure_ascii=False) if text == "null" or text.startswith(('"', "\\x")) else text)
 
 
 def lines_of(data: bytes, most: int = MOST_BYTES, as_text: bool = True) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from redrive.difference import Content, json_text
+from redrive.difference import Content
 from redrive.filter import matches
+from redrive.strict_json import json_text, read_json
 from wait_registry.errors import ConfigurationError
 
 HIDDEN: Final = "(hidden)"
@@ -81,10 +80,14 @@ def _parse(text: str) -> Mask:
 
 def _without(value: bytes, path: list[str]) -> bytes:
     try:
-        parsed = json.loads(value, parse_float=Decimal)
-        return json_text(_hide(parsed, path)).encode() if isinstance(parsed, dict | list) else HIDDEN.encode()
+        parsed = read_json(value)
+        if isinstance(parsed, dict | list):
+            left = _hide(parsed, path)
+            # What has nothing to hide stays as it is.
+            return value if left == parsed else json_text(left).encode()
     except (ValueError, RecursionError):
-        return HIDDEN.encode()
+        pass
+    return HIDDEN.encode()
 
 
 def _hide(value: Any, path: list[str]) -> Any:

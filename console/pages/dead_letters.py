@@ -90,7 +90,9 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "bytes": len(content.value or b""),
         "facts": _facts(letter),
         "done": letter.may_be_done(_redriven(letter, tables)),
+        "has_key": content.key is not None,
         "key": _lines(content.key),
+        "has_value": content.value is not None,
         "value": _lines(content.value),
         "decoded": _decoded(content.value, tables),
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
@@ -224,4 +226,4 @@ def _decoded(value: bytes | None, tables: Tables) -> Decoded | None:
 
 
 def _lines(data: bytes | None) -> str:
-    return "null" if data is None else "\n".join(lines_of(data))
+    return "" if data is None else "\n".join(lines_of(data))

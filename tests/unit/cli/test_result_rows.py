@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.cli.result_rows import render_rows
-from wait_registry.display import lines_of, safe
+from wait_registry.display import lines_of, safe, value_text
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 
@@ -108,3 +108,8 @@ def test_text_is_text_and_other_bytes_are_digits() -> None:
     assert list(lines_of(b"\xff\x00A")) == ["00000000  ff 00 41" + " " * 41 + "..A"]
     assert list(lines_of(b"abcdef", most=4)) == ["abcd", "(2 more bytes)"]
     assert list(lines_of(b"")) == [""]
+
+
+@given(*2 * [st.none() | st.binary() | st.sampled_from([b"null", b'"null"', b"\\x00", b"\0"])])
+def test_two_header_values_never_look_the_same(one: bytes | None, other: bytes | None) -> None:
+    assert (value_text(one) == value_text(other)) is (one == other)

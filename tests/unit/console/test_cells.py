@@ -30,6 +30,11 @@ def test_a_value_has_the_form_of_its_kind(column: str, value: object, cell: Cell
     assert found == (cell or Cell(str(value), kind="long"))
 
 
+def test_the_link_of_a_group_selects_this_group_alone() -> None:
+    (found,) = cells(["consumer_group"], ["a*"])
+    assert found.link == "/dead-letters?where=group%3Da%5C%2A"
+
+
 def test_a_state_is_always_a_word() -> None:
     for column, value in [("state", "redriven"), ("reason", "expired"), ("result", "partial"), ("outcome", "waiting")]:
         (found,) = cells([column], [value])

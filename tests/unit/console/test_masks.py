@@ -25,6 +25,8 @@ NUMBER = "4111"
         "4111",
         "no JSON: 4111",
         '{"card": {"number": 1, "number": "4111"}}',
+        '{"card": {"number": "4111"}, "limit": 1e999999999999999999999}',
+        '{"card": {"number": "4111"}, "limit": NaN}',
         '{"card": {"number": "4111"}, "x": "\\ud800"}',
         "[" * 3000 + "4111" + "]" * 3000,
     ],
@@ -39,6 +41,8 @@ def test_the_rest_of_a_value_stays_as_it_is_written() -> None:
     value = b'{"card": {"number": "4111", "year": 1.50}, "id": 12345678901234567890}'
     seen = masked(Content(b"k", (), value), ["value.card.number"])
     assert seen == Content(b"k", (), b'{"card": {"number": "(hidden)", "year": 1.50}, "id": 12345678901234567890}')
+    value = b'{"a":1e999999999999999999999,"b" : 1e400}'
+    assert masked(Content(b"k", (), value), ["value.card.number"]).value == value
 
 
 @pytest.mark.parametrize("part", ["key", "value", "value.card.number", "header:x"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.decoded import MOST_BYTES, Decoded, decoded
+from redrive.decoded import MOST_BYTES, SHOWN_CHARACTERS, Decoded, decoded
 
 TEXTS = st.text() | st.sampled_from(['"', "\\", '\\"', "{", "},[", ": ", "\n"])
 VALUES = st.recursive(
@@ -40,6 +41,18 @@ def test_numbers_names_and_escapes_stay_as_they_are_written(text: str) -> None:
     assert "".join(found.text.split()) == "".join(text.split())
 
 
+def test_line_breaks_take_no_more_room_than_is_shown() -> None:
+    value = b"[" * 900 + b"1," * 400_000 + b"1" + b"]" * 900
+    tracemalloc.start()
+    found = decoded(value, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found is not None
+    assert len(found.text) < SHOWN_CHARACTERS + 100
+    assert found.text.endswith("(more of it isn't shown)")
+    assert peak < 32 * 1024 * 1024
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -53,8 +66,29 @@ def test_numbers_names_and_escapes_stay_as_they_are_written(text: str) -> None:
         b"[" * 100_000,
         b"\0\0\0\0\1avro",
         b"[" + b" " * MOST_BYTES + b"]",
+        '{"a":1}'.encode("utf-16"),
+        '{"a":1}'.encode("utf-16-le"),
+        '{"a":1}'.encode("utf-32"),
+        b'{"a":"\xed\xa0\x80"}',
+        b'\xef\xbb\xbf{"a":1}',
     ],
-    ids=["null", "empty", "text", "number", "string", "cut off", "bytes", "deep", "schema", "large"],
+    ids=[
+        "null",
+        "empty",
+        "text",
+        "number",
+        "string",
+        "cut off",
+        "bytes",
+        "deep",
+        "schema",
+        "large",
+        "utf-16",
+        "utf-16-le",
+        "utf-32",
+        "surrogate",
+        "byte order mark",
+    ],
 )
 def test_other_values_are_shown_as_they_are(value: bytes | None) -> None:
     assert decoded(value, None) is None

@@ -182,9 +182,27 @@ def test_there_is_a_difference_exactly_if_one_byte_differs(left: Content, right:
         ({"value": b'{"id":1,"lines":[{"sku":"x","price":9.10}]}'}, ["value: the same JSON, written in another way"]),
         ({"headers": (("a", b"1"), ("a", None))}, ["header 2: none, a: null"]),
         ({"headers": (("a", b""),)}, ['header 1: a = "1", a = ""']),
+        (
+            {"value": b"[1e999999999999999999999]"},
+            ['$: {"id": 1, "lines": [{"sku": "x", "price": 9.10}]} -> [1e999999999999999999999]'],
+        ),
         ({"key": None}, ["key: 1 bytes, null"]),
         ({"key": b"l"}, ["key: 1 bytes, 1 bytes; the first difference is at byte 0", "  - k", "  + l"]),
     ],
 )
 def test_a_difference_is_named(changed: dict[str, object], lines: list[str]) -> None:
     assert list(difference(SAME, SAME._replace(**changed))) == lines  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (b'{"a":NaN,"b":1}', b'{"a":NaN,"b":2}'),
+        (b'{"role":"user","role":"admin"}', b'{"role":"root","role":"admin"}'),
+        ('{"a":1}'.encode("utf-16"), b'{"a":1}'),
+    ],
+    ids=["NaN", "a name twice", "another encoding"],
+)
+def test_what_programs_read_in_different_ways_is_compared_as_bytes(left: bytes, right: bytes) -> None:
+    first = next(difference(SAME._replace(value=left), SAME._replace(value=right)))
+    assert "the first difference is at byte" in first

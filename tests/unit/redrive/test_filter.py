@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, parse_filter
+from redrive.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, matches, parse_filter
 from wait_registry.errors import ConfigurationError
 
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
@@ -63,6 +63,21 @@ def test_a_filter_for_exact_values_has_these_alone(conditions: list[Condition], 
 def test_what_leaves_other_values_possible_has_no_exact_ones() -> None:
     for texts in ([], ["topic!=a"], ["topic=a*"], ["topic=a", "topic~b"], ["topic=a", "topic=b*"], ["group=a"]):
         assert parse_filter(texts, NOW).exact_values("topic") == ()
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "*", "\\*", "\\\\", "ab"]), max_size=8).map("".join)
+
+
+@given(st.text("ab*\\", max_size=8), PIECES)
+def test_an_asterisk_stands_for_any_characters(text: str, pattern: str) -> None:
+    parts = re.findall(r"\\[*\\]|.", pattern)
+    expression = "".join(".*" if part == "*" else re.escape(part[-1]) for part in parts)
+    assert matches(text, pattern) == (re.fullmatch(expression, text) is not None)
+
+
+@pytest.mark.parametrize("pattern", ["*" * 100_000 + "x", "*a" * 30 + "x"])
+def test_many_asterisks_take_no_longer_than_few(pattern: str) -> None:
+    assert not matches("a" * 1000, pattern)  # a regular expression takes for ever
 
 
 def test_a_condition_on_the_state_may_mean_several() -> None:
