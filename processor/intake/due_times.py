@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-_NONE: Final = -1
+log = logging.getLogger(__name__)
+
+# Clocks of broker and processor differ by less.
+_AHEAD_MS: Final = 60_000
+# Of so many polls it is known when they were: each has records that the ones before hadn't.
+_MOST_POLLS: Final = 1_000
 
 
 class DueTimes:
     """Says which records are due; of the first one that isn't, it remembers when it will be.
 
-    A record of a retry topic is due a delay after its timestamp, which the broker sets. One of an input topic is due a
-    delay after its timestamp, or after it was polled first if that was earlier: a producer may set any timestamp, and
-    no record waits for longer than the delay.
+    A record is due a delay after its timestamp, or after it was polled first if that was earlier: none waits longer.
+    Producers may set any timestamp in an input topic, and in a retry topic if somebody has changed its timestamp type.
 
     Args:
         delay_s: the delay, s.
@@ -23,13 +29,14 @@ class DueTimes:
         next_ms: when the first record that wasn't due is due, ms since the epoch.
     """
 
-    __slots__ = ("_delay_ms", "_next_offset", "delay_s", "next_ms", "retries")
+    __slots__ = ("_delay_ms", "_polls", "_warned", "delay_s", "next_ms", "retries")
 
     def __init__(self, delay_s: float, retries: bool) -> None:
         self.delay_s = delay_s
         self.retries = retries
         self._delay_ms = round(delay_s * 1000)
-        self._next_offset = _NONE
+        self._polls: deque[tuple[int, int]] = deque(maxlen=_MOST_POLLS)  # the last offset, and when
+        self._warned = False
         self.next_ms = 0
 
     def due(self, offsets: Sequence[int], timestamps_ms: Sequence[int], now_ms: int) -> int:
@@ -40,15 +47,24 @@ class DueTimes:
             timestamps_ms: of the records; -1 is none.
             now_ms: the present moment.
         """
+        if offsets and (not self._polls or offsets[-1] > self._polls[-1][0]):
+            self._polls.append((offsets[-1], now_ms))
         for index, (offset, timestamp_ms) in enumerate(zip(offsets, timestamps_ms, strict=True)):
-            if offset == self._next_offset:
-                due_ms = self.next_ms
-            else:
-                due_ms = self._since_ms(timestamp_ms, now_ms) + self._delay_ms
+            due_ms = self._since_ms(offset, timestamp_ms) + self._delay_ms
             if due_ms > now_ms:
-                self._next_offset, self.next_ms = offset, due_ms
+                self.next_ms = due_ms
                 return index
         return len(offsets)
 
-    def _since_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        return timestamp_ms if self.retries or 0 <= timestamp_ms < now_ms else now_ms
+    def _since_ms(self, offset: int, timestamp_ms: int) -> int:
+        while self._polls[0][0] < offset:
+            self._polls.popleft()
+        polled_ms = self._polls[0][1]
+        if self.retries and timestamp_ms > polled_ms + _AHEAD_MS and not self._warned:
+            self._warned = True
+            log.warning(
+                "a record of a retry topic has a timestamp in the future, so a producer has set it instead of the "
+                "broker. It waits for %g s since it was read. What to change: waitreg topics check",
+                self.delay_s,
+            )
+        return timestamp_ms if 0 <= timestamp_ms < polled_ms else polled_ms

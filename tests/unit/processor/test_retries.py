@@ -84,7 +84,7 @@ async def test_nothing_is_committed_until_the_broker_has_the_retry_record() -> N
     the last step is followed by the dead letter topic
     later 20 | poll 0 > start 0 | retry 0 > dead letter 0
     a record that isn't due is polled again when it is
-    poll 0 1 > pause a; rewind 0 | open? > 0 | later 9 | tick | after 1 > resume a |
+    poll 0 > pause a; rewind 0 | open? > 0 | later 9 | tick | after 1 > resume a |
     poll 0 1 > pause a; rewind 1; start 0 | after 1 > resume a | poll 1 > start 1
     it waits for half a second at least
     later 9.9 | poll 0 > pause a; rewind 0 | after 0.2 | after 0.3 > resume a
@@ -135,7 +135,17 @@ def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_p
         assert ahead.due([7], [99_000], now_ms) == 0
     assert ahead.due([7], [99_000], 11_000) == 1
     assert DueTimes(10, retries=False).due([0], [-1], 0) == 0
-    assert DueTimes(10, retries=True).due([0], [99_000], 11_000) == 0
+
+
+def test_timestamps_in_the_future_hold_up_no_retry_topic(caplog: pytest.LogCaptureFixture) -> None:
+    times, first_ms = DueTimes(5, retries=True), 1_000_000
+    batch = list(range(20)), [first_ms * 1_000] * 19 + [first_ms - 6_000]
+    assert times.due(*batch, first_ms) == 0
+    assert "a timestamp in the future" in caplog.text
+    # Another one comes while the first ones wait.
+    assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 4_000) == 0
+    assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 5_000) == 20
+    assert times.next_ms == first_ms + 9_000
 
 
 def test_calls_slow_down_while_most_fail_and_recover_by_successes() -> None:
