@@ -11,13 +11,11 @@ from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
-from wait_registry.records.topics import is_topic_name, redelivery_topic
 from wait_registry.settings.alert_relations import alert_problems
 from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
 from wait_registry.settings.processor import (
     AUTO,
     AssignmentStrategy,
-    ExpiryPolicy,
     GroupProtocol,
     ProcessorSettings,
     RegistrationMode,
@@ -29,7 +27,7 @@ from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.settings.share_relations import share_problems
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
-from wait_registry.settings.topics import HOUR_MS
+from wait_registry.settings.topic_relations import topic_problems
 
 Service = Literal["processor", "sink", "sweeper"]
 
@@ -44,7 +42,6 @@ DEFAULT_SESSION_S: Final = 45.0
 SESSION_SHARE: Final = 4
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
 _METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
-_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
 
 def require_relations(settings: Settings, service: Service) -> None:
@@ -60,7 +57,7 @@ def require_relations(settings: Settings, service: Service) -> None:
 
 def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     """List the contradictions among the settings that this service uses."""
-    problems = [*kafka_problems(settings.kafka), *_topic_problems(settings)]
+    problems = [*kafka_problems(settings.kafka), *topic_problems(settings)]
     if service == "sink":  # which traces and produces nothing
         return [*problems, *_sink_problems(settings)]
     problems += [*_telemetry_problems(settings.telemetry), *_queue_problems(settings)]
@@ -252,63 +249,6 @@ def _queue_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"kafka.librdkafka.queue.buffering.max.kbytes is {room // 1024}, less than one record of "
             f"wait.max_message_bytes with its dead letter's headers = {record} bytes, so it could never be sent: "
             f"set the first to {-(-record // 1024)} or more, or lower wait.max_message_bytes"
-        )
-
-
-def _topic_problems(settings: Settings) -> Iterator[Diagnosis]:
-    wait, dead_letter, processor = settings.wait, settings.dead_letter, settings.processor
-    template, group = dead_letter.topic, processor.group
-    letters = {template, *(template.replace("{topic}", name).replace("{group}", group) for name in processor.topics)}
-    if wait.min_insync_replicas > wait.replication_factor:
-        why, replicas = ", so nothing could be written", wait.replication_factor
-        yield more_than("wait.min_insync_replicas", wait.min_insync_replicas, "wait.replication_factor", replicas, why)
-    if wait.delete_retention_ms < 24 * HOUR_MS:
-        yield warning(
-            f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that stops for half of "
-            "that time needs a rebuild; set 86400000 or more outside of tests",
-        )
-    yield from _topic_name_problems(settings)
-    for topic in processor.topics:
-        if topic == wait.topic or topic in letters:
-            yield error(
-                f"processor.topics contains {topic}, which this system writes to (wait.topic, dead_letter.topic): "
-                "its own records would circulate; remove the topic"
-            )
-    if wait.topic in letters:
-        yield error(f"dead_letter.topic and wait.topic are both {wait.topic}: give each its own topic")
-
-
-def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
-    for name, value in (
-        ("wait.topic", settings.wait.topic),
-        *(("processor.topics", t) for t in settings.processor.topics),
-    ):
-        if not is_topic_name(value):
-            yield error(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
-        elif name == "processor.topics" and value.endswith("."):
-            yield error(
-                f"processor.topics contains {value!r}, which ends with a dot: its retry and redelivery topics could be "
-                "those of another topic and group, which would delete each other's records; mirror it to another name"
-            )
-    template, group = settings.dead_letter.topic, settings.processor.group
-    unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
-    if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
-        yield error(
-            f"dead_letter.topic is {template!r}: expected a topic name, which may contain {{topic}} and {{group}}"
-        )
-    retries = settings.processor.retry.delays
-    uses_group = "{group}" in template or retries or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
-    if group and uses_group and not is_topic_name(group):
-        yield error(
-            f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic, "
-            "processor.retry.delays or processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - "
-            "only"
-        )
-    elif group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
-        yield warning(
-            f"processor.group is {group!r}, which makes names of redelivery topics that Kafka refuses, so the group "
-            "has none. Its dead letters can be redriven with `--to origin` only. Use letters, digits, dots, _ and -, "
-            "and 249 in all"
         )
 
 

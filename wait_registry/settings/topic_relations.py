@@ -1,0 +1,99 @@
+"""Names of topics: each is one that Kafka takes, and serves one purpose."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from wait_registry.diagnosis import Diagnosis, error, warning
+from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s
+from wait_registry.settings.kafka_relations import more_than
+from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import HOUR_MS
+
+_PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
+
+
+def topic_problems(settings: Settings) -> Iterator[Diagnosis]:
+    """Yield what is wrong with the names of topics and their settings."""
+    wait = settings.wait
+    if wait.min_insync_replicas > wait.replication_factor:
+        why, replicas = ", so nothing could be written", wait.replication_factor
+        yield more_than("wait.min_insync_replicas", wait.min_insync_replicas, "wait.replication_factor", replicas, why)
+    if wait.delete_retention_ms < 24 * HOUR_MS:
+        yield warning(
+            f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that stops for half of "
+            "that time needs a rebuild; set 86400000 or more outside of tests",
+        )
+    yield from _topic_name_problems(settings)
+    yield from _role_problems(settings)
+
+
+def _role_problems(settings: Settings) -> Iterator[Diagnosis]:
+    """Yield each topic that is named for two purposes: its records would circulate, or be deleted with others."""
+    inputs, group = settings.processor.topics, settings.processor.group
+    for topic, count in Counter(inputs).items():
+        if count > 1:
+            yield error(f"processor.topics contains {topic} {count} times: name it once")
+    roles: dict[str, dict[str, None]] = {}
+    for topic, role in _named(settings):
+        roles.setdefault(topic, {})[role] = None
+    for topic, found in roles.items():
+        for one in inputs if group else ():
+            if topic == redelivery_topic(one, group):
+                found[f"the redelivery topic of {one} and {group}"] = None
+            elif retry_delay_s(topic, one, group) is not None:
+                found[f"a retry topic of {one} and {group}"] = None
+        if len(found) > 1:
+            first, *others = found
+            yield error(f"{first} is {topic}, which is also {' and '.join(others)}: give each a topic of its own")
+
+
+def _named(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the topics that settings name, each with what for."""
+    template, group, letters = settings.dead_letter.topic, settings.processor.group, "dead_letter.topic"
+    yield settings.wait.topic, "wait.topic"
+    yield settings.operations.topic, "operations.topic"
+    for topic in settings.processor.topics:
+        yield topic, "processor.topics"
+    for topic in settings.processor.topics or ("",):
+        yield template.replace("{topic}", topic).replace("{group}", group), letters
+    others = (*settings.sink.dead_letter_topics, settings.sweeper.default_dead_letter_topic)
+    yield from ((topic, letters) for topic in others if topic)
+
+
+def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
+    for name, value in (
+        ("wait.topic", settings.wait.topic),
+        *(("processor.topics", t) for t in settings.processor.topics),
+    ):
+        if not is_topic_name(value):
+            yield error(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
+        elif name == "processor.topics" and value.endswith("."):
+            yield error(
+                f"processor.topics contains {value!r}, which ends with a dot: its retry and redelivery topics could be "
+                "those of another topic and group, which would delete each other's records; mirror it to another name"
+            )
+    template, group = settings.dead_letter.topic, settings.processor.group
+    unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
+    if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
+        yield error(
+            f"dead_letter.topic is {template!r}: expected a topic name, which may contain {{topic}} and {{group}}"
+        )
+    retries = settings.processor.retry.delays
+    uses_group = "{group}" in template or retries or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
+    if group and uses_group and not is_topic_name(group):
+        yield error(
+            f"processor.group is {group!r}, which can't be part of a topic name, as dead_letter.topic, "
+            "processor.retry.delays or processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - "
+            "only"
+        )
+    elif group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
+        yield warning(
+            f"processor.group is {group!r}, which makes names of redelivery topics that Kafka refuses, so the group "
+            "has none. Its dead letters can be redriven with `--to origin` only. Use letters, digits, dots, _ and -, "
+            "and 249 in all"
+        )
