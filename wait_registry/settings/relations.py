@@ -40,6 +40,9 @@ MISSING_EXTRA: Final = (
 # Of librdkafka, and of the broker for the group protocol 'consumer'.
 DEFAULT_SESSION_S: Final = 45.0
 SESSION_SHARE: Final = 4
+# Of librdkafka. The other half of it is left to the last commit.
+DEFAULT_POLL_S: Final = 300.0
+POLL_SHARE: Final = 2
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
 _METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
 
@@ -95,6 +98,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     yield from _registration_problems(settings)
     yield from _ordering_problems(processor)
     yield from _limit_problems(settings)
+    yield from _rebalance_problems(settings)
     yield from share_problems(processor)
     if processor.group_protocol is GroupProtocol.CONSUMER and processor.assignment_strategy is not (
         AssignmentStrategy.COOPERATIVE_STICKY
@@ -177,7 +181,7 @@ def _registration_problems(settings: Settings) -> Iterator[Diagnosis]:
     if processor.registration is not RegistrationMode.DEFERRED:
         return
     # A process learns within a session that a partition was taken from it, and must not register records of it then.
-    session_s = _session_timeout_s(settings)
+    session_s = _librdkafka_s(settings, "session.timeout.ms", DEFAULT_SESSION_S)
     if after_s * SESSION_SHARE > session_s:
         yield error(
             f"processor.register_after_s is {after_s:g} s, more than a quarter of the consumer's session timeout = "
@@ -207,9 +211,19 @@ def _ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
         )
 
 
-def _session_timeout_s(settings: Settings) -> float:
-    given = str(settings.kafka.librdkafka.get("session.timeout.ms", ""))
-    return int(given) / 1000 if given.isdecimal() else DEFAULT_SESSION_S
+def _rebalance_problems(settings: Settings) -> Iterator[Diagnosis]:
+    flush_s, poll_s = settings.processor.flush_timeout_s, _librdkafka_s(settings, "max.poll.interval.ms", DEFAULT_POLL_S)
+    if flush_s * POLL_SHARE > poll_s:
+        yield error(
+            f"processor.flush_timeout_s is {flush_s:g} s, more than half of kafka.librdkafka.max.poll.interval.ms = "
+            f"{poll_s:g} s, so the broker could give a partition away while its calls end, and they would run twice at "
+            f"once. Set the first to {poll_s / POLL_SHARE:g} or less, or raise the second"
+        )
+
+
+def _librdkafka_s(settings: Settings, name: str, default_s: float) -> float:
+    given = str(settings.kafka.librdkafka.get(name, ""))
+    return int(given) / 1000 if given.isdecimal() else default_s
 
 
 def least_uncommitted_max(processor: ProcessorSettings) -> int:

@@ -84,7 +84,8 @@ def test_a_blocking_handler_loses_partitions_and_no_record(faulty_scenario: Scen
             blocking.set()
             released.wait(120)
 
-    at = faulty_scenario(blocks, 3, {"kafka.librdkafka": {"max.poll.interval.ms": 3000}}, instance="blocked")
+    short = {"kafka.librdkafka": {"max.poll.interval.ms": 3000}, "processor.flush_timeout_s": 1.5}
+    at = faulty_scenario(blocks, 3, short, instance="blocked")
     with Observation(at.topics, at.settings) as seen:
         # Of the warm-up: a commit covers it before its call, so it doesn't block its next owner too.
         seen.publish([b"block"])

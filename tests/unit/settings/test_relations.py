@@ -173,6 +173,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
             {"processor__uncommitted_max": 119},
             "processor.uncommitted_max is 119, less than 2 x processor.max_in_flight + 20 = 120",
         ),
+        (
+            {"processor__flush_timeout_s": 31, "kafka__librdkafka.max.poll.interval.ms": 60000},
+            "processor.flush_timeout_s is 31 s, more than half of kafka.librdkafka.max.poll.interval.ms = 60 s",
+        ),
         ({"wait__min_insync_replicas": 4}, "more than wait.replication_factor = 3"),
         ({"processor__topics": "orders,waitreg.wait"}, "wait.topic is waitreg.wait, which is also processor.topics"),
         ({"processor__topics": "waitreg.dlq"}, "which is also dead_letter.topic: give each a topic of its own"),
