@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -44,12 +45,22 @@ class StallWatchdog:
         """Stop checking."""
         self._ended.set()
 
-    def run_once(self) -> bool:
+    def run_once(self, paused_s: float = 0.0) -> bool:
         """Check once.
+
+        Args:
+            paused_s: for how long this thread stood still since the last check, s; then the loop did, too.
 
         Returns:
             Whether a warning was logged.
         """
+        if paused_s >= WARN_AFTER_S:
+            log.warning(
+                "this process stood still for %.0f s: it was stopped, its machine or container was paused, or it got "
+                "no CPU. No record started or ended and no limit held meanwhile",
+                paused_s,
+            )
+            return True
         late_s = self._late_s()
         if late_s < WARN_AFTER_S:
             self._warned = False
@@ -67,8 +78,8 @@ class StallWatchdog:
         return True
 
     def _run(self) -> None:
-        while not self._ended.wait(CHECK_EVERY_S):
-            self.run_once()
+        while not (waited := _wait(self._ended, CHECK_EVERY_S))[0]:
+            self.run_once(waited[1])
 
 
 class StopGuard:
@@ -128,7 +139,15 @@ def _answers(loop: asyncio.AbstractEventLoop) -> bool:
         loop.call_soon_threadsafe(answered.set)
     except RuntimeError:  # closed: the process is about to end by itself
         return True
-    return answered.wait(ANSWER_LIMIT_S)
+    has_answered, paused_s = _wait(answered, ANSWER_LIMIT_S)
+    return has_answered or paused_s >= CHECK_EVERY_S  # asked again, since the loop stood still with this thread
+
+
+def _wait(event: threading.Event, seconds: float) -> tuple[bool, float]:
+    """Wait for an event; return whether it came, and for how long this thread stood still meanwhile, s."""
+    began_s = time.monotonic()
+    came = event.wait(seconds)
+    return came, max(0.0, time.monotonic() - began_s - seconds)
 
 
 def _place(frame: FrameType | None) -> str:
