@@ -262,7 +262,8 @@ def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Dia
     name, insync = "min.insync.replicas", int(state.config.get("min.insync.replicas", 1))
     if insync > state.replicas:
         most, fix = f"at most {state.replicas}, the number of replicas", f"{alter} {name}={state.replicas}"
-        yield _diagnosis(spec, name, Severity.ERROR, insync, most, fix, "nothing could be written")
+        why = "the broker takes the smaller of the two, so it protects less than it says"
+        yield _diagnosis(spec, name, Severity.WARNING, insync, most, fix, why)
     elif state.replicas >= 2:  # with a single replica the diagnosis above is enough
         yield _replicated(spec, name, insync, 2, f"{alter} {name}=2")
 

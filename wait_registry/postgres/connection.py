@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.postgres.error_text import refusal_of
+from wait_registry.postgres.error_text import fix_of_passing, refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 # A silent network is noticed within about half a minute instead of the kernel's two hours.
@@ -42,7 +42,16 @@ _REPEATED_TEXT = re.compile(r"""(: | after )"[^"]*".*""", re.DOTALL)
 
 
 class PostgresUnavailable(TransientError):
-    """Postgres is unavailable: retry with backoff."""
+    """Postgres is unavailable: retry with backoff.
+
+    Args:
+        message: what happened, in words.
+        fix: what helps if it lasts, if that isn't to start Postgres or to correct postgres.url.
+    """
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 class PostgresRefused(ConfigurationError):
@@ -123,7 +132,7 @@ def schema_of(connection: psycopg.Connection[TupleRow]) -> str:
 def _failure(message: str, *, known: bool) -> PostgresRefused | PostgresUnavailable:
     refusal = refusal_of(message)
     if refusal is None:
-        return PostgresUnavailable(f"Postgres can't be reached at postgres.url: {message}")
+        return PostgresUnavailable(f"Postgres can't be reached at postgres.url: {message}", fix_of_passing(message))
     if refusal.everywhere and not known:
         return PostgresRefused(f"Postgres can't be used: {message}. {refusal.fix}.")
     why = "it has accepted this process before" if known else "another host doesn't answer"

@@ -54,6 +54,20 @@ _REFUSALS = (
 )
 
 
+# What may pass, and yet has another remedy than a server that doesn't answer.
+_PASSING = (
+    (
+        r"too many clients|remaining connection slots are reserved|too many connections for",
+        "end connections that nobody needs (pg_stat_activity lists them), or raise max_connections or the connection "
+        "limit of this role or database",
+    ),
+    (
+        r"the database system is (starting up|shutting down|in recovery mode|not yet accepting connections)",
+        "wait until it accepts connections; its log says what it does",
+    ),
+)
+
+
 # How psycopg lists the failures where there was more than one: a name in the URL may have several addresses.
 _ATTEMPT = re.compile(r"^- (?P<host>host: .*?, port: .*?), hostaddr: .*?(?=^- host: |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -105,6 +119,11 @@ def refusal_of(message: str) -> Refusal | None:
         host = attempt["host"]
         refused[host] = refused.get(host, False) or _fix_of(attempt[0]) is not None
     return Refusal(fix, everywhere=all(refused.values()))
+
+
+def fix_of_passing(message: str) -> str:
+    """Return what helps against a failure that may pass; "" if it is what helps a server that doesn't answer."""
+    return next((fix for pattern, fix in _PASSING if re.search(pattern, message)), "")
 
 
 def _fix_of(message: str) -> str | None:

@@ -21,8 +21,8 @@ def topic_problems(settings: Settings) -> Iterator[Diagnosis]:
     """Yield what is wrong with the names of topics and their settings."""
     wait = settings.wait
     if wait.min_insync_replicas > wait.replication_factor:
-        why, replicas = ", so nothing could be written", wait.replication_factor
-        yield more_than("wait.min_insync_replicas", wait.min_insync_replicas, "wait.replication_factor", replicas, why)
+        replicas = wait.replication_factor
+        yield more_than("wait.min_insync_replicas", wait.min_insync_replicas, "wait.replication_factor", replicas)
     if wait.delete_retention_ms < 24 * HOUR_MS:
         yield warning(
             f"wait.delete_retention_ms is {wait.delete_retention_ms} ms, below 24 h: a sink that stops for half of "

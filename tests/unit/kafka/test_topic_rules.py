@@ -73,7 +73,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
         (WAIT, "segment.ms", "604800000", WARNING),
         (WAIT, "max.compaction.lag.ms", "9223372036854775807", WARNING),
         (WAIT, "min.insync.replicas", "1", WARNING),
-        (WAIT, "min.insync.replicas", "4", ERROR),
+        (WAIT, "min.insync.replicas", "4", WARNING),
         *(
             (role, name, value, ERROR)
             for role in (DEAD_LETTER, REDELIVERY, RETRY)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from wait_registry.postgres.connection import PostgresRefused, connect
-from wait_registry.postgres.error_text import refusal_of
+from wait_registry.postgres.error_text import fix_of_passing, refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 
@@ -57,6 +57,21 @@ def test_a_refusal_comes_with_what_to_do(message: str, fix: str) -> None:
 )
 def test_what_may_pass_is_no_refusal(message: str) -> None:
     assert refusal_of(message) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "fix"),
+    [
+        ("FATAL:  sorry, too many clients already", "raise max_connections"),
+        ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", "pg_stat_activity"),
+        ('FATAL:  too many connections for role "sink"', "limit of this role"),
+        ("FATAL:  the database system is in recovery mode", "wait until"),
+        ("Connection refused", ""),
+    ],
+)
+def test_what_may_pass_has_a_remedy_of_its_own(message: str, fix: str) -> None:
+    assert fix in fix_of_passing(message)
+    assert bool(fix_of_passing(message)) is bool(fix)
 
 
 NOWHERE = 'FATAL:  database "registry" does not exist'

@@ -108,7 +108,8 @@ def _collect(check: Check, settings: Settings, lines: list[Diagnosis]) -> None:
     try:
         lines.extend(check.look(settings))
     except WaitRegistryError as refusal:
-        lines.append(replace(error(str(refusal), check.fix), transient=isinstance(refusal, TransientError)))
+        fix = getattr(refusal, "fix", "") or check.fix
+        lines.append(replace(error(str(refusal), fix), transient=isinstance(refusal, TransientError)))
     except ImportError as absence:
         lines.append(error(str(absence), _WITHOUT_EXTRA))
     except (Exception, SystemExit) as failure:  # noqa: BLE001 - the other checks still run
