@@ -403,7 +403,10 @@ select
     wait_partition as log_partition,
     wait_offset as log_offset,
     'expires ' || to_char(wait_expiration_time at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-    || coalesce(', then ' || expiry_policy, '') as detail
+    || coalesce(', then ' || expiry_policy, '') as detail,
+    null::text as next_topic,
+    null::int as next_partition,
+    null::bigint as next_offset
 from wait
 union all
 select
@@ -423,7 +426,10 @@ select
     topic,
     partition,
     "offset",
-    concat_ws(': ', error_class, error_message)
+    concat_ws(': ', error_class, error_message),
+    topic,
+    partition,
+    "offset"
 from dead_letter
 union all
 select
@@ -442,7 +448,10 @@ select
     wait_topic,
     wait_partition,
     wait_offset,
-    'came after another outcome, or after the expiry'
+    'came after another outcome, or after the expiry',
+    null,
+    null,
+    null
 from late_outcome
 union all
 select
@@ -453,16 +462,19 @@ select
     original_topic,
     original_partition,
     original_offset,
-    target_topic,
-    target_partition,
-    target_offset,
+    null,
+    null,
+    null,
     consumer_group,
     null,
     null,
     null,
     null,
     null,
-    'by ' || marked_by || ', job ' || job || coalesce(', next wait ID ' || next_wait_id, '')
+    'by ' || marked_by || ', job ' || job || coalesce(', next wait ID ' || next_wait_id, ''),
+    target_topic,
+    target_partition,
+    target_offset
 from dead_letter_mark
 union all
 select
@@ -481,7 +493,10 @@ select
     topic,
     partition,
     "offset",
-    error
+    error,
+    null,
+    null,
+    null
 from quarantine;
 
 -- For a Kafka Connect source instead of our sweeper: append-only tables, which such a source reads without missing or

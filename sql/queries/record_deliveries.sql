@@ -2,9 +2,9 @@
 -- What to do: Give `id` (the idempotency key, or the wait ID of any delivery), or topic, partition and offset of the
 -- first delivery. Each group has its own key: ask the called service by it. `handed on`: the delivery failed or
 -- expired, and the record came again as the next one. The tables keep no time and no error of it; the processor's log
--- has them under the same key. `waiting`: the delivery isn't finished. `dead letter`: the record is at `next_place`. A
--- finished delivery leaves no row, and neither does a record that waits in a retry topic. The deliveries before it
--- show only if another one has a row. No row: `record` says what the tables can say.
+-- has them under the same key. `waiting`: the delivery isn't finished. `dead letter` and `redriven`: the record went to
+-- `next_place`. A finished delivery leaves no row, and neither does a record that waits in a retry topic. The
+-- deliveries before it show only if another one has a row. No row: `record` says what the tables can say.
 -- Kind: one instance, one record
 \if :{?id} \else \set id '' \endif
 \if :{?topic} \else \set topic '' \endif
@@ -72,17 +72,20 @@ events as (
         ) as delivery,
         found.at,
         found.event,
-        case
-            when found.source_topic is not null
-                then format('%s:%s:%s', found.source_topic, found.source_partition, found.source_offset)
-        end as source,
+        -- A mark doesn't say where the delivery was consumed, but its dead letter does.
+        max(
+            case
+                when found.source_topic is not null
+                    then format('%s:%s:%s', found.source_topic, found.source_partition, found.source_offset)
+            end
+        ) over (partition by ids.wait_expiration_uuid) as source,
         case
             when found.original_topic is not null
                 then format('%s:%s:%s', found.original_topic, found.original_partition, found.original_offset)
         end as original,
         case
-            when found.event like 'dead letter:%'
-                then format('%s:%s:%s', found.log_topic, found.log_partition, found.log_offset)
+            when found.next_topic is not null
+                then format('%s:%s:%s', found.next_topic, found.next_partition, found.next_offset)
         end as next_place,
         found.consumer_group,
         found.instance,
@@ -110,7 +113,7 @@ earlier as (
     ) as latest
     -- A foreign producer may have written any number.
     cross join generate_series(greatest(1, latest.delivery - 1000), latest.delivery - 1) as number
-    left join events as following
+    left join (select distinct idempotency_key, delivery, source from events) as following
         on following.idempotency_key = latest.idempotency_key
             and following.delivery = number + 1 and following.source is not null
     where not exists (

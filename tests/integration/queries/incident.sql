@@ -92,6 +92,15 @@ values
 ),
 ('wait', 3, 3, now() - interval '5 min', 'the key is no wait id', '\xff', '[]');
 
+insert into dead_letter_mark (
+    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
+    original_offset, target_topic, target_partition, target_offset, next_wait_id, marked_at, marked_by, delivery
+)
+values (
+    4, 'job-1', 'redrive', 'redriven', 'd-newer', 1, 'billing', 'orders', 0, 91, 'orders.billing.redeliver', 2, 8,
+    'd-newest', now() - interval '50 min', 'olga', 4
+);
+
 insert into sweep (
     wait_topic, started_at, duration_s, due, counts, skipped, result, instance
 )
