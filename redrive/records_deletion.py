@@ -123,7 +123,7 @@ class Deletion:
         recent = offsets_from_time(self._client, self._topic, numbers, int(time.timestamp() * 1000))
         self._reader.read_on()
         for number in numbers:
-            at = None if recent[number] < 0 else recent[number]
+            at = None if recent[number][0] < 0 else recent[number][0]
             asked = prefix(Bounds(first[number], at, ends[number], positions.get(number)))
             first_open = self._first_open(number, asked)
             unknown = self._first_unknown(number, asked) if first_open is None else None

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from processor.intake.assigned_log import AssignedLog
+from wait_registry.kafka.offset_ranges import ranges_text
+from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import TopicPartition
+
+
+class Window(NamedTuple):
+    """The timestamps of the records that are handled, ms since 1970: from the first on, below the second."""
+
+    from_ms: int
+    to_ms: int
 
 
 class Progress:
@@ -13,14 +23,21 @@ class Progress:
 
     Args:
         ranges: offsets by partition, none of them empty.
+        window: which of their records are handled; all if it is None. A log isn't ordered by the timestamps that
+            producers set, so each record is looked at.
     """
 
-    def __init__(self, ranges: Mapping[TopicPartition, range]) -> None:
+    def __init__(self, ranges: Mapping[TopicPartition, range], window: Window | None = None) -> None:
         self.ranges = dict(ranges)
+        self._window = window
         # Offsets of the next record.
         self._polled = {place: offsets.start for place, offsets in ranges.items()}
         self._settled = dict(self._polled)
         self._read: set[TopicPartition] = set()
+
+    def takes(self, timestamp_ms: int) -> bool:
+        """Return whether a record of the ranges is handled."""
+        return self._window is None or self._window.from_ms <= timestamp_ms < self._window.to_ms
 
     def note_polled(self, place: TopicPartition, offset: int) -> None:
         """Note that records of the range below an offset were polled."""
@@ -58,3 +75,10 @@ class Progress:
             for place, offsets in self.ranges.items()
             if place not in self._read or self._settled[place] < self._polled[place]
         }
+
+    def rest(self) -> str:
+        """Return the command that handles what is left."""
+        times = ""
+        if self._window is not None:
+            times = f"--from-time {format_utc_ms(self._window.from_ms)} --to-time {format_utc_ms(self._window.to_ms)} "
+        return f"waitreg replay {times}{ranges_text(self.left())}"

@@ -24,7 +24,6 @@ from processor.intake.start_offsets import Start
 from processor.replay.progress import Progress
 from processor.service.ending import Fault
 from wait_registry.kafka.clients import consumer_config, usable_settings
-from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
@@ -106,11 +105,12 @@ class RangeConsumer:
         return self._thread.polling
 
     def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
-        """Drop what is behind the ranges, and fetch no more of a partition whose range was read."""
+        """Drop what the replay doesn't take, and fetch no more of a partition whose range was read."""
         taken: dict[TopicPartition, list[Message]] = {}
         for place, run in self._sorted.sort(messages).items():
             end = self._progress.ranges[place].stop
-            if within := [message for message in run if message.offset() < end]:
+            takes = self._progress.takes
+            if within := [each for each in run if each.offset() < end and takes(each.timestamp()[1])]:
                 taken[place] = within
                 self._progress.note_polled(place, within[-1].offset() + 1)
         read = [place for place, owner in self.assigned.items() if self._progress.note_read(owner)]
@@ -126,8 +126,7 @@ class RangeConsumer:
         now_s = time.monotonic()
         if now_s - self._logged_s >= LOG_EVERY_S:
             self._logged_s = now_s
-            left = self._progress.left()
-            log.info("%d offsets are left: waitreg replay %s", sum(map(len, left.values())), ranges_text(left))
+            log.info("%d offsets are left: %s", sum(map(len, self._progress.left().values())), self._progress.rest())
 
     def _settle(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from processor.replay.progress import Progress
+from processor.replay.progress import Progress, Window
 from processor.service.main import ProcessorService
 from wait_registry.errors import TransientError
-from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, RegistrationMode, SourceKind
 from wait_registry.settings.root import Settings
@@ -25,10 +24,13 @@ class ReplayService:
     Args:
         settings: of the group.
         ranges: offsets by partition, in the log.
+        window: the timestamps of the records that are handled; all by default.
     """
 
-    def __init__(self, settings: Settings, ranges: Mapping[TopicPartition, range]) -> None:
-        self._progress = Progress(ranges)
+    def __init__(
+        self, settings: Settings, ranges: Mapping[TopicPartition, range], window: Window | None = None
+    ) -> None:
+        self._progress = Progress(ranges, window)
         self.processor = ProcessorService(replay_settings(settings), replay=self._progress)
 
     def run(self) -> None:
@@ -41,10 +43,10 @@ class ReplayService:
         try:
             self.processor.run()
         except Exception:
-            log.error("handle the rest with: waitreg replay %s", ranges_text(self._progress.left()))  # noqa: TRY400
+            log.error("handle the rest with: %s", self._progress.rest())  # noqa: TRY400
             raise
-        if left := self._progress.left():
-            raise TransientError(f"stopped before the end. Handle the rest with: waitreg replay {ranges_text(left)}")
+        if self._progress.left():
+            raise TransientError(f"stopped before the end. Handle the rest with: {self._progress.rest()}")
 
     def request_stop(self) -> None:
         """Request that `run` ends soon; from any thread."""

@@ -13,6 +13,7 @@ from wait_registry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from processor.replay.progress import Window
     from wait_registry.records.topics import TopicPartition
     from wait_registry.settings.root import Settings
 
@@ -28,9 +29,9 @@ log = logging.getLogger(__name__)
     ),
 )
 @click.argument("ranges", metavar="[TOPIC:PARTITION:START-END]...", nargs=-1)
-@click.option("--from-time", metavar="ISO", help="Begin at the first record at or after this time (UTC by default).")
-@click.option("--to-time", metavar="ISO", help="End before the first record at or after this time.")
-@click.option("--topic", "topics", multiple=True, help="With times: only this input topic; may be repeated.")
+@click.option("--from-time", metavar="ISO", help="Only records with this timestamp or a later one (UTC by default).")
+@click.option("--to-time", metavar="ISO", help="Only records with a timestamp before this one.")
+@click.option("--topic", "topics", multiple=True, help="Without ranges: only this input topic; may be repeated.")
 @click.pass_obj
 def command(
     invocation: Invocation,
@@ -41,10 +42,12 @@ def command(
 ) -> int:
     """Handle a range of the input topics again.
 
-    Calls the group's handler for the records of each range, from START to the offset before END, or for the records
-    between two times. It runs next to the group: it doesn't join the group, and commits none of its offsets. A record
-    that fails goes to the group's retry topics or to the dead letter topic. The idempotency key is the same as in the
-    group.
+    Calls the group's handler for the records of each range, from START to the offset before END, or for those with a
+    timestamp between two times, or both. Without ranges it reads each log from the first such record to its end, since
+    producers may set timestamps in any order.
+
+    It runs next to the group: it doesn't join the group, and commits none of its offsets. A record that fails goes to
+    the group's retry topics or to the dead letter topic. The idempotency key is the same as in the group.
 
     Ends with 0 when every record of the ranges is settled. If it is stopped, it ends with 1 and prints the command for
     the rest. If it dies, use the command that it logged last; it logs one every 10 s. A replay registers nothing, so
@@ -58,20 +61,19 @@ def command(
 
     settings = invocation.settings()
     configure_logging(settings.log, "replay")
-    if bool(ranges) == bool(from_time or to_time):
-        raise ConfigurationError("give ranges, or --from-time and --to-time")
+    window = _window(from_time, to_time)
     if ranges:
         chosen = _in_the_log(settings, parse_ranges(ranges))
-    elif from_time and to_time:
-        chosen = _between(settings, from_time, to_time, topics)
+    elif window is not None:
+        chosen = _since(settings, window, topics)
     else:
-        raise ConfigurationError("give both --from-time and --to-time")
+        raise ConfigurationError("give ranges, or --from-time and --to-time, or both")
     if not chosen:
         print("no records in between")
         return 0
     make_handlers_importable()
     _warn_of_uncommitted(settings, chosen)
-    service = ReplayService(settings, chosen)
+    service = ReplayService(settings, chosen, window)
     try:
         ServiceProcess(lambda: service).run()
     finally:
@@ -108,13 +110,31 @@ def _in_the_log(settings: Settings, ranges: Mapping[TopicPartition, range]) -> d
     return dict(ranges)
 
 
-def _between(settings: Settings, from_time: str, to_time: str, topics: tuple[str, ...]) -> dict[TopicPartition, range]:
-    """Return the ranges between two times, without empty ones."""
+def _window(from_time: str | None, to_time: str | None) -> Window | None:
+    from processor.replay.progress import Window
+    from wait_registry.cli.rewind.targets import parse_time
+
+    if from_time is None and to_time is None:
+        return None
+    if from_time is None or to_time is None:
+        raise ConfigurationError("give both --from-time and --to-time")
+    window = Window(parse_time(from_time), parse_time(to_time))
+    if window.from_ms >= window.to_ms:
+        raise ConfigurationError(f"--from-time {from_time} isn't before --to-time {to_time}")
+    return window
+
+
+def _since(settings: Settings, window: Window, topics: tuple[str, ...]) -> dict[TopicPartition, range]:
+    """Return the ranges in which each record of a window is, without empty ones.
+
+    The broker finds the first record with a timestamp or a later one, so none before it is of the window.
+    """
     from wait_registry.cli.rewind.offsets import log_ends
-    from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time, target_offsets
+    from wait_registry.cli.rewind.targets import Target, chosen_topics, landings
     from wait_registry.kafka.clients import admin
 
     client = admin(settings.kafka)
     ends = log_ends(client, chosen_topics(settings.processor, topics, ()), ())
-    starts, stops = (target_offsets(client, Target(parse_time(time)), ends) for time in (from_time, to_time))
-    return {place: range(start, stops[place]) for place, start in starts.items() if start < stops[place]}
+    starts = landings(client, Target(window.from_ms), ends)
+    ranges = {place: range(start.offset, ends[place][1]) for place, start in starts.items()}
+    return {place: offsets for place, offsets in ranges.items() if offsets}

@@ -42,23 +42,32 @@ def end_offsets(
     Raises:
         ConfigurationError: no such topic or partition, or no permission.
     """
-    return _offsets(admin, topic, partitions, OffsetSpec.latest(), isolation)
+    return _only_offsets(_ask(admin, topic, partitions, OffsetSpec.latest(), isolation))
 
 
 def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     """List the first offset still in the log of each partition."""
-    return _offsets(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted")
+    return _only_offsets(_ask(admin, topic, partitions, OffsetSpec.earliest(), "read_uncommitted"))
 
 
-def offsets_from_time(admin: AdminClient, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-    """List the first offset whose record has this timestamp or a later one; -1 for a partition without such a record.
+def offsets_from_time(
+    admin: AdminClient, topic: str, partitions: Iterable[int], time_ms: int
+) -> dict[int, tuple[int, int]]:
+    """Find the first record of each partition that has a timestamp or a later one.
+
+    No record before it has, but records behind it may have any timestamp: producers set them in any order.
 
     Args:
         admin: the client to ask.
         topic, partitions: what to ask for.
         time_ms: since 1970 in UTC, ms.
+
+    Returns:
+        Its offset and its timestamp, ms since 1970; -1 and -1 for a partition without such a record.
     """
-    return _offsets(admin, topic, partitions, OffsetSpec.for_timestamp(time_ms), "read_committed", least=-1)
+    spec = OffsetSpec.for_timestamp(time_ms)
+    found = _ask(admin, topic, partitions, spec, "read_committed", least=-1)
+    return {partition: (info.offset, info.timestamp) for partition, info in found.items()}
 
 
 def ends_in_time(
@@ -96,22 +105,28 @@ def _in_time(
     }
 
 
-def _offsets(
+def _only_offsets(found: dict[int, ListOffsetsResultInfo]) -> dict[int, int]:
+    return {partition: int(info.offset) for partition, info in found.items()}
+
+
+def _ask(
     admin: AdminClient, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: Isolation, least: int = 0
-) -> dict[int, int]:
+) -> dict[int, ListOffsetsResultInfo]:
     wanted = {TopicPartition(topic, partition): spec for partition in partitions}
 
-    def ask() -> dict[int, int]:
+    def ask() -> dict[int, ListOffsetsResultInfo]:
         futures = admin.list_offsets(wanted, isolation_level=_LEVELS[isolation], request_timeout=timeout_of(admin))
-        return {asked.partition: _offset(admin, asked, future, least) for asked, future in futures.items()}
+        return {asked.partition: _answered(admin, asked, future, least) for asked, future in futures.items()}
 
     return persistently(admin, ask) if wanted else {}
 
 
-def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo], least: int) -> int:
+def _answered(
+    admin: AdminClient, asked: TopicPartition, future: Future[ListOffsetsResultInfo], least: int
+) -> ListOffsetsResultInfo:
     doing = f"listing offsets of {asked.topic}-{asked.partition}"
     try:
-        offset = int(answer(admin, future, doing).offset)
+        found = answer(admin, future, doing)
     except PermanentError as error:
         cause = cause_of(error)
         if cause is None or cause.code() not in _NO_LEADER:
@@ -123,6 +138,6 @@ def _offset(admin: AdminClient, asked: TopicPartition, future: Future[ListOffset
             ) from error
         raise TransientError(str(error)) from error
     # A broker that has just started may answer without an error for a partition that it doesn't lead yet.
-    if offset < least:
-        raise TransientError(f"{doing} failed: saw {offset}, expected {least} or more; ask again")
-    return offset
+    if found.offset < least:
+        raise TransientError(f"{doing} failed: saw {found.offset}, expected {least} or more; ask again")
+    return found

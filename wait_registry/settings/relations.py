@@ -212,7 +212,10 @@ def _ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
 
 
 def _rebalance_problems(settings: Settings) -> Iterator[Diagnosis]:
-    flush_s, poll_s = settings.processor.flush_timeout_s, _librdkafka_s(settings, "max.poll.interval.ms", DEFAULT_POLL_S)
+    flush_s, poll_s = (
+        settings.processor.flush_timeout_s,
+        _librdkafka_s(settings, "max.poll.interval.ms", DEFAULT_POLL_S),
+    )
     if flush_s * POLL_SHARE > poll_s:
         yield error(
             f"processor.flush_timeout_s is {flush_s:g} s, more than half of kafka.librdkafka.max.poll.interval.ms = "

@@ -60,23 +60,29 @@ def test_a_killed_replay_is_run_again_and_every_record_is_handled(
     assert at.committed() == [-1]
 
 
-def test_a_replay_between_times_warns_of_records_that_the_group_handles(
-    processor_scenario: ScenarioFactory, tmp_path: Path
+def test_a_replay_between_times_handles_each_record_of_them_in_any_order(
+    processor_scenario: ScenarioFactory, calls: Calls, tmp_path: Path
 ) -> None:
-    at = processor_scenario(ACCEPTS, 2)
-    at.produce([Outgoing(b"value", partition=0, timestamp_ms=1_700_000_000_000 + 1000 * n) for n in range(10)])
+    at = processor_scenario(f"{HANDLERS}:takes_a_while", 4)
+    begin_ms, later_ms = 1_700_000_000_000, 1_750_000_000_000
+    ordered = [begin_ms + 1000 * n for n in range(10)]
+    logs = [ordered, [later_ms, *ordered], [*ordered[5:], *ordered[:5], later_ms], [later_ms, *range(10)]]
+    for partition, timestamps in enumerate(logs):
+        at.produce([Outgoing(b"value", partition=partition, timestamp_ms=each) for each in timestamps])
     times = ("--from-time", "2023-11-14T22:13:22Z", "--to-time", "2023-11-14T22:13:27Z")
-    ended = run_waitreg(tmp_path, "replay", *times, settings=at.settings)
+    ended = run_waitreg(tmp_path, "replay", *times, settings=at.settings, variables=calls.environment)
     assert ended.code == 0, ended.errors
-    assert ended.output == "settled 5 records: 5 done\n"
-    assert "the group hasn't committed 5 offsets of the ranges, and handles their records too" in ended.errors
-    assert at.committed() == [-1, -1]
+    assert ended.output == "settled 15 records: 15 done\n"
+    assert sorted(calls.offsets()) == sorted([*range(2, 7), *range(3, 8), *range(7, 10), *range(2)])
+    assert "the group hasn't committed 41 offsets of the ranges, and handles their records too" in ended.errors
+    assert at.committed() == [-1] * 4
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "give ranges, or --from-time and --to-time"),
+        ([], "give ranges, or --from-time and --to-time, or both"),
+        (["--from-time", "2026-11-27", "--to-time", "2026-11-27"], "isn't before --to-time 2026-11-27"),
         (["--from-time", "2026-11-27"], "give both --from-time and --to-time"),
         (["{topic}:0:0-4"], "the log of {topic}[0] has the offsets 0-3, the range is 0-4: give a range in the log"),
         (["other:0:0-4"], "topic other isn't in processor.topics"),

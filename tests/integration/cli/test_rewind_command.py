@@ -97,6 +97,8 @@ def test_it_moves_to_a_time_and_the_group_handles_the_rest_again(
     at.run_once()
     moved = rewind(at, "--to-time", "2023-11-14T22:13:26.500+00:00")
     assert moved.code == 0, moved.errors
+    assert f"{at.topic}[0]: the record at 7 decides, of 2023-11-14T22:13:27.000Z.\n" in moved.output
+    assert f"{at.topic}[1]: no record has this time or a later one, so it goes to the end.\n" in moved.output
     assert at.committed() == [7, 0]
     at.run_once()
     assert [counts.calls[0, offset] for offset in range(10)] == [1] * 7 + [2] * 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from processor.intake.assigned_log import AssignedLog
-from processor.replay.progress import Progress
+from processor.replay.progress import Progress, Window
 
 PLACE = ("orders", 0)
 
@@ -61,3 +61,11 @@ def test_all_ranges_must_be_read() -> None:
     logs["orders", 1].end_seen = 3
     assert [two.note_read(log) for log in logs.values()] == [False, True]
     assert two.reached(logs)
+
+
+@pytest.mark.guarantee("P1.34")
+def test_the_command_for_the_rest_has_the_window() -> None:
+    rest = Progress({PLACE: range(10, 20)}, Window(1_700_000_000_001, 1_700_000_060_000)).rest()
+    assert rest == (
+        "waitreg replay --from-time 2023-11-14T22:13:20.001Z --to-time 2023-11-14T22:14:20.000Z orders:0:10-20"
+    )

@@ -13,6 +13,9 @@ from processor.events import Assigned
 from processor.partition import Partition
 from processor.registration.policy import RegistrationPolicy
 from wait_registry.cli.rewind.plan import Move, Position, plan
+from wait_registry.cli.rewind.registered import Registered
+from wait_registry.cli.rewind.report import report
+from wait_registry.cli.rewind.targets import Landing
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata, decode_metadata
@@ -173,3 +176,16 @@ def test_the_warm_up_ends_where_no_record_can_be_registered(
     beyond = [offset for offset in offsets if offset >= max(before.start, target)]
     limit = max(1, bound or 0) + max(0, before.start - target)
     assert set(beyond[limit:]) <= set(cold)
+
+
+def test_the_record_that_decides_is_named_with_a_warning_if_it_is_far_from_the_time() -> None:
+    asked_ms, year_2099_ms, micros = 1_700_000_000_000, 4_070_908_800_000, 1_700_000_000_000_000
+    landings = {
+        ("a", 0): Landing(7, asked_ms + 500), ("a", 1): Landing(10, year_2099_ms), ("a", 2): Landing(0, micros),
+        ("a", 3): Landing(9),
+    }  # fmt: skip
+    lines = [line for line in report([], Registered({}), asked_ms, landings) if line.startswith("a[")]
+    assert lines[0] == "a[0]: the record at 7 decides, of 2023-11-14T22:13:20.500Z."
+    assert lines[1].startswith("a[1]: the record at 10 decides, of 2099-01-01T00:00:00.000Z. That is long after")
+    assert lines[2].startswith("a[2]: the record at 0 decides, of 1700000000000000 ms since 1970. That is long after")
+    assert lines[3] == "a[3]: no record has this time or a later one, so it goes to the end."

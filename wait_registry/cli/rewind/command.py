@@ -84,7 +84,7 @@ def _move(
     from wait_registry.cli.rewind.plan import plan_all
     from wait_registry.cli.rewind.registered import read_registered
     from wait_registry.cli.rewind.report import report
-    from wait_registry.cli.rewind.targets import target_offsets
+    from wait_registry.cli.rewind.targets import landings
     from wait_registry.kafka.group_description import describe_group
 
     kafka, group = settings.kafka, settings.processor.group
@@ -92,8 +92,10 @@ def _move(
         require_no_members(kafka, group)
     ends = log_ends(admin, topics, partitions)
     registered = read_registered(settings, admin, topics)
-    moves = plan_all(positions(settings, admin, ends, registered), target_offsets(admin, target, ends))
-    for line in report(moves, registered):
+    targets = landings(admin, target, ends)
+    offsets = {place: landing.offset for place, landing in targets.items()}
+    moves = plan_all(positions(settings, admin, ends, registered), offsets)
+    for line in report(moves, registered, target.time_ms, targets):
         print(line)
     if not dry_run:
         commit(kafka, group, moves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
@@ -29,9 +30,19 @@ class Target:
             raise ConfigurationError("give one of --to-time, --to-offset, --to-latest and --to-earliest")
 
 
-def target_offsets(
+class Landing(NamedTuple):
+    """Where a partition goes.
+
+    ``time_ms`` is the timestamp of the record that decided it, ms since 1970; None if none did.
+    """
+
+    offset: int
+    time_ms: int | None = None
+
+
+def landings(
     admin: AdminClient, target: Target, ends: Mapping[TopicPartition, tuple[int, int]]
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, Landing]:
     """Return the offset that a target means in each partition.
 
     Args:
@@ -40,12 +51,13 @@ def target_offsets(
         ends: first and end offset by partition. A partition without a record at or after a time goes to its end.
     """
     if target.time_ms is None:
-        return {place: _fixed(target, first, end) for place, (first, end) in ends.items()}
-    found: dict[TopicPartition, int] = {}
+        return {place: Landing(_fixed(target, first, end)) for place, (first, end) in ends.items()}
+    found: dict[TopicPartition, Landing] = {}
     for topic, partitions in by_topic(ends).items():
-        for partition, offset in offsets_from_time(admin, topic, partitions, target.time_ms).items():
+        for partition, (offset, time_ms) in offsets_from_time(admin, topic, partitions, target.time_ms).items():
             first, end = ends[topic, partition]
-            found[topic, partition] = end if offset < 0 else min(max(offset, first), end)
+            decided = 0 <= offset < end
+            found[topic, partition] = Landing(max(offset, first), time_ms) if decided else Landing(end)
     return found
 
 
