@@ -72,7 +72,14 @@ ALLOWABLE: Final = frozenset(
 
 
 class Standing(NamedTuple):
-    """What the marks say of a delivery: its state and last job, how often it was redriven, and how often its record."""
+    """What the marks say of a dead letter, and of its delivery.
+
+    Attributes:
+        state: of the dead letter, and the job of its last mark. A mark is of the dead letters that its delivery had
+            then; a later one is open.
+        number: how often its delivery was redriven.
+        of_record: how often its record was.
+    """
 
     state: str = "open"
     job: str | None = None
@@ -83,7 +90,8 @@ class Standing(NamedTuple):
 class Candidate(NamedTuple):
     """A dead letter of a selection, as the tables show it, without its contents.
 
-    ``most_bytes`` is never less than the bytes of its key, value and headers.
+    ``most_bytes`` is never less than the bytes of its key, value and headers. ``of_delivery`` are all dead letters of
+    its delivery.
     """
 
     place: Place
@@ -98,6 +106,7 @@ class Candidate(NamedTuple):
     cursor: tuple[str | int, ...]
     standing: Standing
     delivery: int | None = None
+    of_delivery: tuple[Place, ...] = ()
 
 
 class Rules(NamedTuple):
@@ -125,8 +134,10 @@ def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category
         return None if standing.state == "archived" else Category.NOT_ARCHIVED
     if standing.state == "archived":
         return Category.ALREADY_ARCHIVED
-    checks = {Category.ALREADY_REDRIVEN: standing.state == "redriven"}
-    if rules.kind is Kind.REDRIVE:
+    redrives = rules.kind is Kind.REDRIVE
+    # Whichever dead letter of the delivery was redriven: its record is there already.
+    checks = {Category.ALREADY_REDRIVEN: standing.state == "redriven" or (redrives and standing.number > 0)}
+    if redrives:
         checks |= {
             Category.CONFLICT: candidate.conflicting,
             Category.FINISHED_LATE: candidate.finished_late,

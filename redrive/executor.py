@@ -341,14 +341,14 @@ class Executor:
     def _mark(self, candidate: Candidate, sent: _Sent | None, tail: OperationsTail) -> Mark:
         assert candidate.wait_id is not None
         assert sent is not None or self._job.kind is not Kind.REDRIVE
-        standing = tail.standing(candidate.wait_id, candidate.record, candidate.standing)
+        standing = tail.standing(candidate.place, candidate.wait_id, candidate.record, candidate.standing)
         mark = Mark(
             job=self._job.job,
             kind=self._job.kind,
             group=self._job.group,
             by=self._job.by,
             wait_id=candidate.wait_id,
-            dead_letters=(candidate.place,),
+            dead_letters=self._of_delivery(candidate),
             record=candidate.record,
             number=standing.number + (sent is not None),
             edited=self._job.replacement is not None,
@@ -359,6 +359,12 @@ class Executor:
         delivery = None if candidate.delivery is None else candidate.delivery + 1
         where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
         return mark.model_copy(update=where)
+
+    def _of_delivery(self, candidate: Candidate) -> tuple[Place, ...]:
+        """Return the dead letters that a mark is of: those of the delivery that the job's selection has seen."""
+        ends = self._job.ends
+        seen = (twin for twin in candidate.of_delivery if twin.offset < ends.get(twin.topic, {}).get(twin.partition, 0))
+        return tuple(dict.fromkeys(place.as_written() for place in (candidate.place, *seen)))
 
     def _changed(self, state: State, reason: str) -> Changed:
         return Changed(job=self._job.job, state=state, by=self._job.by, reason=reason)

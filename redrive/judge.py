@@ -64,7 +64,7 @@ class Judge:
             tail: read to the end of the operations topic.
             seen: wait IDs of those that came before it; its own is added.
         """
-        standing = tail.standing(candidate.wait_id, candidate.record, candidate.standing)
+        standing = tail.standing(candidate.place, candidate.wait_id, candidate.record, candidate.standing)
         found = obstacle(candidate, standing, self._rules)
         if found is None and candidate.wait_id in seen:
             found = Category.SAME_DELIVERY

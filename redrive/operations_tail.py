@@ -99,11 +99,16 @@ class OperationsTail:
         """Return the wait IDs of the deliveries that have marks here."""
         return list(self._marks)
 
-    def standing(self, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
-        """Return what tables and tail together say of a delivery."""
+    def standing(self, place: Place, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
+        """Return what tables and tail together say of a dead letter.
+
+        Args:
+            place, wait_id, record: where it is, its delivery, and its record.
+            shown: what the tables say.
+        """
         marks = self._marks.get(wait_id or "", [])
-        more = self._of_record[record] if record is not None else 0
-        if not marks:
-            return shown._replace(of_record=shown.of_record + more)
         redriven = sum(mark.kind is Kind.REDRIVE for mark in marks)
-        return Standing(marks[-1].kind.state, marks[-1].job, shown.number + redriven, shown.of_record + more)
+        more = self._of_record[record] if record is not None else 0
+        counted = shown._replace(number=shown.number + redriven, of_record=shown.of_record + more)
+        last = next((mark for mark in reversed(marks) if place.as_written() in mark.dead_letters), None)
+        return counted if last is None else counted._replace(state=last.kind.state, job=last.job)

@@ -211,6 +211,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         ordered,
         Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
         row["delivery"],
+        tuple(Place(*twin) for twin in row["of_delivery"] or ()),
     )
 
 

@@ -93,16 +93,20 @@ where earlier."offset" < 0 and found."offset" >= 0
     and (found.job, found.kind, found.number) = (earlier.job, earlier.kind, earlier.number);
 
 -- name: show_all_marks
--- The state of each dead letter by the last mark of its delivery, and `open` without one.
+-- The state of each dead letter by the last mark that is of it, and `open` without one.
 update dead_letter as letter
 set
     state = coalesce(last.state, 'open'), state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from dead_letter as own
 left join (
-    select distinct on (wait_expiration_uuid) wait_expiration_uuid, state, marked_at, marked_by, job
-    from dead_letter_mark
-    order by wait_expiration_uuid, "offset" desc
-) as last on last.wait_expiration_uuid = own.wait_expiration_uuid
+    select distinct on (held.topic, held.partition, held."offset")
+        held.topic, held.partition, held."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
+    from dead_letter_mark as mark
+    inner join dead_letter as held
+        on held.wait_expiration_uuid = mark.wait_expiration_uuid
+            and wait_registry_covers(mark.dead_letters, held.topic, held.partition, held."offset")
+    order by held.topic, held.partition, held."offset", mark."offset" desc
+) as last on last.topic = own.topic and last.partition = own.partition and last."offset" = own."offset"
 where letter.topic = own.topic and letter.partition = own.partition and letter."offset" = own."offset"
     and (letter.state, letter.state_at, letter.state_by, letter.job)
     is distinct from (coalesce(last.state, 'open'), last.marked_at, last.marked_by, last.job);

@@ -7,7 +7,7 @@ select topic_id, next_offset, position_time from sink_progress where topic = %(t
 select * from operation where job = %(job)s;
 
 -- name: candidates
--- The dead letters of a selection with what the marks say of their deliveries, in the order of their records.
+-- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
 select
     letter.topic, letter.partition, letter."offset", letter.reason, letter.wait_expiration_uuid, letter.consumer_group,
     letter.original_topic, letter.original_partition, letter.original_offset, letter.finished_late, letter.delivery,
@@ -25,6 +25,11 @@ select
     ) as conflicting,
     last.state as mark_state,
     last.job as mark_job,
+    (
+        select jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset"))
+        from dead_letter as twin
+        where twin.wait_expiration_uuid = letter.wait_expiration_uuid
+    ) as of_delivery,
     (
         select count(*)
         from dead_letter_mark as mark
@@ -44,6 +49,7 @@ left join lateral (
     select mark.state, mark.job
     from dead_letter_mark as mark
     where mark.wait_expiration_uuid = letter.wait_expiration_uuid
+        and wait_registry_covers(mark.dead_letters, letter.topic, letter.partition, letter."offset")
     order by mark."offset" desc
     limit 1
 ) as last on true

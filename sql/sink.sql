@@ -291,9 +291,10 @@ on conflict ("offset") do nothing;
 -- name: insert_mark
 insert into dead_letter_mark (
     "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
-    original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, edited, marked_at, marked_by
+    original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, edited, dead_letters,
+    marked_at, marked_by
 )
-values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict ("offset") do nothing;
 
 -- name: keep_earlier_marks
@@ -312,21 +313,22 @@ from (select max("offset") - least(min("offset"), 0) + 1 as span, max("offset") 
 where bounds.last >= 0;
 
 -- name: show_marks
--- The state of dead letters by their deliveries' last marks, whichever of the two came first.
+-- The state of dead letters by the last marks that are of them, whichever of the two came first.
 update dead_letter as letter
 set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from (
-    select distinct on (mark.wait_expiration_uuid)
-        mark.wait_expiration_uuid, mark.state, mark.marked_at, mark.marked_by, mark.job
-    from unnest(%(wait_ids)s::text[]) as marked (wait_expiration_uuid)
+    select held.topic, held.partition, held."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
+    from dead_letter as held
     cross join lateral (
         select * from dead_letter_mark as found
-        where found.wait_expiration_uuid = marked.wait_expiration_uuid
+        where found.wait_expiration_uuid = held.wait_expiration_uuid
+            and wait_registry_covers(found.dead_letters, held.topic, held.partition, held."offset")
         order by found."offset" desc
         limit 1
     ) as mark
+    where held.wait_expiration_uuid = any(%(wait_ids)s::text[])
 ) as last
-where letter.wait_expiration_uuid = last.wait_expiration_uuid
+where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset"
     and (letter.job, letter.state) is distinct from (last.job, last.state);
 
 -- name: show_marks_of_staged
@@ -339,6 +341,7 @@ from (
     cross join lateral (
         select * from dead_letter_mark as found
         where found.wait_expiration_uuid = staged.wait_expiration_uuid
+            and wait_registry_covers(found.dead_letters, staged.topic, staged.partition, staged."offset")
         order by found."offset" desc
         limit 1
     ) as mark
@@ -350,11 +353,16 @@ where letter.topic = last.topic and letter.partition = last.partition and letter
 update dead_letter as letter
 set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from (
-    select distinct on (wait_expiration_uuid) wait_expiration_uuid, state, marked_at, marked_by, job
-    from dead_letter_mark
-    order by wait_expiration_uuid, "offset" desc
+    select distinct on (held.topic, held.partition, held."offset")
+        held.topic, held.partition, held."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
+    from dead_letter_mark as mark
+    inner join dead_letter as held
+        on held.wait_expiration_uuid = mark.wait_expiration_uuid and held.state = 'open' and held.job is null
+            and wait_registry_covers(mark.dead_letters, held.topic, held.partition, held."offset")
+    order by held.topic, held.partition, held."offset", mark."offset" desc
 ) as last
-where letter.wait_expiration_uuid = last.wait_expiration_uuid and letter.state = 'open' and letter.job is null;
+where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset"
+    and letter.state = 'open' and letter.job is null;
 
 -- name: analyze_dead_letters
 analyze staged_dead_letter;

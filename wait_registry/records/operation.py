@@ -49,6 +49,10 @@ class Place(NamedTuple):
         """Return it as it is typed: ``orders.dlq:0:17``."""
         return f"{self.topic}:{self.partition}:{self.offset}"
 
+    def as_written(self) -> Place:
+        """Return it with the topic's name of then: the tables keep those of a deleted topic as ``orders.dlq@ID``."""
+        return self._replace(topic=self.topic.partition("@")[0])
+
 
 def _from_base64(value: object) -> object:
     return b64decode(value, validate=True) if isinstance(value, str) else value
@@ -140,7 +144,7 @@ class Mark(_Event):
         group: consumer group.
         by: who asked for it.
         wait_id: of the delivery.
-        dead_letters: its places in dead letter topics.
+        dead_letters: the places of the dead letters that the delivery had then; a later one isn't marked.
         record: where the record is in its input topic, if the dead letter says so.
         number: how many times the delivery has been redriven, this time included.
         target: where the record was sent, with the broker's time, ms since the epoch.

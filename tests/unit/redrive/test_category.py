@@ -29,11 +29,12 @@ from wait_registry.records.operation import (
 )
 
 RECORD = Place("orders", 0, 7)
+LETTER = Place("orders.dlq", 0, 1)
 ID = "018bcfe5-6800-8000-8000-000000000001"
 
 
 def candidate(**changes: Any) -> Candidate:
-    plain = Candidate(Place("orders.dlq", 0, 1), "failed", ID, "shop", RECORD, False, False, False, 10, (), Standing())
+    plain = Candidate(LETTER, "failed", ID, "shop", RECORD, False, False, False, 10, (), Standing())
     return plain._replace(**changes)
 
 
@@ -87,20 +88,32 @@ def test_each_category_has_a_meaning() -> None:
 
 
 def mark(kind: Kind, job: str = "job-1", **changes: Any) -> Mark:
-    given = {"wait_id": ID, "record": RECORD, "dead_letters": (Place("orders.dlq", 0, 1),)} | changes
+    given = {"wait_id": ID, "record": RECORD, "dead_letters": (LETTER,)} | changes
     return Mark(job=job, kind=kind, group="shop", by="anna", **given)
 
 
 def test_the_tail_counts_on_from_what_the_tables_show() -> None:
     tail = OperationsTail(10, "job-2", 100)
     shown = Standing("open", None, 1, 1)
-    assert tail.standing(ID, RECORD, shown) == shown
+    assert tail.standing(LETTER, ID, RECORD, shown) == shown
     tail.add(mark(Kind.REDRIVE), 10)
     tail.add(mark(Kind.REDRIVE, "job-3", wait_id="another delivery"), 10)
-    assert tail.standing(ID, RECORD, shown) == Standing("redriven", "job-1", 2, 3)
+    assert tail.standing(LETTER, ID, RECORD, shown) == Standing("redriven", "job-1", 2, 3)
     tail.add(mark(Kind.ARCHIVE), 10)
     tail.add(mark(Kind.RESTORE, "job-4"), 10)
-    assert tail.standing(ID, RECORD, shown) == Standing("open", "job-4", 2, 3)
+    assert tail.standing(LETTER, ID, RECORD, shown) == Standing("open", "job-4", 2, 3)
+
+
+def test_a_later_dead_letter_of_a_redriven_delivery_is_open_and_redriven_only_on_request() -> None:
+    tail, later = OperationsTail(10, "job-2", 100), LETTER._replace(offset=2)
+    tail.add(mark(Kind.REDRIVE), 10)
+    standing = tail.standing(later, ID, RECORD, Standing())
+    assert standing == Standing("open", None, 1, 1)
+    assert judged(Kind.REDRIVE, standing) is Category.ALREADY_REDRIVEN
+    assert judged(Kind.REDRIVE, standing, allowed=(Category.ALREADY_REDRIVEN,)) is None
+    assert judged(Kind.ARCHIVE, standing) is None
+    tail.add(mark(Kind.ARCHIVE, dead_letters=(LETTER, later)), 10)
+    assert tail.standing(later, ID, RECORD, Standing()).state == "archived"
 
 
 def test_the_tail_knows_how_far_its_own_job_is() -> None:
