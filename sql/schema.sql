@@ -201,15 +201,14 @@ create table dead_letter_mark (
     marked_by text not null,
     delivery int,
     edited boolean not null default false,
-    dead_letters jsonb not null
+    dead_letters text[] not null
 );
 
--- Whether a mark is of a dead letter: its `dead_letters` are the places of those that its delivery had then, as [[topic,
--- partition, offset], ...]. A later one of the same delivery is another failure. Dead letters of a deleted topic are kept
--- as those of `topic@ID`.
-create function wait_registry_covers(dead_letters jsonb, topic text, partition int, "offset" bigint) returns boolean
+-- Whether a mark is of a dead letter: its `dead_letters` are those that its delivery had then, as topic:partition:offset.
+-- A later one of the same delivery is another failure. Dead letters of a deleted topic are kept as those of `topic@ID`.
+create function wait_registry_covers(dead_letters text[], topic text, partition int, "offset" bigint) returns boolean
 language sql immutable parallel safe
-return dead_letters @> jsonb_build_array(jsonb_build_array(split_part(topic, '@', 1), partition, "offset"));
+return split_part(topic, '@', 1) || ':' || partition::text || ':' || "offset"::text = any(dead_letters);
 
 create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "offset");
 create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);

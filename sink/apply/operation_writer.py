@@ -101,7 +101,7 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         mark.next_wait_id,
         mark.delivery,
         mark.edited,
-        Jsonb([list(place) for place in mark.dead_letters]),
+        [str(place) for place in mark.dead_letters],
         at,
         mark.by,
     )

@@ -150,6 +150,16 @@ def test_a_dead_letter_restored_after_the_look_is_not_deleted(at: Scenario) -> N
     assert first(at)[place.partition] == 0
 
 
+def test_what_failed_again_after_it_was_archived_is_not_deleted(at: Scenario) -> None:
+    archived(at, 6)
+    before = ends(at)
+    at.dead_letters(6)
+    at.read()
+    with deletion(at.settings, at.settings.dead_letter.topic, LATE) as found:
+        obstacles = {part.partition: part.obstacle for part in found.parts if part.prefix.offsets}
+    assert obstacles == {number: (before[number], Obstacle.OPEN) for number in obstacles}
+
+
 def test_a_restore_during_the_deletion_is_reported(at: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     archived(at, 6)
     place = at.place()

@@ -94,6 +94,28 @@ def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) ->
 
 
 @pytest.mark.guarantee("R1.6")
+@pytest.mark.parametrize("kind", [Kind.REDRIVE, Kind.ARCHIVE])
+@pytest.mark.parametrize("marks_come_first", [True, False])
+def test_what_fails_again_after_a_mark_is_open(at: Scenario, kind: Kind, marks_come_first: bool) -> None:
+    at.dead_letters(2)
+    at.read()
+    at.execute(at.request(kind=kind).job)
+    at.dead_letters(2)  # the same deliveries: the group was rewound, say
+    if marks_come_first:
+        at.read_operations()
+    at.read()
+    count = "select state, count(*) from dead_letter group by 1 order by 1"
+    assert sorted(at.rows(count)) == sorted([(kind.state, 2), ("open", 2)])
+
+    group, open_ones = f"group={at.group}", "state=open"
+    found = at.request(group, open_ones, job="job-2")
+    assert found.job.expected == ({"already_redriven": 2} if kind is Kind.REDRIVE else {"redriven": 2})
+    again = at.request(group, open_ones, job="job-2", allowed=("no_members", "already_redriven"))
+    assert at.execute(again.job).counts["redriven"] == 2
+    at.read()
+    assert at.rows("select state, count(*) from dead_letter where job = 'job-2' group by 1") == [("redriven", 4)]
+
+
 def test_expired_ones_need_a_word(at: Scenario) -> None:
     at.dead_letters(1, Reason.EXPIRED)
     at.read()
