@@ -201,7 +201,7 @@ create table dead_letter_mark (
     marked_by text not null,
     delivery int,
     edited boolean not null default false,
-    dead_letters text[] not null
+    dead_letters text[] not null default '{}'
 );
 
 -- Whether a mark is of a dead letter: its `dead_letters` are those that its delivery had then, as topic:partition:offset.

@@ -56,8 +56,9 @@ ABSENT = """
 
 MARKS = """
     insert into dead_letter_mark (
-        "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, marked_at, marked_by)
-    select i, 'job', 'redrive', 'redriven', md5(i::text)::uuid::text, 1, 'shop', now(), 'anna'
+        "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, dead_letters,
+        marked_at, marked_by)
+    select i, 'job', 'redrive', 'redriven', md5(i::text)::uuid::text, 1, 'shop', array['dlq:0:' || i], now(), 'anna'
     from generate_series(1, 1000) as i;
     analyze dead_letter_mark;
 """
