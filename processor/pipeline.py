@@ -43,6 +43,7 @@ from processor.service.readiness import not_ready_reasons
 from processor.service.stats import Stats
 from processor.service.traces import Traces
 from processor.settlement.dead_letters import DeadLetters
+from processor.settlement.emptied_topics import Committed
 from processor.settlement.outbox import Outbox
 from processor.settlement.outcomes import Outcomes
 from processor.settlement.retry_records import RetryRecords
@@ -50,7 +51,6 @@ from processor.share.share_group_consumer import ShareGroupConsumer
 from processor.shell import Shell
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
-from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings, SourceKind
 from wait_registry.settings.root import Settings
@@ -71,14 +71,13 @@ class Context:
 
     ``stop`` is set when the process must end: stop polling, drain, return. ``once`` is None except with ``--once``; it
     says when the records that were in the topics at the start are processed. ``replay`` is None except in a replay,
-    and has its ranges. ``commit_metadata`` returns what goes into every commit of a topic. ``topics`` has all topics of
-    the group, and ``consumed`` those that are consumed now. ``tracer`` is None unless tracing is on.
+    and has its ranges. ``topics`` has all topics of the group, and ``consumed`` those that are consumed now. ``tracer``
+    is None unless tracing is on.
     """
 
     settings: Settings
     instance: str
     cluster_id: str
-    commit_metadata: Callable[[str], CommitMetadata]
     topics: dict[str, SubscribedTopic]
     consumed: ConsumedTopics
     limits: TimeLimits
@@ -167,7 +166,7 @@ class Pipeline:
             return RangeConsumer(context.settings, context.replay, shell, *parts)
         if context.settings.processor.source is SourceKind.SHARE:
             return ShareGroupConsumer(context.settings, shell, *parts)
-        return GroupConsumer(context.settings, shell, context.start_offsets, context.commit_metadata, *parts)
+        return GroupConsumer(context.settings, shell, context.start_offsets, *parts)
 
     async def run(self) -> None:
         """Run until stopped; then release the partitions, let running handlers finish, and write their tombstones."""
@@ -261,11 +260,14 @@ class Pipeline:
             await asyncio.sleep(DRAIN_STEP_S)
         return condition()
 
-    def committed_of_own_topics(self) -> dict[TopicPartition, int]:
-        """Return the confirmed offsets of the assigned partitions of retry and redelivery topics."""
-        topics, partitions = self._context.topics, dict(self.engine.partitions)
-        own = {place: each for place, each in partitions.items() if topics[place[0]].input_topic != place[0]}
-        return {place: partition.confirmed for place, partition in own.items() if partition.confirmed >= 0}
+    def committed_of_own_topics(self) -> dict[TopicPartition, Committed]:
+        """Return up to where the assigned partitions of retry and redelivery topics may be emptied."""
+        topics, partitions, found = self._context.topics, dict(self.engine.partitions), {}
+        for place, assigned in dict(self.group_consumer.assigned).items():
+            partition = partitions.get(place)
+            if topics[place[0]].own and assigned.emptied_id and partition is not None and partition.confirmed >= 0:
+                found[place] = Committed(partition.confirmed, assigned.emptied_id)
+        return found
 
     def not_ready(self) -> list[str]:
         """Return why records aren't processed now."""

@@ -39,8 +39,8 @@ from processor.events import (
     Tick,
     WriteTombstones,
 )
+from processor.intake.partition_start import Start as StartOffset
 from processor.intake.record_source import RecordSource
-from processor.intake.start_offsets import Start as StartOffset
 from processor.intake.subscription import SubscribedTopic
 from processor.intake.taken import Consumer, polled
 from processor.lifecycle import Entry, State

@@ -29,6 +29,7 @@ class Category(StrEnum):
     UNREADABLE = "unreadable"
     TARGET_MISSING = "target_missing"
     TARGET_UNREAD = "target_unread"
+    IDENTITY_LOST = "identity_lost"
     NO_MEMBERS = "no_members"
     TOO_LARGE = "too_large"
     NO_KEY = "no_key"
@@ -54,6 +55,8 @@ MEANINGS: Final = {
     Category.UNREADABLE: "no record can be made of its row",
     Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`",
     Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute",
+    Category.IDENTITY_LOST: "its group would take it for a new record: not all of its commits in the topic say "
+    "processor.redeliver_to = origin. Set it for every processor of the group, or leave `--to origin` out",
     Category.NO_MEMBERS: "its group has no member now; what is sent is read when one starts",
     Category.TOO_LARGE: "it is larger than the topic takes",
     Category.NO_KEY: "it has no key, which the compacted topic refuses",
@@ -90,8 +93,8 @@ class Standing(NamedTuple):
 class Candidate(NamedTuple):
     """A dead letter of a selection, as the tables show it, without its contents.
 
-    ``most_bytes`` is never less than the bytes of its key, value and headers. ``of_delivery`` are all dead letters of
-    its delivery.
+    ``failed`` is whether an expired one failed as well, so its work isn't done. ``most_bytes`` is never less than
+    the bytes of its key, value and headers. ``of_delivery`` are all dead letters of its delivery.
     """
 
     place: Place
@@ -100,6 +103,7 @@ class Candidate(NamedTuple):
     group: str | None
     record: Place | None
     finished_late: bool
+    failed: bool
     waiting: bool
     conflicting: bool
     most_bytes: int
@@ -142,7 +146,7 @@ def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category
             Category.CONFLICT: candidate.conflicting,
             Category.FINISHED_LATE: candidate.finished_late,
             Category.STILL_WAITING: candidate.waiting,
-            Category.MAY_BE_DONE: candidate.reason == "expired" and not candidate.finished_late,
+            Category.MAY_BE_DONE: candidate.reason == "expired" and not (candidate.finished_late or candidate.failed),
             Category.MAX_REDRIVES: standing.of_record >= rules.max_redrives,
         }
     return next((name for name, holds in checks.items() if holds and name not in rules.allowed), None)

@@ -14,6 +14,9 @@ from redrive.target import Readers, Ready, Route
 from redrive.view import Cursor, View
 from wait_registry.clock import Clock
 from wait_registry.kafka.clients import Admin
+from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.commit_metadata import decode_metadata
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Requested
@@ -41,7 +44,8 @@ class Judge:
         self._acted = DONE[job.kind]
         self._job = job
         may_wait = Category.NO_MEMBERS in job.allowed
-        self.route = Route(job.target, Targets(client), _Readers(settings, job.group, clock), may_wait)
+        readers, proof = _Readers(settings, job.group, clock), _Proof(settings, job.group, client, clock)
+        self.route = Route(job.target, Targets(client), readers, proof, may_wait)
         self.refused: set[Place] = set()
 
     def judge(self, candidates: Iterable[Candidate], view: View, tail: OperationsTail) -> Judged:
@@ -101,6 +105,30 @@ class Judge:
                 sendable.append(candidate)
                 judged.ready.append(ready)
         judged.todo = sendable
+
+
+class _Proof:
+    """Asks what the commits of a group say of redeliveries to an input topic, at most every `READERS_S` per topic."""
+
+    def __init__(self, settings: Settings, group: str, client: Admin, clock: Clock) -> None:
+        self._kafka = settings.kafka
+        self._group = group
+        self._client = client
+        self._clock = clock
+        self._known: dict[str, tuple[float, bool]] = {}
+
+    def __call__(self, topic: str) -> bool:
+        now, known = self._clock.monotonic(), self._known.get(topic)
+        if known is None or now >= known[0] + READERS_S:
+            known = self._known[topic] = now, self._ask(topic)
+        return known[1]
+
+    def _ask(self, topic: str) -> bool:
+        """Return whether every offset that the group committed in the topic has a commit that says `origin`."""
+        partitions = describe_topic(self._client, topic).partitions
+        answers = committed_offsets(self._kafka, self._group, [(topic, each) for each in range(partitions)])
+        said = [decode_metadata(answer.metadata) for answer in answers if answer.offset >= 0]
+        return bool(said) and all(each is not None and each.redeliver_to == "origin" for each in said)
 
 
 class _Readers:

@@ -44,6 +44,7 @@ class Route:
         to: str,
         targets: Callable[[str], Target],
         readers: Callable[[], Readers],
+        knows_again: Callable[[str], bool],
         may_wait: bool,
     ) -> None:
         """Decide nothing yet.
@@ -52,11 +53,14 @@ class Route:
             to: `REDELIVERY`, the topic that only the group has, or `ORIGIN`, the input topic.
             targets: looks a topic up.
             readers: asks for the members of the group.
+            knows_again: returns whether the group takes a record of an input topic for the delivery that its lineage
+                says.
             may_wait: whether records are sent while the group has no member.
         """
         self._to = to
         self._targets = targets
         self._readers = readers
+        self._knows_again = knows_again
         self._may_wait = may_wait
 
     def topic(self, candidate: Candidate) -> str:
@@ -78,6 +82,8 @@ class Route:
             return Category.TARGET_MISSING
         if self._to == ORIGIN and candidate.record.partition >= target.partitions:
             return Category.TARGET_MISSING
+        if self._to == ORIGIN and not self._knows_again(target.topic):
+            return Category.IDENTITY_LOST
         if not readers.members:
             return None if self._may_wait else Category.NO_MEMBERS
         return None if target.topic in readers.topics else Category.TARGET_UNREAD

@@ -205,6 +205,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         row["consumer_group"],
         None if None in record else Place(*record),
         row["finished_late"],
+        row["failed"],
         row["waiting"],
         row["conflicting"],
         row["most_bytes"],

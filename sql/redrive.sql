@@ -11,6 +11,7 @@ select * from operation where job = %(job)s;
 select
     letter.topic, letter.partition, letter."offset", letter.reason, letter.wait_expiration_uuid, letter.consumer_group,
     letter.original_topic, letter.original_partition, letter.original_offset, letter.finished_late, letter.delivery,
+    letter.finished_outcome is not distinct from 'dead_lettered' as failed,
     coalesce(octet_length(letter.key), 0) + coalesce(octet_length(letter.body), 0)
     + coalesce(octet_length(letter.headers::text), 0) as most_bytes,
     exists (
@@ -82,23 +83,37 @@ limit 1;
 select partition, next_offset, topic_id from sink_progress where topic = %(topic)s;
 
 -- name: registered
--- The redriven records of a job that are registered, by the offsets of their marks; also if a later delivery is.
+-- The redriven records of a job that are registered, by the offsets of their marks; also if a later delivery is. Each is
+-- looked up by itself, which the limit sees to (docs/decisions/0019).
 select mark."offset"
 from dead_letter_mark as mark
-inner join wait on wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
-    and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s
-    and (wait.wait_expiration_uuid = mark.next_wait_id or wait.delivery > mark.delivery);
+cross join lateral (
+    select 1 from wait where wait.wait_expiration_uuid = mark.next_wait_id
+    union all
+    select 1
+    from wait
+    where wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
+        and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
+        and wait.delivery > mark.delivery
+    limit 1
+) as again
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s;
 
 -- name: dead_again
 -- The redriven records of a job that are dead letters again, otherwise as `registered`.
 select mark."offset"
 from dead_letter_mark as mark
-inner join dead_letter as letter
-    on letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
-    and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s
-    and (letter.wait_expiration_uuid = mark.next_wait_id or letter.delivery > mark.delivery);
+cross join lateral (
+    select 1 from dead_letter as letter where letter.wait_expiration_uuid = mark.next_wait_id
+    union all
+    select 1
+    from dead_letter as letter
+    where letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
+        and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
+        and letter.delivery > mark.delivery
+    limit 1
+) as again
+where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s;
 
 -- name: sent
 select "offset", target_topic, target_partition, target_offset
@@ -115,18 +130,25 @@ select distinct original_topic from dead_letter_mark where job = %(job)s and kin
 
 -- name: comebacks
 -- The numbers of a job's consumed records, in the order of sending, that are dead letters again.
-select distinct sent.nth
-from (
+with sent as (
     select row_number() over (order by mark."offset") as nth, mark.*
     from dead_letter_mark as mark
     inner join unnest(%(topics)s::text[], %(partitions)s::int[], %(committed)s::bigint[]) as place (topic, partition, ends)
         on place.topic = mark.target_topic and place.partition = mark.target_partition and mark.target_offset < place.ends
     where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
-) as sent
-inner join dead_letter as letter
-    on letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
-    and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
-where letter.wait_expiration_uuid = sent.next_wait_id or letter.delivery > sent.delivery
+)
+select sent.nth
+from sent
+cross join lateral (
+    select 1 from dead_letter as letter where letter.wait_expiration_uuid = sent.next_wait_id
+    union all
+    select 1
+    from dead_letter as letter
+    where letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
+        and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
+        and letter.delivery > sent.delivery
+    limit 1
+) as again
 order by sent.nth;
 
 -- name: has_dead_letters

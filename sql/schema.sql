@@ -33,6 +33,7 @@ create table wait (
     dead_letter_topic text,
     expiry_policy text,
     max_deliveries int,
+    redeliver_to text,
     -- The wait ID of the record's first delivery, which all its deliveries share, and so text as wait IDs are.
     idempotency_key text,
     source_topic text,
@@ -111,7 +112,8 @@ create table dead_letter (
 );
 
 create index dead_letter_wait on dead_letter (wait_expiration_uuid);
-create index dead_letter_unfinished on dead_letter (wait_expiration_uuid) where reason = 'expired' and not finished_late;
+create index dead_letter_unfinished on dead_letter (wait_expiration_uuid)
+where reason = 'expired' and finished_outcome is null;
 create index dead_letter_age on dead_letter (created_at);
 create index dead_letter_time on dead_letter (dead_letter_time);
 -- A record of another client may name a group that is too long for a B-tree.
@@ -339,6 +341,7 @@ select
     dead_letter_topic,
     expiry_policy,
     max_deliveries,
+    redeliver_to,
     idempotency_key,
     wait_topic,
     wait_partition,
@@ -420,7 +423,11 @@ select
     wait_expiration_uuid,
     dead_letter_time,
     'dead letter: ' || coalesce(reason, 'not ours')
-    || case when finished_late then ', finished late: ' || coalesce(finished_outcome, 'unknown') else '' end,
+    || case
+        when finished_late then ', finished late: ' || coalesce(finished_outcome, 'unknown')
+        when finished_outcome is not null then ', the work failed too'
+        else ''
+    end,
     original_topic,
     original_partition,
     original_offset,

@@ -71,6 +71,7 @@ select
     dead_letter_topic,
     expiry_policy,
     max_deliveries,
+    redeliver_to,
     idempotency_key,
     wait_partition,
     wait_offset,

@@ -75,7 +75,8 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
     Raises:
         DataError: its headers can't be read; the row is unsendable.
     """
-    policy, source = columns["expiry_policy"], tuple(columns[f"source_{name}"] for name in Source._fields)
+    policy, target = columns["expiry_policy"], columns["redeliver_to"]
+    source = tuple(columns[f"source_{name}"] for name in Source._fields)
     record = WaitRecord(
         original=_original(columns),
         wait_id=columns["wait_expiration_uuid"],
@@ -86,6 +87,7 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
         dead_letter_topic=columns["dead_letter_topic"],
         expiry_policy=policy if policy in ("dlq", "redeliver") else None,
         max_deliveries=columns["max_deliveries"],
+        redeliver_to=target if target in ("group", "origin") else None,
         idempotency_key=columns["idempotency_key"],
         source=None if None in source else Source(*source),
     )

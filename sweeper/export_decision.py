@@ -69,7 +69,6 @@ def unsendable(
 class Policy:
     """The sweeper's defaults, for what a registration doesn't say."""
 
-    redeliver_to_origin: bool
     dead_letter_template: str
     redeliver_by_default: bool
     max_deliveries_by_default: int
@@ -79,7 +78,6 @@ class Policy:
         """Take the policy from the settings."""
         sweeper = settings.sweeper
         return cls(
-            sweeper.redeliver_to == "origin",
             sweeper.default_dead_letter_topic or settings.dead_letter.topic,
             sweeper.default_expiry_policy == "redeliver",
             sweeper.default_max_deliveries,
@@ -142,7 +140,7 @@ def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
         return None
     original = record.original
     headers = redelivery_headers(original.headers, _lineage(row, delivery + 1, record.max_deliveries))
-    if policy.redeliver_to_origin:
+    if record.redeliver_to == "origin":
         return _published(row, original.topic, original.partition, headers, Outcome.REDELIVERED)
     return _published(row, redelivery_topic(original.topic, record.group), None, headers, Outcome.REDELIVERED)
 

@@ -20,6 +20,7 @@ create table wait (
     dead_letter_topic text,
     expiry_policy text,
     max_deliveries int,
+    redeliver_to text,
     wait_topic text not null,
     wait_partition int,
     wait_offset bigint,

@@ -12,14 +12,16 @@ class AssignedLog:
 
     Offsets, ``UNKNOWN_OFFSET`` before the first: ``position`` after the last polled record, ``end_seen`` of the end of
     the log when it was last reached, transaction markers included; ``low_watermark`` and ``high_watermark`` are the
-    start and end of the log in the client's last fetch.
+    start and end of the log in the client's last fetch. ``emptied_id`` is the topic's ID if what is committed of it was
+    handled by this group, and None otherwise.
     """
 
-    __slots__ = ("end_seen", "high_watermark", "low_watermark", "partition", "position", "topic")
+    __slots__ = ("emptied_id", "end_seen", "high_watermark", "low_watermark", "partition", "position", "topic")
 
-    def __init__(self, place: TopicPartition, start: int | None) -> None:
+    def __init__(self, place: TopicPartition, start: int | None, emptied_id: str | None = None) -> None:
         self.topic, self.partition = place
         self.position = UNKNOWN_OFFSET if start is None else start
+        self.emptied_id = emptied_id
         self.end_seen = UNKNOWN_OFFSET
         self.low_watermark = UNKNOWN_OFFSET
         self.high_watermark = UNKNOWN_OFFSET

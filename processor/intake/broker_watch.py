@@ -86,7 +86,8 @@ class BrokerWatch:
         self._log_waiting()
         if self._connection.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
-            await self._ask(self._check_identity)
+            if recreated := await self._ask(self._check_identity):
+                self._membership.join_again(f"{', '.join(recreated)} was recreated")
 
     async def look_at_the_group(self) -> None:
         """Ask the coordinator as often as needed, where librdkafka's events aren't enough."""
@@ -135,9 +136,9 @@ class BrokerWatch:
             waited_s,
         )
 
-    def _check_identity(self) -> None:
+    def _check_identity(self) -> list[str]:
         require_same_wait_topic(self._admin, self._wait_topic)
-        self._consumed.require_unchanged(self._admin)
+        return self._consumed.recreated(self._admin)
 
     async def _ask(
         self, question: Callable[[], T], refused: Callable[[WaitRegistryError], None] | None = None

@@ -27,6 +27,8 @@ class ConsumedTopics:
         self._group = group
         self._ids = ids
         self._topics = tuple(topics)
+        self._own = frozenset(topic.name for topic in self._topics if topic.own)
+        self._redelivered = frozenset(topic.name for topic in self._topics if topic.redelivered_to_origin)
 
     @classmethod
     def look_up(cls, admin: AdminClient, group: str, topics: Iterable[SubscribedTopic]) -> ConsumedTopics:
@@ -46,11 +48,19 @@ class ConsumedTopics:
         """The optional topics that didn't exist, or that this user wasn't allowed to read, at the last look."""
         return [topic.name for topic in self._topics if self._is_absent(topic)]
 
+    def is_own(self, topic: str) -> bool:
+        """Return whether it is one of the group's retry or redelivery topics."""
+        return topic in self._own
+
+    def redeliver_to(self, topic: str) -> str | None:
+        """Return `origin` if the lineage of its records counts although it is an input topic, None otherwise."""
+        return "origin" if topic in self._redelivered else None
+
     def _is_absent(self, topic: SubscribedTopic) -> bool:
         return topic.optional and topic.name not in self._ids
 
     def appeared(self, ids: Mapping[str, str]) -> None:
-        """Note the IDs of topics that were absent."""
+        """Note the IDs of topics that were absent, or have others now."""
         # The broker watch may iterate over the former ones in its thread.
         self._ids = {**self._ids, **ids}
 
@@ -58,15 +68,22 @@ class ConsumedTopics:
         """Return the ID that a consumed topic had when it was first consumed; None if it was missing."""
         return self._ids.get(topic)
 
-    def require_unchanged(self, admin: AdminClient) -> None:
+    def recreated(self, admin: AdminClient) -> list[str]:
         """Compare with the present identities; a deleted topic doesn't stop the others.
 
+        Returns:
+            The retry and redelivery topics that were recreated, whose IDs are the new ones from now on.
+
         Raises:
-            ConfigurationError: a topic was recreated; the process must stop.
+            ConfigurationError: an input topic was recreated; the process must stop.
             TransientError: the cluster can't be reached now; retry.
         """
-        for topic, now in topic_ids(admin, self._ids).items():
-            self._require_same(topic, self._ids[topic], now)
+        changed = {topic: now for topic, now in topic_ids(admin, self._ids).items() if now != self._ids[topic]}
+        for topic, now in changed.items():
+            if not self.is_own(topic):
+                self._require_same(topic, self._ids[topic], now)
+        self.appeared(changed)
+        return sorted(changed)
 
     def require_committed_in(self, topic: str, topic_id: str | None) -> None:
         """Compare with the ID that the topic had when an offset was committed; None if the commit has no ID.

@@ -22,10 +22,11 @@ from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
+from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
-from processor.intake.start_offsets import PendingStarts, Start, StartOffsets
+from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.service.ending import Fault
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
@@ -49,7 +50,6 @@ class GroupConsumer:
     Args:
         listener: called at rebalances and with the answers of commits.
         start_offsets: where new partitions start.
-        metadata: returns what every commit says of a topic.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class GroupConsumer:
         settings: Settings,
         listener: Listener,
         start_offsets: StartOffsets,
-        metadata: Callable[[str], CommitMetadata],
         connection: BrokerConnection,
         membership: Membership,
         fault: Fault,
@@ -65,9 +64,7 @@ class GroupConsumer:
         processor = settings.processor
         self._listener = listener
         self._start_offsets = start_offsets
-        self._metadata = metadata
-        own = (processor.uncommitted_max, processor.registration.value)
-        self._announcement = lambda topic: metadata(topic).with_recorded(*own)
+        self._announced = (processor.uncommitted_max, processor.registration.value)
         self._group = processor.group
         self._connection = connection
         self._membership = membership
@@ -76,9 +73,11 @@ class GroupConsumer:
         self._loop = asyncio.get_running_loop()
         self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
-        self._by_partition = PolledMessages(self._group, self.assigned, fault)
+        self._by_partition = PolledMessages(self._group, self.assigned, fault, is_own=start_offsets.is_own)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
+        # By partition, of its last assignment here.
+        self._metadata: dict[TopicPartition, CommitMetadata] = {}
         self._closing = False
         self._topics: list[str] = []
         self._log_ends = LogEnds(time.monotonic)
@@ -146,7 +145,11 @@ class GroupConsumer:
         if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
-        return self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
+        records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
+        if gone := self._by_partition.gone:
+            self._membership.join_again(f"the log has changed before the position in {', '.join(gone)}")
+            gone.clear()
+        return records
 
     @property
     def polling(self) -> bool:
@@ -156,7 +159,7 @@ class GroupConsumer:
     def offsets(self, commit: Commit | Release) -> list[Answer]:
         """Return the offsets for the client, with what they rely on as metadata."""
         return [
-            Answer(*place, offset, self._metadata(place[0]).with_recorded(*commit.recorded[place]).encode())
+            Answer(*place, offset, self._metadata[place].with_recorded(*commit.recorded[place]).encode())
             for place, offset in commit.offsets.items()
         ]
 
@@ -249,7 +252,7 @@ class GroupConsumer:
 
     def _starts_at_once(self, consumer: Consumer, partitions: list[Answer]) -> list[Start] | None:
         starts = self._start_offsets.at_once(consumer, partitions)
-        return None if starts is None else self._start_offsets.announced(consumer, starts, self._announcement)
+        return None if starts is None else self._start_offsets.announced(consumer, starts, *self._announced)
 
     def _release_unrevoked(self, partitions: list[Answer]) -> None:
         """Release what the client assigns again without having revoked it.
@@ -282,7 +285,10 @@ class GroupConsumer:
 
     def _take_over(self, starts: list[Start]) -> None:
         for start in starts:
-            self.assigned[(start.topic, start.partition)] = AssignedLog((start.topic, start.partition), start.offset)
+            place = (start.topic, start.partition)
+            self.assigned[place] = AssignedLog(place, start.offset, start.emptied_id)
+            if start.commits is not None:
+                self._metadata[place] = start.commits
         self._listener.assigned(starts)
 
     def on_revoke(self, consumer: Consumer, partitions: list[Answer]) -> None:

@@ -91,11 +91,13 @@ class Membership:
         lasting = differing & self._differing
         self._differing = differing - lasting
         if lasting:
-            log.warning(
-                "joining the group again, because this member missed an assignment: %s",
-                "; ".join(_said(place, place in self._assigned) for place in sorted(lasting)),
-            )
-            self._rejoin()
+            missed = "; ".join(_said(place, place in self._assigned) for place in sorted(lasting))
+            self.join_again(f"this member missed an assignment: {missed}")
+
+    def join_again(self, why: str) -> None:
+        """Leave the group and join it again: every partition starts where its committed offset and its log say."""
+        log.warning("joining the group again, because %s", why)
+        self._rejoin()
 
 
 def _said(place: TopicPartition, is_assigned: bool) -> str:

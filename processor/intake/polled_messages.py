@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message
 
@@ -40,15 +40,26 @@ class PolledMessages:
         assigned: the logs of the assigned partitions, whose positions it moves.
         fault: where such an error is reported.
         when_gone: what to do if the position of a partition isn't in its log.
+        is_own: returns whether a topic is a retry or redelivery topic.
+
+    Attributes:
+        gone: partitions of own topics whose positions aren't in their logs: the group has to be joined again.
     """
 
     def __init__(
-        self, group: str, assigned: Mapping[TopicPartition, AssignedLog], fault: Fault, when_gone: str = SET_POSITION
+        self,
+        group: str,
+        assigned: Mapping[TopicPartition, AssignedLog],
+        fault: Fault,
+        when_gone: str = SET_POSITION,
+        is_own: Callable[[str], bool] = lambda topic: False,
     ) -> None:
         self._group = group
         self._assigned = assigned
         self._fault = fault
         self._when_gone = when_gone
+        self._is_own = is_own
+        self.gone: list[str] = []
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
@@ -80,6 +91,8 @@ class PolledMessages:
             owner = self._assigned.get((message.topic(), message.partition()))
             if owner is not None:
                 owner.end_seen = max(owner.end_seen, message.offset())
+        elif code in _OUT_OF_RANGE and message.topic() is not None and self._is_own(message.topic()):
+            self.gone.append(where)
         elif code in _OUT_OF_RANGE:
             self._fault.report(PermanentError(self._out_of_range(where, message)))
         elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as Answer
 
 from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.start_offsets import Start
+from processor.intake.partition_start import Start
 from wait_registry.records.topics import TopicPartition
 
 

@@ -7,11 +7,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.partition_start import Start, own_start
 from processor.service.ending import Fault
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
@@ -26,24 +27,7 @@ ASK_LIMIT_S = 5.0
 # Errors are immediate while the coordinator is moving, so retries need pauses.
 ASK_PAUSE_S = 1.0
 
-Offsets: TypeAlias = Callable[[list[tuple[str, int]]], Mapping[tuple[str, int], int]]
-
-
-class Start(NamedTuple):
-    """Where a partition starts: the committed offset (None: at its beginning), its metadata, and the end of the log.
-
-    Metadata and end are None if they are unknown.
-    """
-
-    topic: str
-    partition: int
-    offset: int | None
-    recorded: CommitMetadata | None
-    end: int | None
-
-    def for_client(self) -> TopicPartition:
-        """Return it as the client takes it."""
-        return TopicPartition(self.topic, self.partition, OFFSET_BEGINNING if self.offset is None else self.offset)
+Offsets: TypeAlias = Callable[[Iterable[tuple[str, int]]], Mapping[tuple[str, int], int]]
 
 
 class StartOffsets:
@@ -71,6 +55,7 @@ class StartOffsets:
         ends: Offsets,
         beginnings: Offsets,
     ) -> None:
+        self.is_own = consumed.is_own
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
@@ -100,32 +85,35 @@ class StartOffsets:
         log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
         return None
 
-    def announced(
-        self, consumer: Consumer, starts: list[Start], metadata: Callable[[str], CommitMetadata]
-    ) -> list[Start]:
+    def announced(self, consumer: Consumer, starts: list[Start], bound: int, mode: str) -> list[Start]:
         """Commit the beginning of each partition that was never committed, and return all starts.
 
         So a partition without records has a committed offset too. If the broker doesn't answer, the engine commits the
-        beginning when the first record shows it.
+        beginning when the first record shows it. An offset whose commit says something else of redeliveries is
+        committed again, since redrives rely on it.
 
         Args:
             consumer: within its assignment callback.
             starts: of all new partitions.
-            metadata: returns what such a commit says of a topic: bound and mode of this process too.
+            bound: how many uncommitted records this process may have.
+            mode: in which it registers.
         """
-        firsts = self._beginnings([(start.topic, start.partition) for start in starts if start.offset is None])
-        if not firsts:
+        unset = [start for start in starts if start.offset is None]
+        said = {start[:2]: start.commits.with_recorded(bound, mode) for start in unset if start.commits is not None}
+        firsts = self._beginnings(said)
+        offsets = [TopicPartition(*place, first, said[place].encode()) for place, first in firsts.items()]
+        offsets += [TopicPartition(*start[:3], text) for start in starts if (text := start.corrected())]
+        if not offsets:
             return starts
-        offsets = [TopicPartition(*place, first, metadata(place[0]).encode()) for place, first in firsts.items()]
         try:
             answers = consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             log.info("beginnings aren't committed before the first records: %s", error.args[0].str())
             return starts
-        committed = {(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
+        done = {(answer.topic, answer.partition): answer.offset for answer in answers if answer.error is None}
         return [
-            start._replace(offset=committed[start[:2]], recorded=metadata(start.topic))
-            if start[:2] in committed
+            start._replace(offset=done[start[:2]], recorded=said[start[:2]])
+            if start[:2] in done.keys() & said
             else start
             for start in starts
         ]
@@ -151,19 +139,35 @@ class StartOffsets:
         return []
 
     def _starts(self, answers: list[TopicPartition]) -> list[Start]:
-        ends = self._ends([(answer.topic, answer.partition) for answer in answers])
-        starts = [self._start(answer, ends.get((answer.topic, answer.partition))) for answer in answers]
+        places = [(answer.topic, answer.partition) for answer in answers]
+        ends = self._ends(places)
+        firsts = self._beginnings([place for place in places if self.is_own(place[0])])
+        starts = [
+            self._start(each, ends.get(place), firsts.get(place)) for each, place in zip(answers, places, strict=True)
+        ]
         log.info("assigned: %s", ", ".join(f"{s.topic}[{s.partition}] from {_shown(s.offset)}" for s in starts))
         return starts
 
-    def _start(self, answer: TopicPartition, end: int | None) -> Start:
+    def _start(self, answer: TopicPartition, end: int | None, first: int | None) -> Start:
+        topic, recorded = answer.topic, decode_metadata(answer.metadata)
+        commits = CommitMetadata(
+            self._wait_topic, self._consumed.id_of(topic), redeliver_to=self._consumed.redeliver_to(topic)
+        )
         if answer.offset < 0:
-            return Start(answer.topic, answer.partition, None, None, end)
-        recorded = decode_metadata(answer.metadata)
+            return Start(topic, answer.partition, None, None, end, commits)
+        start = Start(topic, answer.partition, answer.offset, recorded, end, commits)
         if recorded is not None:
             self._check(recorded.wait_topic)
-            self._consumed.require_committed_in(answer.topic, recorded.input_topic_id)
-        return Start(answer.topic, answer.partition, answer.offset, recorded, end)
+        if self.is_own(topic):
+            start, warning = own_start(start, first)
+        elif recorded is None:
+            warning = "starts at an offset that another program committed, and nothing before it is handled"
+        else:
+            warning = None
+            self._consumed.require_committed_in(topic, recorded.input_topic_id)
+        if warning is not None:
+            log.warning("%s[%d] %s", topic, answer.partition, warning)
+        return start
 
     def _check(self, recorded: TopicIdentity) -> None:
         if recorded.topic == self._wait_topic.topic:

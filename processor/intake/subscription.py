@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.settings.processor import ExpiryPolicy, RedeliverTo
 from wait_registry.settings.root import Settings
 
 
@@ -37,9 +37,14 @@ class SubscribedTopic:
     optional: bool = False
 
     @property
+    def own(self) -> bool:
+        """Whether it is a retry or redelivery topic."""
+        return self.name != self.input_topic
+
+    @property
     def retries(self) -> bool:
         """Whether it is a retry topic."""
-        return self.delay_s > 0 and self.name != self.input_topic
+        return self.delay_s > 0 and self.own
 
 
 def subscription(settings: Settings, instance: str, existing: Collection[str]) -> dict[str, SubscribedTopic]:
@@ -69,11 +74,12 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             processor.expiry_policy.value,
             processor.max_deliveries,
             settings.wait.max_message_bytes,
+            processor.redeliver_to.value,
         )
         ladder = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
         shared = (topic, dead_letters, encoder, ladder)
         subscribed[topic] = SubscribedTopic(
-            topic, *shared, processor.delay_s, settings.sweeper.redeliver_to == "origin"
+            topic, *shared, processor.delay_s, processor.redeliver_to is RedeliverTo.ORIGIN
         )
         again = redelivery_topic(topic, processor.group)
         if is_topic_name(again):

@@ -17,10 +17,10 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.group_config import tuning
 from processor.intake.membership import Membership
+from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
-from processor.intake.start_offsets import Start
 from processor.replay.progress import Progress
 from processor.service.ending import Fault
 from wait_registry.kafka.clients import consumer_config, usable_settings

@@ -46,7 +46,6 @@ from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, readable_topic_ids, topic_names
-from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
@@ -289,7 +288,6 @@ class ProcessorService:
             settings=self._settings,
             instance=facts.instance,
             cluster_id=facts.cluster_id,
-            commit_metadata=lambda topic: CommitMetadata(wait_topic, consumed.id_of(topic)),
             topics=facts.topics,
             consumed=consumed,
             limits=limits,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import TopicPartition as Until
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.kafka.cluster import topic_ids
 from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.records.topics import TopicPartition
 
@@ -24,18 +25,25 @@ FIRST_S: Final = 5.0
 EVERY_S: Final = 60.0
 
 
+class Committed(NamedTuple):
+    """A confirmed offset and the ID of the topic that it was committed in: another topic may have its name by now."""
+
+    offset: int
+    topic_id: str
+
+
 class EmptiedTopics:
     """Deletes records once a minute.
 
     Args:
         admin: the client that asks.
-        committed: returns the confirmed offsets of the partitions to empty that are assigned now.
+        committed: returns up to where the partitions that are assigned now may be emptied.
     """
 
-    def __init__(self, admin: AdminClient, committed: Callable[[], Mapping[TopicPartition, int]]) -> None:
+    def __init__(self, admin: AdminClient, committed: Callable[[], Mapping[TopicPartition, Committed]]) -> None:
         self._admin = admin
         self._committed = committed
-        self._emptied: dict[TopicPartition, int] = {}
+        self._emptied: dict[TopicPartition, Committed] = {}
 
     async def run(self) -> None:
         """Delete until cancelled, or until the permission turns out to be missing."""
@@ -43,7 +51,7 @@ class EmptiedTopics:
         while True:
             await asyncio.sleep(pause_s)
             pause_s = EVERY_S
-            until = {place: offset for place, offset in self._committed().items() if self._is_new(place, offset)}
+            until = {place: each for place, each in self._committed().items() if each != self._emptied.get(place)}
             try:
                 await asyncio.to_thread(self._delete, until)
             except ConfigurationError as error:
@@ -58,13 +66,13 @@ class EmptiedTopics:
             else:
                 self._emptied |= until
 
-    def _is_new(self, place: TopicPartition, offset: int) -> bool:
-        return offset > self._emptied.get(place, -1)
-
-    def _delete(self, until: Mapping[TopicPartition, int]) -> None:
+    def _delete(self, until: Mapping[TopicPartition, Committed]) -> None:
         if not until:
             return
-        asked = [Until(*place, offset) for place, offset in until.items()]
+        ids = topic_ids(self._admin, {place[0] for place in until})
+        asked = [Until(*place, each.offset) for place, each in until.items() if ids.get(place[0]) == each.topic_id]
+        if not asked:
+            return
         futures = self._admin.delete_records(asked, request_timeout=timeout_of(self._admin))
         for place, future in futures.items():
             answer(self._admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")

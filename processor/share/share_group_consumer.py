@@ -15,9 +15,9 @@ from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.membership import Membership
+from processor.intake.partition_start import Start
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.record_source import Listener
-from processor.intake.start_offsets import Start
 from processor.service.ending import Fault
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import share_consumer_config, usable_settings

@@ -81,7 +81,12 @@ def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
     assert record.group and record.instance and record.delivery and record.dead_letter_topic
     assert record.expiry_policy and record.max_deliveries
     encoder = WaitRecordEncoder(
-        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
+        record.group,
+        record.instance,
+        record.dead_letter_topic,
+        record.expiry_policy,
+        record.max_deliveries,
+        redeliver_to=record.redeliver_to or "group",
     )
     return encoder.headers(
         record.original,
@@ -130,8 +135,9 @@ def published(given: Any) -> Outgoing:
         "wait_expiration_time": datetime.fromisoformat(row["wait_expiration_time"]),
         "expiry_policy": "dlq",
         "max_deliveries": None,
+        "redeliver_to": None,
     }
-    policy = Policy(False, given["template"], False, 1)
+    policy = Policy(given["template"], False, 1)
     decided = outgoing(due_row(columns), policy, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])
     if isinstance(decided, Unsendable):
         raise DataError(decided.reason)

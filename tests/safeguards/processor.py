@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 from pkgutil import resolve_name
 
 import pytest
@@ -63,12 +64,26 @@ def without_emptied_topics(*_):
     """Retry topics keep what was committed."""
 
 
+@safeguard("P1.40", at="processor.intake.partition_start.own_start", seeds=True)
+def without_records_that_are_kept(original, start, first):
+    """Where another program committed an offset in a retry topic, the records before it are deleted."""
+    found, warning = original(start, first)
+    return found._replace(commits=replace(found.commits, kept_below=None)), warning
+
+
+@safeguard("P1.42", at="redrive.target.Route.obstacle")
+def without_proof_of_identity(original, self, candidate):
+    """A record is redriven to the input topic of a group that takes it for a new one."""
+    found = original(self, candidate)
+    return None if found == "identity_lost" else found
+
+
 @safeguard("P1.8", at="processor.intake.start_offsets.StartOffsets._check")
 def without_identity_of_wait_topics(*_):
     """Offsets that rely on another wait topic are taken for those of this one."""
 
 
-@safeguard("P8.6", at="processor.intake.consumed_topics.ConsumedTopics.require_unchanged")
+@safeguard("P8.6", at="processor.intake.consumed_topics.ConsumedTopics.recreated")
 def without_identity_of_input_topics(*_):
     """A running processor reads a recreated input topic at a position of the old one."""
 

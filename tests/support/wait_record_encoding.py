@@ -28,6 +28,7 @@ def encode_wait_record(record: WaitRecord) -> tuple[bytes, list[tuple[str, bytes
         (header_names.WAIT_DEAD_LETTER_TOPIC, record.dead_letter_topic),
         (header_names.WAIT_EXPIRY_POLICY, record.expiry_policy),
         (header_names.WAIT_MAX_DELIVERIES, record.max_deliveries),
+        (header_names.WAIT_REDELIVER_TO, record.redeliver_to),
         (header_names.WAIT_IDEMPOTENCY_KEY, record.idempotency_key),
     ]
     if source is not None:

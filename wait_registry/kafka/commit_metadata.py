@@ -16,8 +16,8 @@ SEPARATOR = ";"
 IDENTITY_PARTS = 4
 # The largest number that a reader takes; it reads a larger one as unknown.
 MAX_RECORDED = 999_999_999
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_NAMED = ("input_topic_id", "registration", "uncommitted_max")
+_NUMBER, _OFFSET = re.compile(r"[0-9]{1,9}"), re.compile(r"[0-9]{1,19}")
+_NAMED = ("input_topic_id", "registration", "uncommitted_max", "kept_below", "redeliver_to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,17 @@ class CommitMetadata:
     """The wait topic that a commit relies on, and what else the commit has.
 
     That is the ID of the consumed topic, the registration mode of the process, and how many records at most it had
-    polled that no confirmed commit covered.
+    polled that no confirmed commit covered. ``kept_below`` is the offset that another program committed in a retry or
+    redelivery topic while the log had records before it: the group hasn't handled those, so it doesn't delete them.
+    ``redeliver_to`` is `origin` if the process takes a record of an input topic for the delivery that its lineage says.
     """
 
     wait_topic: TopicIdentity
     input_topic_id: str | None = None
     registration: str | None = None
     uncommitted_max: int | None = None
+    kept_below: int | None = None
+    redeliver_to: str | None = None
 
     def with_recorded(self, uncommitted_max: int | None, registration: str | None) -> CommitMetadata:
         """Return the same with the bound of uncommitted records and the registration mode; None is unknown."""
@@ -57,10 +61,12 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
         return None
     named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
     wait_topic = TopicIdentity(parts[1], parts[2], int(parts[3]))
-    bound = named.get("uncommitted_max", "")
+    bound, kept = named.get("uncommitted_max", ""), named.get("kept_below", "")
     return CommitMetadata(
         wait_topic,
         named.get("input_topic_id") or None,
         named.get("registration") or None,
         int(bound) if _NUMBER.fullmatch(bound) else None,
+        int(kept) if _OFFSET.fullmatch(kept) else None,
+        named.get("redeliver_to") or None,
     )

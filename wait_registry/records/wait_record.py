@@ -21,8 +21,10 @@ from wait_registry.records.times import format_utc_ms
 from wait_registry.records.wait_id import is_wait_id
 
 ExpiryPolicy: TypeAlias = Literal["dlq", "redeliver"]
+RedeliverTo: TypeAlias = Literal["group", "origin"]
 
 _POLICIES: Final[tuple[str, ...]] = get_args(ExpiryPolicy)
+_REDELIVER_TO: Final[tuple[str, ...]] = get_args(RedeliverTo)
 _TIMESTAMP_TYPES: Final[tuple[str, ...]] = get_args(TimestampType)
 _TRACE_NAMES: Final = (header_names.TRACEPARENT, header_names.TRACESTATE)
 
@@ -36,7 +38,8 @@ _NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"true")
 class WaitRecord(NamedTuple):
     """One registration; fields that the legacy format lacks are None, and ``original`` is then partial.
 
-    If ``idempotency_key`` is None it is ``wait_id``, as in the first delivery.
+    If ``redeliver_to`` is None it is ``group``. If ``idempotency_key`` is None it is ``wait_id``, as in the first
+    delivery.
     """
 
     original: Original | PartialOriginal
@@ -48,6 +51,7 @@ class WaitRecord(NamedTuple):
     dead_letter_topic: str | None
     expiry_policy: ExpiryPolicy | None
     max_deliveries: int | None
+    redeliver_to: RedeliverTo | None = None
     idempotency_key: str | None = None
     source: Source | None = None
     traceparent: str | None = None
@@ -57,7 +61,7 @@ class WaitRecord(NamedTuple):
 class WaitRecordEncoder:
     """Writes the headers of wait records for one group and one dead letter topic; runs once per record."""
 
-    __slots__ = ("_group", "_max_bytes", "_policy")
+    __slots__ = ("_group", "_max_bytes", "_origin", "_policy")
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class WaitRecordEncoder:
         expiry_policy: str,
         max_deliveries: int,
         max_bytes: int = MAX_JSON_BYTES,
+        redeliver_to: RedeliverTo = "group",
     ) -> None:
         """Build the headers that all records share.
 
@@ -75,6 +80,7 @@ class WaitRecordEncoder:
             expiry_policy: ``dlq`` or ``redeliver``.
             max_deliveries: deliveries under ``redeliver``, from 1.
             max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
+            redeliver_to: ``group`` or ``origin``: the topic that a redelivery goes to.
 
         Raises:
             ConfigurationError: another expiry policy.
@@ -88,6 +94,7 @@ class WaitRecordEncoder:
             (header_names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
             (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries),
         )
+        self._origin = ((header_names.WAIT_REDELIVER_TO, b"origin"),) if redeliver_to == "origin" else ()
 
     def headers(
         self,
@@ -135,6 +142,7 @@ class WaitRecordEncoder:
         ]
         if max_deliveries is not None:
             encoded[-1] = (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
+        encoded += self._origin
         if idempotency_key not in (None, wait_id):
             encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
         if source is not None:
@@ -190,6 +198,7 @@ def decode_wait_record(
         dead_letter_topic=system.text(header_names.WAIT_DEAD_LETTER_TOPIC),
         expiry_policy=cast("ExpiryPolicy | None", system.choice(header_names.WAIT_EXPIRY_POLICY, _POLICIES)),
         max_deliveries=system.integer(header_names.WAIT_MAX_DELIVERIES, 1, MAX_INT32),
+        redeliver_to=cast("RedeliverTo | None", system.choice(header_names.WAIT_REDELIVER_TO, _REDELIVER_TO)),
         idempotency_key=system.wait_id(header_names.WAIT_IDEMPOTENCY_KEY),
         source=system.source(),
         traceparent=system.trace(header_names.TRACEPARENT),

@@ -27,6 +27,13 @@ class ExpiryPolicy(StrEnum):
     REDELIVER = "redeliver"
 
 
+class RedeliverTo(StrEnum):
+    """Which topic the sweeper delivers an expired record of this group to."""
+
+    GROUP = "group"
+    ORIGIN = "origin"
+
+
 class GroupProtocol(StrEnum):
     """Kafka's group protocols: ``consumer`` is KIP-848."""
 
@@ -182,6 +189,11 @@ class ProcessorSettings(Section):
     )
     max_deliveries: int = Field(
         3, ge=1, le=1000, description="with 'redeliver': deliveries before the dead letter topic; retries don't count"
+    )
+    redeliver_to: RedeliverTo = Field(
+        RedeliverTo.GROUP,
+        description="with 'redeliver': 'group' is the topic {topic}.{group}.redeliver, 'origin' the input topic, whose "
+        "records may then say that they are deliveries of earlier ones",
     )
     source: SourceKind = Field(
         SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"

@@ -35,11 +35,6 @@ class SweeperSettings(Section):
         60.0, gt=0, description="how long to wait for an open transaction at the end of the wait topic, s"
     )
     retention_days: int = Field(30, ge=1, description="age at which dead_letter, quarantine and sweep rows are purged")
-    redeliver_to: str = Field(
-        "group",
-        pattern="^(group|origin)$",
-        description="'group': {topic}.{group}.redeliver; 'origin': the input topic",
-    )
     default_dead_letter_topic: str = Field(
         "", description="for wait records that name none (legacy format); by default the one of dead_letter.topic"
     )

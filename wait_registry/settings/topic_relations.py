@@ -94,6 +94,6 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
     elif group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
         yield warning(
             f"processor.group is {group!r}, which makes names of redelivery topics that Kafka refuses, so the group "
-            "has none. Its dead letters can be redriven with `--to origin` only. Use letters, digits, dots, _ and -, "
-            "and 249 in all"
+            "has none. Its dead letters can be redriven with `--to origin` only, which takes processor.redeliver_to = "
+            "origin. Use letters, digits, dots, _ and -, and 249 in all"
         )

@@ -112,8 +112,8 @@ def test_spans_of_a_plain_handler_are_children_of_its_attempt(
 
 
 def test_unusual_records_have_their_traces(processor_scenario: ScenarioFactory, traced: Traced) -> None:
-    own = {"wait.max_message_bytes": 20_000, "sweeper.redeliver_to": "origin"}
-    at = processor_scenario(accepts, 1, own, {"max__message__bytes": "1000000"}, expiry_policy="redeliver")
+    own, redeliver = {"wait.max_message_bytes": 20_000}, {"expiry_policy": "redeliver", "redeliver_to": "origin"}
+    at = processor_scenario(accepts, 1, own, {"max__message__bytes": "1000000"}, **redeliver)
     original = Original(at.topic, 0, 77, 1_700_000_000_000, "create", b"key", b"again", ())
     lineage = Lineage.of(
         original,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.integration.redrive.scenario import Scenario
@@ -18,19 +19,21 @@ class Handling:
     def __init__(self, at: Scenario, processors: Processors) -> None:
         self.refused: set[bytes] = set()
         self.held: set[bytes] = set()
+        self.calls: list[Record] = []
         self.ended = threading.Event()
         self._at = at
         self._processors = processors
 
     async def handle(self, record: Record) -> None:
         """Handle a record."""
+        self.calls.append(record)
         if record.value in self.held:
             await asyncio.to_thread(self.ended.wait, 120)
         if record.value in self.refused:
             raise PermanentError("not this one")
 
-    def start(self) -> RunningProcessor:
+    def start(self, **changes: Any) -> RunningProcessor:
         """Start a member, which registers each record before its call."""
-        own = {"handler": self._processors.handler(self.handle), "registration": RegistrationMode.EAGER}
+        own = {"handler": self._processors.handler(self.handle), "registration": RegistrationMode.EAGER, **changes}
         processor = self._at.settings.processor.model_copy(update=own)
         return self._processors.start(self._at.settings.model_copy(update={"processor": processor})).wait_joined()

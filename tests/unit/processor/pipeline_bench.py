@@ -18,7 +18,8 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
-from processor.intake.start_offsets import Start, StartOffsets
+from processor.intake.partition_start import Start
+from processor.intake.start_offsets import StartOffsets
 from processor.intake.subscription import subscription
 from processor.pipeline import Context, Pipeline
 from processor.service.ending import Fault
@@ -89,7 +90,6 @@ class PipelineBench:
             settings=settings,
             instance="instance",
             cluster_id="cluster",
-            commit_metadata=lambda topic: CommitMetadata(WAIT_TOPIC),
             topics=topics,
             consumed=ConsumedTopics("group", {}, topics.values()),
             limits=limits,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.intake.consumed_topics import ConsumedTopics
-from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, Start, StartOffsets
+from processor.intake.partition_start import Start
+from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.commit_metadata import CommitMetadata
 
 WAIT_TOPIC, NOTHING_KNOWN = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
 PARTITION = TopicPartition("orders", 2)
+COMMITS = CommitMetadata(WAIT_TOPIC)
 
 
 class Coordinator:
@@ -39,7 +42,7 @@ class Coordinator:
 def start_offsets(
     stopping: Callable[[float], bool], another: Callable[[list[TopicPartition]], list[TopicPartition]]
 ) -> StartOffsets:
-    def ends(places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    def ends(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         return dict.fromkeys(places, 99)
 
     return StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, stopping, another, ends, lambda places: dict.fromkeys(places, 7))
@@ -53,7 +56,7 @@ def test_the_consumer_is_asked_once_since_a_rebalance_waits_for_it() -> None:
     starts = start_offsets(lambda pause_s: False, nobody)
 
     assert starts.at_once(Coordinator(1), [PARTITION]) is None
-    assert starts.at_once(Coordinator(0), [PARTITION]) == [Start("orders", 2, None, None, 99)]
+    assert starts.at_once(Coordinator(0), [PARTITION]) == [Start("orders", 2, None, None, 99, COMMITS)]
 
 
 def test_each_refusal_is_followed_by_a_pause() -> None:
@@ -61,7 +64,7 @@ def test_each_refusal_is_followed_by_a_pause() -> None:
     coordinator = Coordinator(3)
     starts = start_offsets(lambda pause_s: bool(pauses.append(pause_s)), coordinator.asked_by_another)
 
-    assert starts.later([PARTITION], lambda: True) == [Start("orders", 2, 17, None, 99)]
+    assert starts.later([PARTITION], lambda: True) == [Start("orders", 2, 17, None, 99, COMMITS)]
     assert pauses == [ASK_PAUSE_S] * 4
 
 

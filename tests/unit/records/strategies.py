@@ -44,6 +44,7 @@ WAIT_RECORDS = st.builds(
     dead_letter_topic=TEXTS,
     expiry_policy=st.sampled_from(["dlq", "redeliver"]),
     max_deliveries=ATTEMPTS,
+    redeliver_to=st.sampled_from([None, "origin"]),
     idempotency_key=st.none() | WAIT_IDS,
     source=st.none() | SOURCES,
     traceparent=TRACES,

@@ -36,7 +36,12 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
     assert record.group and record.instance and record.dead_letter_topic and record.expiry_policy
     assert record.max_deliveries and record.delivery
     encoder = WaitRecordEncoder(
-        record.group, record.instance, record.dead_letter_topic, record.expiry_policy, record.max_deliveries
+        record.group,
+        record.instance,
+        record.dead_letter_topic,
+        record.expiry_policy,
+        record.max_deliveries,
+        redeliver_to=record.redeliver_to or "group",
     )
     trace = tuple(
         (name, text.encode())

@@ -45,10 +45,17 @@ def test_without_a_topic_all_inputs_are_meant() -> None:
     assert chosen_topics(SHOP, ("refunds",), (0, 3)) == ["refunds"]
 
 
+@pytest.mark.parametrize("topic", ["orders.shop.retry.10s", "refunds.shop.redeliver"])
+def test_own_topics_are_moved_to_their_beginnings_alone(topic: str) -> None:
+    assert chosen_topics(SHOP, (topic,), (), earliest=True) == [topic]
+    with pytest.raises(ConfigurationError, match="--to-earliest alone"):
+        chosen_topics(SHOP, (topic,), ())
+
+
 @pytest.mark.parametrize(
     ("processor", "topics", "partitions", "said"),
     [
-        (SHOP, ("orders.shop.retry.10s",), (), "isn't in processor.topics"),
+        (SHOP, ("orders.other.retry.10s",), (), "isn't in processor.topics"),
         (SHOP, (), (1,), "--partition needs one topic, and there are 2"),
         (ProcessorSettings(), (), (), r"processor\.group and processor\.topics aren't set"),
     ],

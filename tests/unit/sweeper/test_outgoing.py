@@ -19,7 +19,7 @@ from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_record import WaitRecord
 
 WAIT_ID = "018bcfe5-6800-8000-8000-000000000001"
-POLICY = Policy(False, "default.dlq", False, 3)
+POLICY = Policy("default.dlq", False, 3)
 NOW_MS = 1_800_000_000_000
 
 
@@ -81,7 +81,7 @@ def test_what_is_published_carries_the_key_of_the_first_delivery(policy: Any, ke
 
 
 def test_redelivery_to_the_origin_keeps_the_partition() -> None:
-    again = decided(row(expiry_policy="redeliver"), replace(POLICY, redeliver_to_origin=True))
+    again = decided(row(expiry_policy="redeliver", redeliver_to="origin"))
     assert (again.topic, again.partition) == ("orders", 3)
 
 
@@ -116,7 +116,7 @@ def test_what_does_not_fit_for_redelivery_is_dead_lettered() -> None:
     ("changes", "policy", "target", "obstacle", "reason"),
     [
         ({}, {}, {"partitions": 0, "problem": "orders.dlq is missing"}, Obstacle.NO_TOPIC, "orders.dlq is missing"),
-        ({"expiry_policy": "redeliver"}, {"redeliver_to_origin": True}, {"partitions": 3}, Obstacle.NO_TOPIC,
+        ({"expiry_policy": "redeliver", "redeliver_to": "origin"}, {}, {"partitions": 3}, Obstacle.NO_TOPIC,
          "orders has lost its partition 3"),
         ({"key": None}, {}, {"compacted": True}, Obstacle.NO_KEY, "cleanup.policy=delete"),
         ({"headers": (("a\0b", b""),)}, {}, {}, Obstacle.UNREADABLE, "NUL"),

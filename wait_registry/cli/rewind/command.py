@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Move to this offset.")
 @click.option("--to-latest", is_flag=True, help="Move to the end of the log.")
 @click.option("--to-earliest", is_flag=True, help="Move to the first offset that is in the log.")
-@click.option("--topic", "topics", multiple=True, help="Only this input topic; may be repeated.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
 @click.option(
     "--partition",
     "partitions",
@@ -58,8 +58,10 @@ def command(
 
     Stop every processor of the group first. The command ends with 3 if the group has a member. After a move back, the
     processors first register the records that may be registered already, so that none of these is handled and expires
-    as well. After a move forward, the printed `waitreg replay` handles the skipped records. Offsets in retry and
-    redelivery topics aren't moved.
+    as well. After a move forward, the printed `waitreg replay` handles the skipped records.
+
+    Retry and redelivery topics are moved only if --topic names them, and only with --to-earliest: what another program
+    has skipped there is then handled.
     """
     from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time
     from wait_registry.kafka.clients import admin
@@ -67,7 +69,7 @@ def command(
     settings = invocation.settings()
     time_ms = None if to_time is None else parse_time(to_time)
     target = Target(time_ms, to_offset, to_latest, to_earliest)
-    chosen = chosen_topics(settings.processor, topics, partitions)
+    chosen = chosen_topics(settings.processor, topics, partitions, to_earliest)
     _move(settings, admin(settings.kafka), target, chosen, partitions, dry_run)
     return 0
 

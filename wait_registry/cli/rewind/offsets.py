@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Answer
@@ -109,7 +110,7 @@ def _as_of_this_topic(answer: Answer, wait_topic: TopicIdentity, topic_id: str) 
     if recorded.input_topic_id not in (None, topic_id):
         return None, CommitMetadata(recorded.wait_topic, topic_id)
     # The recorded wait topic stays: the processors refuse one that was recreated since.
-    return answer.offset, CommitMetadata(recorded.wait_topic, topic_id, recorded.registration, recorded.uncommitted_max)
+    return answer.offset, replace(recorded, input_topic_id=topic_id, kept_below=None)
 
 
 def commit(kafka: KafkaSettings, group: str, moves: Iterable[Move]) -> None:

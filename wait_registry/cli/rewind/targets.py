@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.positions import offsets_from_time
 from wait_registry.records.times import parse_utc
-from wait_registry.records.topics import TopicPartition
+from wait_registry.records.topics import TopicPartition, redelivery_topic, retry_delay_s
 from wait_registry.settings.processor import ProcessorSettings
 
 
@@ -75,29 +75,48 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
-def chosen_topics(processor: ProcessorSettings, given: Collection[str], partitions: Collection[int]) -> list[str]:
-    """Return the input topics that are meant.
+def chosen_topics(
+    processor: ProcessorSettings, given: Collection[str], partitions: Collection[int], earliest: bool = False
+) -> list[str]:
+    """Return the topics that are meant.
 
     Args:
         processor: group and input topics.
         given: the topics of the command line; all inputs if there are none.
         partitions: the partitions of the command line, which one topic must have.
+        earliest: whether they are moved to their beginnings, as retry and redelivery topics can be too.
 
     Raises:
-        ConfigurationError: no group, no such input topic, or partitions of more than one topic.
+        ConfigurationError: no group, no such topic, or partitions of more than one topic.
     """
     if not processor.group or not processor.topics:
         raise ConfigurationError("processor.group and processor.topics aren't set; the command needs both")
-    strange = [topic for topic in given if topic not in processor.topics]
-    if strange:
+    for topic in given:
+        if topic in processor.topics or ((own := _is_own(topic, processor)) and earliest):
+            continue
+        if own:
+            raise ConfigurationError(
+                f"topic {topic} is a retry or redelivery topic of group {processor.group}. It can be moved with "
+                "--to-earliest alone: what it holds before another offset would never be handled"
+            )
+        inputs = ", ".join(processor.topics)
         raise ConfigurationError(
-            f"topic {strange[0]} isn't in processor.topics ({', '.join(processor.topics)}). Only input topics can be "
-            "chosen: retry and redelivery topics are emptied as their records are handled"
+            f"topic {topic} isn't in processor.topics ({inputs}), nor a retry or redelivery topic of group "
+            f"{processor.group}"
         )
     topics = list(dict.fromkeys(given or processor.topics))
     if partitions and len(topics) > 1:
         raise ConfigurationError(f"--partition needs one topic, and there are {len(topics)}: give --topic")
     return topics
+
+
+def _is_own(topic: str, processor: ProcessorSettings) -> bool:
+    """Return whether it is a retry or redelivery topic of the group."""
+    group = processor.group
+    return any(
+        topic == redelivery_topic(each, group) or retry_delay_s(topic, each, group) is not None
+        for each in processor.topics
+    )
 
 
 def parse_time(text: str) -> int:

@@ -27,7 +27,10 @@ final class WaitRows {
     boolean isKnown = !timestampMs.isNull() && timestampMs.longValue() != -1;
     assertEquals(isKnown ? Times.format(timestampMs.longValue()) : null, row.getString("original_timestamp"));
     assertColumn(fields.get("group"), row, "consumer_group");
-    for (String name : new String[] {"instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries"}) {
+    for (String name :
+        new String[] {
+          "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries", "redeliver_to"
+        }) {
       assertColumn(fields.get(name), row, name);
     }
     JsonNode key = fields.get("idempotency_key");

@@ -24,6 +24,7 @@ public final class HeaderNames {
   public static final String WAIT_DEAD_LETTER_TOPIC = "WAIT_DEAD_LETTER_TOPIC";
   public static final String WAIT_EXPIRY_POLICY = "WAIT_EXPIRY_POLICY";
   public static final String WAIT_MAX_DELIVERIES = "WAIT_MAX_DELIVERIES";
+  public static final String WAIT_REDELIVER_TO = "WAIT_REDELIVER_TO";
   public static final String WAIT_IDEMPOTENCY_KEY = "WAIT_IDEMPOTENCY_KEY";
   public static final String WAIT_OUTCOME = "WAIT_OUTCOME";
 

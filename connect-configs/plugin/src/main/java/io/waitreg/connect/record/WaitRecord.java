@@ -5,6 +5,7 @@ package io.waitreg.connect.record;
  *
  * @param expiresAtMs ms since the epoch, years 1 to 9999
  * @param expiryPolicy dlq or redeliver
+ * @param redeliverTo group or origin: where a redelivery goes; null means group
  * @param idempotencyKey null when it is the wait id, as in the first delivery
  * @param source where it was consumed when it had been delivered again, else null
  */
@@ -18,6 +19,7 @@ public record WaitRecord(
     String deadLetterTopic,
     String expiryPolicy,
     Integer maxDeliveries,
+    String redeliverTo,
     String idempotencyKey,
     Source source,
     String traceparent,

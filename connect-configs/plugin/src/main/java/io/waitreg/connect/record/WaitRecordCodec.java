@@ -8,6 +8,7 @@ import org.apache.kafka.connect.errors.DataException;
 public final class WaitRecordCodec {
   static final List<String> TIMESTAMP_TYPES = List.of("create", "append", "none");
   private static final List<String> POLICIES = List.of("dlq", "redeliver");
+  private static final List<String> REDELIVER_TO = List.of("group", "origin");
   private static final byte[] EMPTY = new byte[0];
 
   private WaitRecordCodec() {}
@@ -80,6 +81,7 @@ public final class WaitRecordCodec {
     addKnown(headers, HeaderNames.WAIT_DEAD_LETTER_TOPIC, wait.deadLetterTopic());
     addKnown(headers, HeaderNames.WAIT_EXPIRY_POLICY, wait.expiryPolicy());
     addKnown(headers, HeaderNames.WAIT_MAX_DELIVERIES, wait.maxDeliveries());
+    addKnown(headers, HeaderNames.WAIT_REDELIVER_TO, wait.redeliverTo());
     addKnown(headers, HeaderNames.WAIT_IDEMPOTENCY_KEY, wait.idempotencyKey());
     addSource(headers, wait.source());
     addKnown(headers, HeaderNames.TRACEPARENT, wait.traceparent());
@@ -105,6 +107,7 @@ public final class WaitRecordCodec {
         system.text(HeaderNames.WAIT_DEAD_LETTER_TOPIC),
         system.choice(HeaderNames.WAIT_EXPIRY_POLICY, POLICIES),
         system.int32(HeaderNames.WAIT_MAX_DELIVERIES, 1),
+        system.choice(HeaderNames.WAIT_REDELIVER_TO, REDELIVER_TO),
         system.waitId(HeaderNames.WAIT_IDEMPOTENCY_KEY),
         source(system),
         system.trace(HeaderNames.TRACEPARENT),

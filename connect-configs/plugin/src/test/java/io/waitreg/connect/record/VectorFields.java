@@ -19,6 +19,7 @@ final class VectorFields {
         .<ObjectNode>set("dead_letter_topic", GoldenVector.plain(wait.deadLetterTopic()))
         .<ObjectNode>set("expiry_policy", GoldenVector.plain(wait.expiryPolicy()))
         .<ObjectNode>set("max_deliveries", number(wait.maxDeliveries()))
+        .<ObjectNode>set("redeliver_to", GoldenVector.plain(wait.redeliverTo()))
         .<ObjectNode>set("idempotency_key", GoldenVector.plain(wait.idempotencyKey()))
         .<ObjectNode>set("source", of(wait.source()))
         .<ObjectNode>set("traceparent", GoldenVector.plain(wait.traceparent()))
@@ -45,6 +46,7 @@ final class VectorFields {
         text(fields.get("dead_letter_topic")),
         text(fields.get("expiry_policy")),
         int32(fields.get("max_deliveries")),
+        text(fields.get("redeliver_to")),
         text(fields.get("idempotency_key")),
         source(fields.get("source")),
         text(fields.get("traceparent")),
