@@ -98,6 +98,9 @@ class DeadLetter(NamedTuple):
         if self.row["finished_late"]:
             at = self.row["finished_time"]
             return f"Yes: after its deadline it ended as {self.row['finished_outcome'] or 'done'}, at {at}."
+        if self.row["reason"] == "expired" and self.row["finished_outcome"] is not None:
+            late = "A call that timed out may have arrived all the same."
+            return f"Probably not: it failed as well, at {self.row['finished_time']}. {late}"
         if self.row["reason"] == "expired":
             return "Perhaps: the process that had it gave no outcome. Ask the called service by the idempotency key."
         if self.row["reason"] in ("failed", "blocked"):

@@ -114,14 +114,14 @@ on conflict (wait_topic, wait_partition, wait_offset) do nothing;
 insert into wait as held (
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition,
-    wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, redeliver_to, idempotency_key, wait_topic,
+    wait_partition, wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
 )
 select
     wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, original_timestamp,
     original_timestamp_ms, original_timestamp_type, original_headers, wait_expiration_time, body, consumer_group,
-    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, idempotency_key, wait_topic, wait_partition,
-    wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
+    instance, delivery, dead_letter_topic, expiry_policy, max_deliveries, redeliver_to, idempotency_key, wait_topic,
+    wait_partition, wait_offset, source_topic, source_partition, source_offset, traceparent, tracestate
 from staged_wait
 on conflict (wait_expiration_uuid) do update set
     original_topic = excluded.original_topic,
@@ -140,6 +140,7 @@ on conflict (wait_expiration_uuid) do update set
     dead_letter_topic = excluded.dead_letter_topic,
     expiry_policy = excluded.expiry_policy,
     max_deliveries = excluded.max_deliveries,
+    redeliver_to = excluded.redeliver_to,
     idempotency_key = excluded.idempotency_key,
     wait_topic = excluded.wait_topic,
     wait_partition = excluded.wait_partition,
@@ -165,41 +166,53 @@ on conflict (topic, partition, "offset") do nothing;
 select pg_advisory_xact_lock(hashtextextended('waitreg.finished_late.' || current_schema(), 0));
 
 -- name: mark_by_tombstones
--- A processor's outcome of an id that has an `expired` dead letter: those of this batch, and the late ones.
--- Hardly any id has one, and each is looked up by itself, which `offset 0` and the limit see to. So is what was found:
--- the planner takes an array for short, and with coalesce it doesn't take unfinished dead letters for so few that it
--- compares each with all that was found (docs/decisions/0019).
+-- A processor's outcome of an id that has an `expired` dead letter: those of this batch, and the late ones. It counts if
+-- it stands behind the registration that expired: an earlier one was of another pass, before a rewind.
+-- Hardly any id has such a dead letter, and each is looked up by itself, which `offset 0` and the limit see to. So is
+-- what was found: the planner takes an array for short (docs/decisions/0019).
 with found as (
-    select staged.wait_expiration_uuid, finished.outcome, finished.outcome_time
+    select expired.topic, expired.partition, expired."offset", finished.outcome, finished.outcome_time
     from staged_tombstone as staged
+    cross join lateral (
+        select topic, partition, "offset", wait_partition, wait_offset
+        from dead_letter
+        where dead_letter.wait_expiration_uuid = staged.wait_expiration_uuid
+            and dead_letter.reason = 'expired' and dead_letter.finished_outcome is null
+        offset 0
+    ) as expired
     cross join lateral (
         select staged.first_outcome as outcome, staged.first_time as outcome_time
         where staged.by_processor
+            and (
+                expired.wait_offset is null
+                or (staged.wait_partition = expired.wait_partition and staged.first_offset > expired.wait_offset)
+            )
         union all
         select late.outcome, late.outcome_time
         from late_outcome as late
         where late.wait_expiration_uuid = staged.wait_expiration_uuid
             and late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+            and (
+                expired.wait_offset is null
+                or (late.wait_partition = expired.wait_partition and late.wait_offset > expired.wait_offset)
+            )
         limit 1
     ) as finished
-    where exists (
-        select
-        from dead_letter as expired
-        where expired.wait_expiration_uuid = staged.wait_expiration_uuid
-            and expired.reason = 'expired' and not expired.finished_late
-        offset 0
-    )
 )
 
 update dead_letter as letter
-set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
+set
+    finished_late = finished.outcome <> 'dead_lettered', finished_outcome = finished.outcome,
+    finished_time = finished.outcome_time
 from unnest(
-    array(select wait_expiration_uuid from found),
+    array(select topic from found),
+    array(select partition from found),
+    array(select "offset" from found),
     array(select outcome from found),
     array(select outcome_time from found)
-) as finished (wait_expiration_uuid, outcome, outcome_time)
-where letter.wait_expiration_uuid = finished.wait_expiration_uuid
-    and coalesce(letter.reason = 'expired' and not letter.finished_late, false);
+) as finished (topic, partition, "offset", outcome, outcome_time)
+where letter.topic = finished.topic and letter.partition = finished.partition and letter."offset" = finished."offset"
+    and letter.finished_outcome is null;
 
 -- name: upsert_dead_letters
 insert into dead_letter (
@@ -368,38 +381,49 @@ where letter.topic = last.topic and letter.partition = last.partition and letter
 analyze staged_dead_letter;
 
 -- name: mark_by_dead_letters
--- An `expired` dead letter whose id has a processor's outcome: a late tombstone, or a `failed` dead letter. Looked up
--- as in `mark_by_tombstones`; a staged one that is `expired` need not be looked for.
+-- An `expired` dead letter whose id has a processor's outcome: a late tombstone, or a `failed` dead letter of the same
+-- registration or a later one. Looked up as in `mark_by_tombstones`.
 with found as (
-    select staged.wait_expiration_uuid, finished.outcome, finished.outcome_time
+    select expired.topic, expired.partition, expired."offset", finished.outcome, finished.outcome_time
     from staged_dead_letter as staged
+    cross join lateral (
+        select topic, partition, "offset", wait_partition, wait_offset
+        from dead_letter
+        where dead_letter.wait_expiration_uuid = staged.wait_expiration_uuid
+            and dead_letter.reason = 'expired' and dead_letter.finished_outcome is null
+        offset 0
+    ) as expired
     cross join lateral (
         select late.outcome, late.outcome_time
         from late_outcome as late
         where late.wait_expiration_uuid = staged.wait_expiration_uuid
             and late.outcome in ('done', 'retried', 'dead_lettered', 'discarded')
+            and (
+                expired.wait_offset is null
+                or (late.wait_partition = expired.wait_partition and late.wait_offset > expired.wait_offset)
+            )
         union all
         select 'dead_lettered', failed.dead_letter_time
         from dead_letter as failed
         where failed.wait_expiration_uuid = staged.wait_expiration_uuid and failed.reason = 'failed'
+            and (
+                expired.wait_offset is null
+                or (failed.wait_partition = expired.wait_partition and failed.wait_offset >= expired.wait_offset)
+            )
         limit 1
     ) as finished
-    where staged.reason = 'expired'
-        or exists (
-            select
-            from dead_letter as expired
-            where expired.wait_expiration_uuid = staged.wait_expiration_uuid
-                and expired.reason = 'expired' and not expired.finished_late
-            offset 0
-        )
 )
 
 update dead_letter as letter
-set finished_late = true, finished_outcome = finished.outcome, finished_time = finished.outcome_time
+set
+    finished_late = finished.outcome <> 'dead_lettered', finished_outcome = finished.outcome,
+    finished_time = finished.outcome_time
 from unnest(
-    array(select wait_expiration_uuid from found),
+    array(select topic from found),
+    array(select partition from found),
+    array(select "offset" from found),
     array(select outcome from found),
     array(select outcome_time from found)
-) as finished (wait_expiration_uuid, outcome, outcome_time)
-where letter.wait_expiration_uuid = finished.wait_expiration_uuid
-    and coalesce(letter.reason = 'expired' and not letter.finished_late, false);
+) as finished (topic, partition, "offset", outcome, outcome_time)
+where letter.topic = finished.topic and letter.partition = finished.partition and letter."offset" = finished."offset"
+    and letter.finished_outcome is null;

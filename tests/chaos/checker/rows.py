@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tests.chaos.checker.ledger import Finding, Ledger, about_record
-from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, TopicRecord, WaitEntry, at, clock
+from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, WaitEntry, at, clock
 from tests.chaos.history.history import DeadLetterRow, Partition, WaitRow, topics_again
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 
 # The tables don't show these.
+FINISHED = (Outcome.DONE, Outcome.DISCARDED, Outcome.RETRIED)
 _UNSHOWN = ("append_ms", "committed")
 _UNSHOWN_OF_LETTER = (*_UNSHOWN, "max_deliveries")
 
@@ -100,8 +101,8 @@ class Shown:
             of_id, where = self._ledger.letters_of_id.get(letter.wait_id, ()), letter.registration
             failed = any(other.reason == Reason.FAILED and other.place in self._letters for other in of_id)
             entries = [] if where is None else self._ledger.entries_of.get((letter.wait_id, where[0]), ())
-            finished = any(isinstance(entry, Tombstone) and entry.outcome not in EXPORTS for entry in entries)
-            may_be, must_be = failed or finished, failed or self._done_behind_its_export(entries)
+            may_be = any(isinstance(entry, Tombstone) and entry.outcome in FINISHED for entry in entries)
+            must_be = not failed and self._done_behind_its_export(entries)
         if marked and not may_be:
             return "finished_late is set, and no processor has finished it"
         return "finished_late is not set, and a processor has finished it" if must_be and not marked else ""

@@ -88,10 +88,18 @@ def row_of(record: Outgoing, offset: int) -> Row:
     return Row(record.key, record.value, record.partition or 0, offset, now_ms(), tuple(record.headers))
 
 
-def letter(topic: str, offset: int, body: bytes, wait_id: str = "", reason: Reason = Reason.EXPIRED) -> Row:
-    """Return a dead letter as a batch has it."""
+def letter(
+    topic: str, offset: int, body: bytes, wait_id: str = "", reason: Reason = Reason.EXPIRED, registered: int = 1
+) -> Row:
+    """Return a dead letter as a batch has it, of the registration at an offset of partition 0."""
     lineage = Lineage.of(
-        ORIGINAL, wait_id=wait_id or new_id(), wait_partition=0, wait_offset=1, group="g", instance="i", delivery=1
+        ORIGINAL,
+        wait_id=wait_id or new_id(),
+        wait_partition=0,
+        wait_offset=registered,
+        group="g",
+        instance="i",
+        delivery=1,
     )
     headers = dead_letter_headers((), lineage, Failure(reason, "Error", "message", None, now_ms()))
     return Row(b"k", body, 0, offset, now_ms(), tuple(headers), topic)

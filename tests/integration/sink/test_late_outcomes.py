@@ -40,9 +40,9 @@ class Story:
     def tombstone(self, outcome: Outcome) -> Row:
         return self._row(None, tuple(tombstone_headers(outcome)))
 
-    def dead_letter(self, reason: Reason) -> Row:
+    def dead_letter(self, reason: Reason, registered: int = 1) -> Row:
         self.at += 1
-        return letter("dlq", self.at, b"body", self.wait_id, reason)
+        return letter("dlq", self.at, b"body", self.wait_id, reason, registered)
 
     def _row(self, value: bytes | None, headers: Headers) -> Row:
         self.at += 1
@@ -108,13 +108,25 @@ def test_an_outcome_after_a_renewal_marks_the_expired_dead_letter(streams: Strea
 
 @pytest.mark.parametrize("reasons", [[Reason.FAILED, Reason.EXPIRED], [Reason.EXPIRED, Reason.FAILED]])
 @pytest.mark.parametrize("together", [True, False])
-def test_a_failed_dead_letter_marks_an_expired_one(streams: Streams, reasons: list[Reason], together: bool) -> None:
+def test_what_failed_as_well_is_not_finished(streams: Streams, reasons: list[Reason], together: bool) -> None:
     story = Story(new_id())
     rows = [story.dead_letter(reason) for reason in reasons]
     for batch in [rows] if together else [[row] for row in rows]:
         streams.letters.feed(batch)
-    assert streams.marked() == [(True, "dead_lettered")]
+    assert streams.marked() == [(False, "dead_lettered")]
     assert streams.marked("failed") == [(False, None)]
+
+
+@pytest.mark.parametrize("letters_first", [True, False])
+def test_an_outcome_of_an_earlier_pass_marks_nothing(streams: Streams, letters_first: bool) -> None:
+    """After a rewind, the same delivery is registered again, and expires."""
+    story = Story(new_id())
+    passes = [story.wait(), story.tombstone(Outcome.DONE), story.wait(), story.tombstone(Outcome.EXPIRED)]
+    letters = [story.dead_letter(Reason.FAILED), story.dead_letter(Reason.EXPIRED, registered=3)]
+    feeds = [lambda: streams.waits.feed(passes), lambda: streams.letters.feed(letters)]
+    for feed in reversed(feeds) if letters_first else feeds:
+        feed()
+    assert streams.marked() == [(False, None)]
 
 
 def test_a_registration_that_only_expired_is_not_marked_nor_is_another_ids(streams: Streams) -> None:

@@ -34,7 +34,7 @@ ID = "018bcfe5-6800-8000-8000-000000000001"
 
 
 def candidate(**changes: Any) -> Candidate:
-    plain = Candidate(LETTER, "failed", ID, "shop", RECORD, False, False, False, 10, (), Standing())
+    plain = Candidate(LETTER, "failed", ID, "shop", RECORD, False, False, False, False, 10, (), Standing())
     return plain._replace(**changes)
 
 
@@ -53,6 +53,7 @@ def judged(kind: Kind = Kind.REDRIVE, standing: Standing | None = None, allowed:
         ({}, Standing("redriven", "job-1", 1, 1), Category.ALREADY_REDRIVEN),
         ({"conflicting": True}, Standing(), Category.CONFLICT),
         ({"finished_late": True, "reason": "expired"}, Standing(), Category.FINISHED_LATE),
+        ({"failed": True, "reason": "expired"}, Standing(), None),
         ({"waiting": True}, Standing(), Category.STILL_WAITING),
         ({"reason": "expired"}, Standing(), Category.MAY_BE_DONE),
         ({}, Standing("open", "job-1", 0, 3), Category.MAX_REDRIVES),
