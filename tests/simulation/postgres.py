@@ -288,6 +288,7 @@ def _columns(wait_id: str, offset: int) -> dict[str, Any]:
         "dead_letter_topic": "orders.dlq",
         "expiry_policy": "dlq",
         "max_deliveries": 3,
+        "redeliver_to": None,
         "idempotency_key": wait_id,
         **dict.fromkeys(("source_topic", "source_partition", "source_offset")),
         "wait_partition": NAME.partition,

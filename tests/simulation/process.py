@@ -37,16 +37,21 @@ from processor.events import (
     Revoked,
     Revoking,
     Rewind,
-    Start,
     Tick,
     WriteTombstones,
 )
+from processor.events import (
+    Start as Calls,
+)
+from processor.intake.partition_start import Start, own_start
 from processor.lifecycle import Entry, State
 from processor.pipeline import scheduler_of
 from processor.registration.policy import RegistrationPolicy
 from tests.simulation.messages import Dead, Killed, News, Taken, key_of, record_of
+from tests.simulation.operators import TOPIC_ID, WAIT_TOPIC, metadata_of
 from tests.simulation.requests import Requests
 from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Committed, Nature, RecordId, World
+from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering, RegistrationMode
@@ -138,10 +143,22 @@ class Process:
             (requests.commits, requests.commit),
             (requests.answers, self.answer),
             (self.running, self.end_call),
+            (self._emptied(), self.empty),
         ):
             if queue:
                 steps.append(step)
         return steps
+
+    def _emptied(self) -> range:
+        """Return which offsets of the retry topic `EmptiedTopics` deletes now."""
+        partition = self.engine.partitions.get(RETRIES)
+        if partition is None or self.requests.kept_below.get(RETRIES) is not None:
+            return range(0)
+        return range(self._world.first.get(RETRIES, 0), max(0, partition.confirmed))
+
+    def empty(self) -> None:
+        """What is committed of the retry topic is deleted."""
+        self._world.delete(RETRIES, self._emptied().stop)
 
     def busy(self) -> bool:
         """Return whether anything is left to do."""
@@ -288,24 +305,34 @@ class Process:
         self._generations[place] = news.generation
         committed = self._world.committed.get(place)
         self.position[place] = self._world.start(place)
+        self.requests.kept_below.pop(place, None)
         self._polled[place] = []
-        self._warm[place] = self._warm_up(committed)
         self._paused.discard(place)
         self._given_up.discard(place)
         self._ends[place] = self._world.end(place)
         end = None if self._random.random() < self._world.unknown_ends else self._ends[place]
         delayed = (RETRY_DELAY_S, True) if place == RETRIES else (0, False)
         if committed is None:
+            self._warm[place] = self._warm_up(CommitMetadata(WAIT_TOPIC))
             self._step(Assigned(place, None, None, None, end, *delayed))
-        else:
-            self._step(Assigned(place, committed.offset, committed.bound, committed.mode, end, *delayed))
+            return
+        start = Start(*place, committed.offset, metadata_of(committed), end, CommitMetadata(WAIT_TOPIC, TOPIC_ID))
+        if place == RETRIES:
+            start, _ = own_start(start, self._world.first.get(place, 0))
+            self.position[place] = self._world.first.get(place, 0) if start.offset is None else start.offset
+            self.requests.kept_below[place] = start.commits.kept_below if start.commits else None
+        said = start.recorded or CommitMetadata(WAIT_TOPIC)
+        if start.offset is not None and start.corrected():
+            own = Committed(start.offset, said.uncommitted_max, said.registration)
+            self._world.commit(self._generations[place], place, own)
+        self._warm[place] = self._warm_up(said)
+        self._step(Assigned(place, start.offset, said.uncommitted_max, said.registration, end, *delayed))
 
-    def _warm_up(self, committed: Committed | None) -> float:
+    def _warm_up(self, said: CommitMetadata) -> float:
         """Return how many records of a new assignment belong to the warm-up at most."""
-        mode = None if committed is None else committed.mode
-        if self.mode is RegistrationMode.OFF and mode in (None, RegistrationMode.OFF):
+        if self.mode is RegistrationMode.OFF and said.registration in (None, RegistrationMode.OFF):
             return 0
-        return math.inf if committed is None or committed.bound is None else max(self._bound, committed.bound)
+        return math.inf if said.uncommitted_max is None else max(self._bound, said.uncommitted_max)
 
     def drain(self) -> None:
         """SIGTERM."""
@@ -371,7 +398,7 @@ class Process:
             self.requests.publish(effect.entries)
         elif isinstance(effect, Commit):
             self.requests.commits.append((effect, dict(self._generations)))
-        elif isinstance(effect, Start):
+        elif isinstance(effect, Calls):
             self._start(effect)
         elif isinstance(effect, Cancel):
             cancelled = [entry for entry in effect.entries if entry in self.running]
@@ -411,7 +438,7 @@ class Process:
                 return news.arrives_s > now_s and not (slow and now_s - news.lost_s > BELIEF_S)
         return True
 
-    def _start(self, effect: Start) -> None:
+    def _start(self, effect: Calls) -> None:
         for entry in effect.entries if self._starts else ():
             record = record_of(entry)
             place = entry.partition.place

@@ -47,6 +47,7 @@ class Requests:
         # With the generations of the group in which they were sent.
         self.commits: deque[tuple[Commit, Generations]] = deque()
         self.answers: deque[Event] = deque()
+        self.kept_below: dict[TopicPartition, int | None] = {}
 
     def pending(self) -> bool:
         """Return whether anything is on its way."""
@@ -120,7 +121,8 @@ class Requests:
         confirmed = {}
         for place, offset in commit.offsets.items():
             bound, mode = commit.recorded[place] if self._world.metadata else (None, None)
-            if self._world.commit(generations.get(place, 0), place, Committed(offset, bound, mode)):
+            said = Committed(offset, bound, mode, self._world.metadata, self.kept_below.get(place))
+            if self._world.commit(generations.get(place, 0), place, said):
                 confirmed[place] = offset
         return confirmed
 

@@ -8,6 +8,7 @@ from random import Random
 
 from processor.events import Instant
 from tests.simulation.messages import Dead, Killed
+from tests.simulation.operators import Operators
 from tests.simulation.process import Process
 from tests.simulation.seen import SeenWorld
 from tests.simulation.world import RETRIES, Breach, Nature
@@ -61,6 +62,8 @@ class Run:
         own = Random(-1 - seed)
         self._cancel_after_s = own.choice([None, None, 1.0])
         self._routes = own.choice([None, None, {0: 1}, {0: 1, 1: 1}])
+        self._acts = 0.0 if deadly else Random(-2 - seed).choice([0.0, 0.0, 0.01, 0.05])
+        self._operators = Operators(self.world, Random(-3 - seed))
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0
@@ -115,6 +118,9 @@ class Run:
                 self._move(place)
         if faults and self._random.random() < self._faults:
             self._fault()
+            return True
+        if faults and self._acts and self._random.random() < self._acts:
+            self._move(self._random.choice(list(self.world.logs)), acted_on=True)
             return True
         if self._dead and self._random.random() < 0.1:
             self._arrive()
@@ -234,8 +240,8 @@ class Run:
             self._processes.append(process)
         return self._processes
 
-    def _move(self, place: tuple[str, int], orderly: bool = True) -> None:
-        """Give a partition to another process."""
+    def _move(self, place: tuple[str, int], orderly: bool = True, acted_on: bool = False) -> None:
+        """Give a partition to another process, perhaps after an operator has acted on it."""
         former = next((p for p in self._alive() if p.number == self.world.owner.get(place)), None)
         if former is not None and orderly:
             flush = self._calm or self._random.random() < 0.8
@@ -245,10 +251,13 @@ class Run:
             unheard_s = self._random.choice([0.0, 0.0, 3.0, 12.0])
             self._tell(f"{former.number} loses {place} and hears of it in {unheard_s} s")
             former.lose(place, unheard_s)
+        if acted_on:
+            self._calm = False
+            self._tell(f"an operator: {self._operators.act(place)}")
         successor = self._random.choice([p for p in self._alive() if p is not former and not p.stopping])
         self.world.give(place, successor.number)
         self._tell(f"{successor.number} gets {place}")
         successor.assign(place)
 
 
-STEPS = ("poll_and_tick", "tick", "append", "append_letter", "report", "commit", "answer", "end_call")
+STEPS = ("poll_and_tick", "tick", "append", "append_letter", "report", "commit", "answer", "end_call", "empty")

@@ -40,6 +40,8 @@ RULES: Final = {
 }
 # A fault may explain these.
 CALM_RULES: Final = {**RULES, unfinished: "P1", late_call: "P3"}
+# An offset that an operator has moved says nothing of the records before it.
+OF_COMMITS: Final = (lost, committed_past, out_of_order, unfinished)
 # One attempt takes as long as must be left of the time to live when a call starts.
 SETTINGS: Final = Settings(
     processor=ProcessorSettings(
@@ -162,4 +164,6 @@ class SeenWorld(World):
         settings = SETTINGS.model_copy(update={"processor": SETTINGS.processor.model_copy(update=own)})
         ledger = Ledger(History(settings, CLUSTER, inputs, *seen, self._offsets(), ends, None, modes=modes))
         rules = CALM_RULES if calm else RULES
+        if self.ever_skipped:
+            rules = {rule: of for rule, of in rules.items() if rule not in OF_COMMITS}
         return [f"{of}: {rule.__name__}: {about} {why}" for rule, of in rules.items() for about, why in rule(ledger)]

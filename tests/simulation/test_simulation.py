@@ -48,7 +48,7 @@ def test_fresh_seeds_fast() -> None:
 
 
 @pytest.mark.guarantee("P1.1", "P1.2", "P1.3", "P1.4", "P1.5", "P1.6", "P2.1", "P2.2", "P3.16", "P7.1", "P7.2")
-@pytest.mark.guarantee("P1.18", "P1.19", "P1.20", "P1.21", "P1.22", "P1.39", "P2.6", "P7.15", "O1.5")
+@pytest.mark.guarantee("P1.18", "P1.19", "P1.20", "P1.21", "P1.22", "P1.39", "P1.40", "P2.6", "P7.15", "O1.5")
 @pytest.mark.parametrize("chunk", range(GATE // CHUNK))
 def test_fresh_seeds_gate(chunk: int) -> None:
     play(chunks(first_seed() + CHUNK, GATE)[chunk])

@@ -27,11 +27,16 @@ class Nature(Enum):
 
 
 class Committed(NamedTuple):
-    """A committed offset and its metadata, None where another client wrote it."""
+    """A committed offset and its metadata, None where another client wrote it.
+
+    ``is_own`` is whether the group committed it, ``kept_below`` is as in `CommitMetadata`.
+    """
 
     offset: int
     bound: int | None
     mode: str | None
+    is_own: bool = True
+    kept_below: int | None = None
 
 
 class WaitEntry(NamedTuple):
@@ -79,6 +84,11 @@ class World:
     # Those that were registered when they were another process's already. An owner takes care of those in its warm-up
     # (docs/guarantees.md, "What is not guaranteed").
     registered_late: set[RecordId] = field(default_factory=set)
+    # The first offset that a log still has, if not all.
+    first: dict[TopicPartition, int] = field(default_factory=dict)
+    # Records that an operator has the group pass over, or deleted; and all that ever were.
+    skipped: set[RecordId] = field(default_factory=set)
+    ever_skipped: set[RecordId] = field(default_factory=set)
     # The last entry of each wait ID.
     last: dict[str, WaitEntry] = field(default_factory=dict)
 
@@ -94,17 +104,34 @@ class World:
 
     def log(self, place: TopicPartition) -> list[tuple[int, Nature]]:
         """Return what has been produced into a partition."""
-        return self.logs[place][: self.produced.get(place)]
+        first = self.first.get(place, 0)
+        return [record for record in self.logs[place][: self.produced.get(place)] if record[0] >= first]
 
     def end(self, place: TopicPartition) -> int:
         """Return the end of a log."""
         log = self.log(place)
-        return log[-1][0] + 1 if log else 0
+        return log[-1][0] + 1 if log else self.first.get(place, 0)
 
     def start(self, place: TopicPartition) -> int:
         """Return the offset at which the next owner of a partition starts."""
-        committed = self.committed.get(place)
-        return 0 if committed is None else committed.offset
+        committed, first = self.committed.get(place), self.first.get(place, 0)
+        return first if committed is None else max(first, committed.offset)
+
+    def delete(self, place: TopicPartition, before: int) -> None:
+        """Delete what a process has committed of a retry topic.
+
+        Raises:
+            Breach: that isn't all handled.
+        """
+        for offset, _ in self.log(place):
+            record = (*place, offset)
+            if offset < before and (record in self.skipped or not self.is_safe(record)):
+                raise Breach(f"P1: {record} is deleted, and the group hasn't handled it")
+        self.first[place] = max(before, self.first.get(place, 0))
+
+    def is_safe(self, record: RecordId) -> bool:
+        """Return whether a commit may pass a record."""
+        return bool(self.settled(record) or self.registrations(record))
 
     def produce(self, place: TopicPartition) -> None:
         """Produce the next record of a partition."""
@@ -184,19 +211,15 @@ class World:
             return False
         for offset, _ in self.logs[place]:
             record = (*place, offset)
-            if offset < committed.offset and not (self.settled(record) or self.registrations(record)):
+            if offset < committed.offset and not self.is_safe(record) and record not in self.skipped:
                 raise Breach(f"P2: process {self.owner[place]} committed {place} to {committed.offset}, past {record}")
         self.story.append(f"    {place} {committed}")
         self.committed[place] = committed
         return True
 
     def all_committed(self) -> bool:
-        """Return whether the committed offsets are the ends of the logs."""
-        return all(
-            place in self.committed and self.committed[place].offset == self.end(place)
-            for place, log in self.logs.items()
-            if log
-        )
+        """Return whether the next owners of all partitions would start at their ends."""
+        return all(self.start(place) == self.end(place) for place, log in self.logs.items() if log)
 
     def records(self) -> list[RecordId]:
         """Return every record of the input."""
@@ -214,6 +237,8 @@ class World:
         """
         for record in self.records():
             settled, left = self.settled(record), self.registrations(record)
+            if record in self.skipped:
+                continue
             if not settled and not left:
                 raise Breach(f"P1: {record} ({self.nature(record).value}) is lost")
             if not settled and record not in self.may_expire:
