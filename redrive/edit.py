@@ -13,6 +13,7 @@ from wait_registry.kafka.topic_specs import operations_spec
 from wait_registry.records.header_names import BLOCK_NAMES, WAIT_LINEAGE, WAITREG_EDITED
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json, require_sendable_names
 from wait_registry.records.operation import Replacement, Requested, encode_event
+from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.root import Settings
 
 _LOCKED: Final = BLOCK_NAMES | {WAIT_LINEAGE, WAITREG_EDITED}
@@ -116,12 +117,13 @@ def with_headers(headers: Headers, given: Sequence[tuple[str, bytes]], without: 
     return tuple(found)
 
 
-def replaced(row: Mapping[str, Any], job: Requested) -> Mapping[str, Any] | None:
+def replaced(row: Mapping[str, Any], job: Requested, cluster_id: str) -> Mapping[str, Any] | None:
     """Return the row of a dead letter with the record that a job sends, if its edit is of this record.
 
     Args:
         row: everything that the tables have of the dead letter.
         job: which sends an edited record or, without one, the dead letter's own.
+        cluster_id: of the Kafka cluster, for the idempotency key of the edited record.
 
     Returns:
         None if the row has another record than the one that was edited.
@@ -135,8 +137,10 @@ def replaced(row: Mapping[str, Any], job: Requested) -> Mapping[str, Any] | None
         return None
     if record_digest(Content(row["key"], headers, row["body"])) != edit.edited:
         return None
-    sent = encode_headers_json((*edit.headers, (WAITREG_EDITED, job.job.encode())))
-    return {**row, "key": edit.key, "body": edit.value, "headers_json": sent.decode()}
+    name = job.job.encode()
+    sent = encode_headers_json((*edit.headers, (WAITREG_EDITED, name)))
+    key = _edited_key(row, cluster_id, name)
+    return {**row, "key": edit.key, "body": edit.value, "headers_json": sent.decode(), "idempotency_key": key}
 
 
 def require_room(job: Requested, operations: Target) -> None:
@@ -156,6 +160,15 @@ def require_room(job: Requested, operations: Target) -> None:
             or f"the edited record takes {size} bytes in the operations topic {operations.topic}, whose "
             f"max.message.bytes is {operations.max_message_bytes}: raise that, or make the record smaller"
         )
+
+
+def _edited_key(row: Mapping[str, Any], cluster_id: str, edit: bytes) -> str | None:
+    """Return the idempotency key of an edited record; None if the place of its first delivery isn't known."""
+    place = (row["original_topic"], row["original_partition"], row["original_offset"])
+    timestamp_ms = row["original_timestamp_ms"]
+    if None in place or timestamp_ms is None or row["consumer_group"] is None:
+        return None
+    return wait_id(cluster_id, *place, row["consumer_group"], timestamp_ms, edit)
 
 
 def _require_editable(before: Headers, after: Headers) -> None:

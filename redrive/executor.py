@@ -37,7 +37,7 @@ from wait_registry.backoff import Backoff
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.kafka.clients import Admin, admin
-from wait_registry.kafka.cluster import cluster_id, describe_topic
+from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
 from wait_registry.records.operation import (
@@ -127,7 +127,6 @@ class Executor:
         self._clock = clock or SystemClock()
         self._client = admin(settings.kafka)
         self._judge = Judge(settings, job, self._client, self._clock)
-        self._cluster = cluster_id(self._client)
         self._brake = Brake(settings, job, self._client, self._clock, stop.wait)
         # The number of dead letters that are sent alone, since the broker refused the chunk that they were in.
         self._alone = 0
@@ -355,7 +354,7 @@ class Executor:
         )
         if sent is None:
             return mark
-        next_id = wait_id(self._cluster, *sent.place, self._job.group, sent.time_ms)
+        next_id = wait_id(self._judge.cluster, *sent.place, self._job.group, sent.time_ms)
         delivery = None if candidate.delivery is None else candidate.delivery + 1
         where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
         return mark.model_copy(update=where)

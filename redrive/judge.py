@@ -14,7 +14,7 @@ from redrive.target import Readers, Ready, Route
 from redrive.view import Cursor, View
 from wait_registry.clock import Clock
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.commit_metadata import decode_metadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
@@ -46,6 +46,7 @@ class Judge:
         may_wait = Category.NO_MEMBERS in job.allowed
         readers, proof = _Readers(settings, job.group, clock), _Proof(settings, job.group, client, clock)
         self.route = Route(job.target, Targets(client), readers, proof, may_wait)
+        self.cluster = cluster_id(client)
         self.refused: set[Place] = set()
 
     def judge(self, candidates: Iterable[Candidate], view: View, tail: OperationsTail) -> Judged:
@@ -88,7 +89,7 @@ class Judge:
         return ready if isinstance(ready, Category) else None
 
     def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> Ready | Category:
-        edited = replaced(row, self._job)
+        edited = replaced(row, self._job, self.cluster)
         return Category.CHANGED if edited is None else self.route.ready(candidate, edited)
 
     def prepare(self, judged: Judged, view: View) -> None:

@@ -12,8 +12,8 @@ the second parameter, if the handler has one. A value that can't be decoded is d
 call.
 
 Delivery is at least once: the handler may get the same record again, after a failure, a crash or a rebalance. Its
-``idempotency_key`` is the same each time. Send it to the services that the handler calls, unless the record has an ID
-of its own.
+``idempotency_key`` is the same each time, unless an operator edited the record. Send it to the services that the
+handler calls, unless the record has an ID of its own.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Record:
 
     @property
     def idempotency_key(self) -> str:
-        """The same in every attempt and delivery: the wait ID of the first delivery."""
+        """The same in every attempt and delivery: the wait ID of the first delivery, or the key of an edited record."""
         return self._idempotency_key or self.wait_id
 
     @property

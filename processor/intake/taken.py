@@ -14,7 +14,7 @@ from processor.intake.subscription import SubscribedTopic
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.kafka.message_headers import UNREADABLE, headers_of
-from wait_registry.records.consumed import Consumed, consumed, may_end_with_lineage
+from wait_registry.records.consumed import Consumed, consumed, idempotency_key, may_end_with_lineage
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source, TimestampType
 from wait_registry.records.topics import TopicPartition
@@ -48,6 +48,7 @@ class Taken(Record):
         sent_ms, acknowledged_ms: when its wait record was sent and acknowledged, by this host's clock.
         expires_at_ms: when its registration expires.
         max_deliveries: as its lineage says; None if it has none.
+        named_key: the idempotency key that its lineage names; None if it names none.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class Taken(Record):
         "acknowledged_ms",
         "expires_at_ms",
         "max_deliveries",
+        "named_key",
         "place",
         "polled_ms",
         "polled_offset",
@@ -94,11 +96,12 @@ class Taken(Record):
         self.acknowledged_ms = 0
         self.expires_at_ms: int | None = None
         self.max_deliveries: int | None = None
+        self.named_key: str | None = None
         self.trace: RecordTrace | None = None
 
     def delivered_before(self, by_lineage: Consumed) -> None:
         """Note the first delivery, as the lineage block in the record's headers describes it."""
-        original, self.source, self._delivery, self.max_deliveries, _ = by_lineage
+        original, self.source, self._delivery, self.max_deliveries, _, self.named_key = by_lineage
         self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
 
     def leased(self, deliveries: int) -> None:
@@ -115,11 +118,10 @@ class Taken(Record):
 
     @property
     def idempotency_key(self) -> str:
-        """The wait ID of the first delivery, which is computed each time it is needed."""
+        """The wait ID of the first delivery, or the key of the edit; computed each time it is needed."""
         if self.source is None:
             return self.wait_id
-        place = (self._topic, self._partition, self._offset)
-        return wait_id(self._cluster_id, *place, self._group, self._timestamp)
+        return idempotency_key(self._cluster_id, self._group, self.original, self.named_key)
 
     @property
     def expires_at(self) -> datetime | None:

@@ -1,6 +1,6 @@
 -- What happened in each delivery of one record?
 -- What to do: Give `id` (the idempotency key, or the wait ID of any delivery), or topic, partition and offset of the
--- first delivery. Each group has its own key: ask the called service by it. `handed on`: the delivery failed or
+-- first delivery. Each group has its own key, and each edit another one: ask the called service by it. `handed on`: the delivery failed or
 -- expired, and the record came again as the next one. The tables keep no time and no error of it; the processor's log
 -- has them under the same key. `waiting`: the delivery isn't finished. `dead letter` and `redriven`: the record went to
 -- `next_place`. A finished delivery leaves no row, and neither does a record that waits in a retry topic. The
@@ -83,6 +83,9 @@ events as (
             when found.original_topic is not null
                 then format('%s:%s:%s', found.original_topic, found.original_partition, found.original_offset)
         end as original,
+        found.original_topic,
+        found.original_partition,
+        found.original_offset,
         case
             when found.next_topic is not null
                 then format('%s:%s:%s', found.next_topic, found.next_partition, found.next_offset)
@@ -106,13 +109,25 @@ earlier as (
         following.source as next_place,
         latest.consumer_group
     from (
-        select distinct on (idempotency_key) idempotency_key, delivery, original, consumer_group
+        select distinct on (idempotency_key) *
         from events
         where consumer_group is not null
         order by idempotency_key, delivery desc
     ) as latest
+    -- The first delivery with this key: an edited record has another key than the one before it.
+    cross join lateral (
+        select coalesce(max(mark.delivery), 1) as delivery
+        from dead_letter_mark as mark
+        where
+            mark.original_offset = latest.original_offset
+            and mark.original_partition = latest.original_partition
+            and mark.original_topic = latest.original_topic
+            and mark.consumer_group = latest.consumer_group
+            and mark.edited
+            and mark.delivery <= latest.delivery
+    ) as first
     -- A foreign producer may have written any number.
-    cross join generate_series(greatest(1, latest.delivery - 1000), latest.delivery - 1) as number
+    cross join generate_series(greatest(first.delivery, latest.delivery - 1000), latest.delivery - 1) as number
     left join (select distinct idempotency_key, delivery, source from events) as following
         on following.idempotency_key = latest.idempotency_key
             and following.delivery = number + 1 and following.source is not null

@@ -16,7 +16,7 @@ from tests.support.golden_vectors import FOLDER, Vector, binary, golden_vectors,
 from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import Target
-from wait_registry.records.consumed import consumed
+from wait_registry.records.consumed import consumed, idempotency_key
 from wait_registry.records.dead_letter import (
     Failure,
     Reason,
@@ -63,16 +63,12 @@ def source_of(fields: dict[str, Any] | None) -> Source | None:
 
 
 def record_of(fields: dict[str, Any]) -> WaitRecord:
-    original = fields["original"]
-    made = Original(
-        **{
-            **original,
-            "key": binary(original["key"]),
-            "value": binary(original["value"]),
-            "headers": headers_of(original["headers"]),
-        }
-    )
-    return WaitRecord(**{**fields, "original": made, "source": source_of(fields["source"])})
+    return WaitRecord(**{**fields, "original": original_of(fields["original"]), "source": source_of(fields["source"])})
+
+
+def original_of(fields: dict[str, Any]) -> Original:
+    made = {name: binary(fields[name]) for name in ("key", "value")}
+    return Original(**{**fields, **made, "headers": headers_of(fields["headers"])})
 
 
 def encode_hot(record: WaitRecord) -> list[tuple[str, bytes | None]]:
@@ -182,7 +178,7 @@ def event_of(given: Any) -> Event:
 
 
 RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("wait_id", "wait_id"): lambda given: wait_id(**given),
+    ("wait_id", "wait_id"): lambda given: wait_id(**{**given, "edit": binary(given.get("edit"))}),
     ("times", "parse"): parse_utc_ms,
     ("times", "format"): format_utc_ms,
     ("headers_json", "encode"): lambda given: plain(encode_headers_json(headers_of(given))),
@@ -206,6 +202,9 @@ RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ),
     ("redelivery", "topic"): lambda given: redelivery_topic(**given),
     ("redelivery", "consumed"): run_consumed,
+    ("redelivery", "idempotency_key"): lambda given: idempotency_key(
+        **{**given, "original": original_of(given["original"])}
+    ),
     ("operation", "decode"): lambda given: json.loads(event_of(given).model_dump_json()),
     ("operation", "encode"): lambda given: json.loads(encode_event(event_of(given))),
     ("expired", "record"): run_expired_record,

@@ -59,6 +59,12 @@ def without_idempotency_key(original, *given, **named):
     return original(*given, **{**named, "idempotency_key": None})
 
 
+@safeguard("P1.27", at="processor.intake.taken.idempotency_key")
+def without_keys_of_edited_records(original, cluster_id, group, record, named):
+    """An edited record has the key of the record before it, and so its stored answer."""
+    return original(cluster_id, group, record, None)
+
+
 @safeguard("P7.17", at="processor.settlement.emptied_topics.EmptiedTopics._delete")
 def without_emptied_topics(*_):
     """Retry topics keep what was committed."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wait_registry.records.header_names import BLOCK_NAMES
+from wait_registry.records.header_names import BLOCK_NAMES, WAITREG_EDITED
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, split_lineage
 from wait_registry.records.original import Original, Source, TimestampType
+from wait_registry.records.wait_id import wait_id
 
 
 class Consumed(NamedTuple):
     """The record of the first delivery, where it was consumed now if elsewhere, and the number of the delivery.
 
     ``max_deliveries`` is None if its lineage doesn't say. ``foreign`` is whether another group's record was put into
-    this group's topic.
+    this group's topic. ``named_key`` is the idempotency key that its lineage names, not checked yet.
     """
 
     original: Original
@@ -23,6 +24,7 @@ class Consumed(NamedTuple):
     delivery: int
     max_deliveries: int | None = None
     foreign: bool = False
+    named_key: str | None = None
 
 
 def consumed(
@@ -56,11 +58,29 @@ def consumed(
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
             if lineage.group == group:
                 source, delivery = Source(topic, partition, offset), lineage.delivery or 1
-                return Consumed(_first_delivery(now, lineage), source, delivery, lineage.max_deliveries)
+                first, most = _first_delivery(now, lineage), lineage.max_deliveries
+                return Consumed(first, source, delivery, most, named_key=lineage.idempotency_key)
             if own_topic:
                 return Consumed(now, None, 1, foreign=True)
     everything: Headers = tuple(headers or ())
     return Consumed(Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, everything), None, 1)
+
+
+def idempotency_key(cluster_id: str, group: str, original: Original, named: str | None) -> str:
+    """Return the idempotency key of a later delivery: the wait ID of the first one, or the key of its edit.
+
+    A producer may send a header WAITREG_EDITED, too, so the header alone says nothing. It counts if the lineage block
+    names the key that follows from it, as the block of an edited record does in each of its deliveries.
+
+    Args:
+        original: the record of the first delivery.
+        named: the key that its lineage block names.
+    """
+    topic, partition, offset, timestamp_ms, _, _, _, headers = original
+    first = (cluster_id, topic, partition, offset, group, timestamp_ms)
+    if named is not None and headers and headers[-1][0] == WAITREG_EDITED and wait_id(*first, headers[-1][1]) == named:
+        return named
+    return wait_id(*first)
 
 
 def may_end_with_lineage(headers: Sequence[tuple[str, bytes | None]]) -> bool:

@@ -45,7 +45,8 @@ DLQ_ERROR_MESSAGE: Final = "DLQ_ERROR_MESSAGE"
 DLQ_ERROR_STACKTRACE: Final = "DLQ_ERROR_STACKTRACE"
 DLQ_TIME: Final = "DLQ_TIME"
 
-# The last original header of a record that an operator edited; its value is the job.
+# The last original header of a record that an operator edited; its value is the job, and part of
+# the record's idempotency key.
 WAITREG_EDITED: Final = "WAITREG_EDITED"
 
 RETRY_ERROR_CLASS: Final = "RETRY_ERROR_CLASS"

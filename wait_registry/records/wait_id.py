@@ -12,21 +12,25 @@ _VARIANT: Final = 0b10 << 62
 _CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def wait_id(cluster_id: str, topic: str, partition: int, offset: int, group: str, timestamp_ms: int) -> str:
+def wait_id(
+    cluster_id: str, topic: str, partition: int, offset: int, group: str, timestamp_ms: int, edit: bytes | None = None
+) -> str:
     """Derive the wait ID of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
 
     48 bits of time, the version, the first 12 bits of the hash, the variant, the next 62 bits of the hash. The hash is
-    SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8.
+    SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8, and ``\\n{edit}``.
 
     Args:
         cluster_id: the Kafka cluster's ID.
         topic: the topic the record is consumed from now; partition and offset likewise.
         timestamp_ms: the record's timestamp in ms; beyond 48 bits the nearest value counts.
+        edit: for the idempotency key of an edited record, what its header WAITREG_EDITED says.
 
     Returns:
         The canonical text of 36 characters.
     """
-    digest = sha256(f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()).hexdigest()
+    hashed = f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()
+    digest = sha256(hashed if edit is None else b"%b\n%b" % (hashed, edit)).hexdigest()
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
         timestamp_ms = 0 if timestamp_ms < 0 else _MAX_TIMESTAMP_MS
     # Hexadecimal digits 3 to 18 are bits 12 to 75 of the hash: all but the last two of them are wanted.

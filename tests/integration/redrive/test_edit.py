@@ -7,8 +7,17 @@ import pytest
 from redrive.dead_letter import DeadLetter, find
 from redrive.edit import review
 from redrive.executor import find_job
+from tests.conftest import SettingsFactory
+from tests.integration.processor.running import Processors
+from tests.integration.queries.test_deliveries_of_one_record import deliveries
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_crash import killed
+from tests.support.database import Database
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
+from wait_registry.errors import PermanentError, TransientError
+from wait_registry.handler import Record
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Mark, Replacement, Requested, State
@@ -138,3 +147,42 @@ def test_an_edited_record_that_fails_again_is_edited_again(at: Scenario) -> None
     original, lineage, _ = split_lineage(last.headers)
     assert last.value == b"good" and lineage is not None and lineage.delivery == 3
     assert [value for name, value in original if name == "WAITREG_EDITED"] == [b"job-2"]
+
+
+@pytest.mark.guarantee("P1.27")
+def test_an_edited_record_has_a_key_of_its_own_in_each_delivery(
+    prepared: SettingsFactory, topics: Topics, database: Database, processors: Processors
+) -> None:
+    seen: list[Record] = []
+
+    async def handle(record: Record) -> None:
+        seen.append(record)
+        if record.value == b"bad":
+            raise PermanentError("this value never works")
+        raise PermanentError("never") if record.delivery == 3 else TransientError("not yet")
+
+    quick = {"processor.retry.delays": ("1s",), "processor.max_attempts": 1, "processor.registration": "eager"}
+    at = Scenario(prepared({**quick, "processor.handler": processors.handler(handle)}), topics, database)
+    at.topics.produce(at.input, [Outgoing(b"bad", b"key", (("WAITREG_EDITED", b"by its producer"),))])
+    running = processors.start(at.settings)
+    wait_until(lambda: running.settled == {"dead_lettered": 1}, what="the dead letter")
+    at.read()
+    at.execute(request_of(at, edit(at, value=b"good")))
+    wait_until(lambda: running.settled == {"dead_lettered": 2, "retried": 1}, what="the third delivery")
+    running.stop()
+
+    first, *edited = seen
+    key = wait_id(at.cluster, first.topic, first.partition, first.offset, at.group, first.timestamp, b"job-1")
+    assert first.idempotency_key == first.wait_id
+    assert [record.idempotency_key for record in edited] == [key, key]
+    waits = [entry for entry in topics.read(at.settings.wait.topic) if entry.value is not None]
+    carried = [dict(entry.headers).get("WAIT_IDEMPOTENCY_KEY") for entry in waits]
+    assert sorted(carried, key=bool) == [None, key.encode(), key.encode()]
+    at.read()
+    rows = deliveries(database, at.settings, id=edited[1].wait_id)
+    assert [(row["delivery"], row["event"], row["wait_id"], row["idempotency_key"]) for row in rows] == [
+        (2, "handed on", None, key),
+        (3, "dead letter: failed", edited[1].wait_id, key),
+    ]
+    places = {"topic": at.input, "partition": first.partition, "offset": first.offset}
+    assert {row["idempotency_key"] for row in deliveries(database, at.settings, **places)} == {first.wait_id, key}

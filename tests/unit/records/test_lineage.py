@@ -109,7 +109,7 @@ def test_who_writes_to_an_input_gives_no_record_the_identity_of_another(
 
 @given(ORIGINALS, TEXTS)
 def test_consuming_any_record_loses_nothing(now: Original, group: str) -> None:
-    original, source, delivery, _, foreign = consumed(*now, group, f"not {now.topic}")
+    original, source, delivery, _, foreign, _ = consumed(*now, group, f"not {now.topic}")
     assert (original.key, original.value) == (now.key, now.value)
     assert original.headers == now.headers[: len(original.headers)]
     if source is None and not foreign:

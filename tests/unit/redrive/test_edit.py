@@ -22,9 +22,23 @@ CONTENTS = st.builds(Content, BYTES, st.lists(st.tuples(NAMES, BYTES), max_size=
 BEFORE = Content(b"k", (("a", b"1"), ("DLQ_TIME", b"x"), ("a", b"2"), ("b", None)), b"value\n")
 
 
-def row_of(content: Content) -> dict[str, Any]:
+FIRST = ("orders", 3, 1234567)
+
+
+def row_of(content: Content, place: tuple[str, int | None, int] = FIRST) -> dict[str, Any]:
     """Return the row of a dead letter with this record."""
-    return {"key": content.key, "body": content.value, "headers_json": encode_headers_json(content.headers).decode()}
+    topic, partition, offset = place
+    return {
+        "key": content.key,
+        "body": content.value,
+        "headers_json": encode_headers_json(content.headers).decode(),
+        "original_topic": topic,
+        "original_partition": partition,
+        "original_offset": offset,
+        "original_timestamp_ms": 1795227600123,
+        "consumer_group": "billing",
+        "idempotency_key": "01a1fbe7-44fb-878e-8f2b-9dd4cdc70500",
+    }
 
 
 @given(CONTENTS, CONTENTS)
@@ -36,12 +50,12 @@ def test_a_job_that_is_read_again_sends_the_edited_record(before: Content, after
     found = review(before, after)
     assert found.lines and found.replacement.new_key == (before.key != after.key)
     job = decode_event(encode_event(requested("shop", replacement=found.replacement)))
-    row = replaced(row_of(before), job)  # type: ignore[arg-type]
+    row = replaced(row_of(before), job, "c")  # type: ignore[arg-type]
     assert row is not None
     headers = (*after.headers, ("WAITREG_EDITED", b"job-1"))
     assert (row["key"], row["body"]) == (after.key, after.value)
     assert decode_headers_json(row["headers_json"].encode()) == headers
-    assert replaced(row_of(after), job) is None  # type: ignore[arg-type]
+    assert replaced(row_of(after), job, "c") is None  # type: ignore[arg-type]
 
 
 @given(CONTENTS, CONTENTS)
@@ -95,9 +109,17 @@ def test_a_request_that_no_table_or_client_takes_is_not_read(part: bytes) -> Non
 def test_an_earlier_edit_is_named_no_more() -> None:
     before = Content(None, (("WAITREG_EDITED", b"old"), ("a", b"1")), b"x")
     job = requested("shop", replacement=review(before, before._replace(value=b"y")).replacement)
-    row = replaced(row_of(before), job)
+    row = replaced(row_of(before), job, "c")
     assert row is not None
     assert decode_headers_json(row["headers_json"].encode()) == (("a", b"1"), ("WAITREG_EDITED", b"job-1"))
+
+
+@pytest.mark.guarantee("P1.27")
+def test_an_edited_record_has_the_key_of_its_edit() -> None:
+    job = requested("billing", replacement=review(BEFORE, BEFORE._replace(value=b"y")).replacement)
+    rows = [replaced(row_of(BEFORE, place), job, "MkU3OEVBNTcwNTJENDM2Qg") for place in (FIRST, ("orders", None, 1))]
+    keys = [row and row["idempotency_key"] for row in rows]
+    assert keys == ["01a1fbe7-44fb-8c33-bdcb-0981f8ce8835", None], "as in tests/vectors/wait_id.json"
 
 
 @pytest.mark.parametrize(
