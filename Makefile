@@ -18,7 +18,7 @@ SUBMAKE := $(MAKE) -s
 step = printf '\n== %s\n' '$(1)' && $(2) || { printf '\nmake check: the step "%s" failed (%s)\n' '$(1)' '$(2)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars gate-tools release-tools tier-tests flaky release-tests release-check connect plugin prometheus grpc-node oidc-provider schema-registry browser screenshots demo test check coverage chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
+.PHONY: help setup jars gate-tools release-tools tier-tests flaky release-tests release-check connect plugin prometheus grpc-node oidc-provider schema-registry browser pgbouncer screenshots demo test check coverage chaos incident compose-test mutants mutation simulate bench bench-peers fuzz audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ oidc-provider: ## an OpenID provider on Node, for the tests of logins to the con
 schema-registry: ## a schema registry for the tests of typed handlers
 	@sh setup/schema_registry.sh
 
+pgbouncer: ## a pooler for the tests of connections behind one
+	@sh setup/pgbouncer.sh
+
 browser: ## Chromium for the tests of the console in a browser
 	@sh setup/browser.sh
 
@@ -89,7 +92,7 @@ check: setup ## the gate: format, lint, types, import contracts, audit, `make te
 
 # What tests need beyond Python and Java; without it they are skipped, or fail with CI=true.
 gate-tools: connect prometheus
-release-tools: gate-tools grpc-node oidc-provider schema-registry browser bench-peers
+release-tools: gate-tools grpc-node oidc-provider schema-registry browser pgbouncer bench-peers
 
 tier-tests: jars $(CLASSES) release-tools
 	@CI=true $(VERDICT) $(WORKERS) --tier $(TIER) $(TESTS)

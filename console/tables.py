@@ -275,15 +275,13 @@ def open_tables(
         WaitRegistryError: Postgres is away, refuses us, or has another schema.
         psycopg.Error: a question failed.
     """
-    from wait_registry.postgres.connection import PostgresRefused, connect
+    from wait_registry.postgres.connection import PostgresRefused, connect_pooled
     from wait_registry.postgres.schema import require_schema
 
-    with connect(settings.postgres, autocommit=True, application_name="waitreg console") as connection:
-        # Outside of the transaction, so that no rollback lifts it.
-        limit_ms = round(settings.console.page_timeout_s * 1000)
-        connection.execute(f"set statement_timeout = {limit_ms}".encode())
-        connection.autocommit = False
-        connection.read_only = True
+    limit_s = settings.console.page_timeout_s
+    with connect_pooled(
+        settings.postgres, application_name="waitreg console", statement_timeout_s=limit_s
+    ) as connection:
         try:
             require_schema(connection)
         except ConfigurationError as error:

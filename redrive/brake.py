@@ -11,7 +11,7 @@ from redrive.outcomes import Outcomes
 from wait_registry.clock import Clock
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import topic_names
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
 from wait_registry.settings.root import Settings
@@ -72,8 +72,7 @@ class Brake:
         began = self._clock.monotonic()
         if not is_out and began < self._look_at:
             return PROCEED
-        with connect(self._settings.postgres, autocommit=True, application_name="waitreg redrive") as connection:
-            connection.read_only = True
+        with connect_pooled(self._settings.postgres, application_name="waitreg redrive") as connection:
             outcomes = Outcomes(self._settings, connection, self._clock, self._pause)
             verdict = self._after_canary(outcomes, sent) if is_out else self._after_comebacks(outcomes, sent)
         ended = self._clock.monotonic()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -34,6 +36,20 @@ class Asker(NamedTuple):
     by: str
     authenticated: bool
     via: str
+
+
+def asker_of_command() -> Asker:
+    """Return who runs a command: the account of this process, which no variable of the environment changes."""
+    return Asker(account(), authenticated=False, via="command")
+
+
+def account() -> str:
+    """Return the name of this process's real user, or its number if the system knows no name."""
+    number = os.getuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container with a user of its own
+        return f"uid {number}"
 
 
 @dataclass(frozen=True, slots=True)

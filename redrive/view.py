@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from redrive.category import Candidate, Standing
 from redrive.filter import Filter
 from wait_registry.errors import ConfigurationError
-from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
 from wait_registry.records.operation import Kind, Place, Requested, State
@@ -45,12 +45,11 @@ class View:
             ConfigurationError: no sink has read the operations topic into this schema.
             PostgresUnavailable, psycopg.Error: Postgres is unavailable; retry.
         """
-        self._connection = connect(settings.postgres, application_name="waitreg redrive")
+        repeatable, name = IsolationLevel.REPEATABLE_READ, "waitreg redrive"
+        self._connection = connect_pooled(
+            settings.postgres, application_name=name, isolation=repeatable, statement_timeout_s=0
+        )
         try:
-            # It idles while Kafka is read and written.
-            lift_time_limits(self._connection)
-            self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            self._connection.read_only = True
             require_schema(self._connection)
             topic = settings.operations.topic
             row = self._connection.execute(QUERIES["position"], {"topic": topic}).fetchone()

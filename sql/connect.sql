@@ -21,9 +21,6 @@ where wait_topic = %(topic)s
     and wait_expiration_time < now() - make_interval(secs => %(skew_s)s)
 limit %(limit)s;
 
--- name: limit_statements
-select set_config('statement_timeout', %(timeout)s, false);
-
 -- name: oldest_due
 -- For how long the oldest registration has been due, s; 0 when none is. One probe of the index wait_due a partition.
 with recursive found (partition) as (

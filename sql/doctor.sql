@@ -51,8 +51,3 @@ select
 
 -- name: clock
 select clock_timestamp();
-
--- name: limit_session
-select
-    set_config('default_transaction_read_only', 'on', false),
-    set_config('statement_timeout', %(timeout)s, false);

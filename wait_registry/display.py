@@ -9,6 +9,8 @@ from typing import Final
 
 # A page or a terminal shows no more of a value.
 MOST_BYTES: Final = 64 * 1024
+# What one line of a log has of the text of others.
+MOST_LOGGED: Final = 500
 _HEX_WIDTH: Final = 16
 _KEPT: Final = "\n\t"
 
@@ -34,6 +36,12 @@ def safe(text: str, kept: str = "") -> str:
         character if character in kept or unicodedata.category(character) not in _HIDDEN else _escaped(character)
         for character in text
     )
+
+
+def one_line(text: str, most: int = MOST_LOGGED) -> str:
+    """Return text on one line, its white space as single spaces and all that is hidden escaped, and cut to a length."""
+    line = safe(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def value_text(value: bytes | None) -> str:

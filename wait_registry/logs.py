@@ -13,6 +13,7 @@ from typing import TextIO
 import orjson
 
 from wait_registry.clock import Clock, SystemClock
+from wait_registry.display import safe
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
 # The message of a library's exception may have any length, and may quote its input.
@@ -122,7 +123,8 @@ class ConsoleFormatter(logging.Formatter):
         time = _utc_ms(record.created)
         line = f"{time} {record.levelname:<7} {self._service} {record.name}: {record.getMessage()}{fields}"
         error = _error_fields(self, record)
-        return f"{line}\n{error['traceback']}" if error else line
+        # A terminal obeys the control characters that a record or a service has put into an error.
+        return safe(f"{line}\n{error['traceback']}" if error else line, kept="\n\t")
 
 
 def _utc_ms(created_s: float) -> str:

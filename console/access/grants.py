@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from psycopg import sql
 
 ALL: Final = "*"
-_GROUP: Final = "group:"
+GROUP: Final = "group:"
 
 
 class Right(Enum):
@@ -131,15 +131,15 @@ def parse_grants(texts: Iterable[str]) -> list[Grant]:
 
 def person(name: str, groups: Iterable[str], grants: Iterable[Grant]) -> Person:
     """Return a person with the grants to their name, to their groups and to everybody."""
-    known_as = {ALL, *(f"{_GROUP}{group}" for group in groups)}
-    if not name.startswith(_GROUP):
+    known_as = {ALL, *(f"{GROUP}{group}" for group in groups)}
+    if not name.startswith(GROUP):
         known_as.add(name)
     return Person(name, tuple(grant for grant in grants if grant.who in known_as))
 
 
 def groups_named(grants: Iterable[Grant]) -> set[str]:
     """Return the groups of people that any grant is to."""
-    return {grant.who.removeprefix(_GROUP) for grant in grants if grant.who.startswith(_GROUP)}
+    return {grant.who.removeprefix(GROUP) for grant in grants if grant.who.startswith(GROUP)}
 
 
 def condition(pairs: Sequence[tuple[str, str]]) -> sql.Composable:

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import logging
 import time
+import unicodedata
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address, ip_network
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from aiohttp import web
 
-from console.access.grants import ALL, ROLES, Grant, Person, parse_grants, person
+from console.access.grants import ALL, GROUP, ROLES, Grant, Person, parse_grants, person
 from console.access.passwords import Passwords
 from console.http.oidc import OidcLogin
 from console.http.refused import Refused
@@ -143,7 +144,7 @@ class _ByProxy:
         except ValueError as error:
             raise ConfigurationError(f"console.proxies: {error}; expected networks such as 10.1.2.0/24") from error
         self._user, self._groups = settings.user_header, settings.groups_header
-        self._grants = grants
+        self._grants = [grant._replace(who=_without_case(grant.who)) for grant in grants]
 
     async def __call__(self, request: web.Request) -> Person:
         peer = ip_address(request.remote or "0.0.0.0")
@@ -156,7 +157,13 @@ class _ByProxy:
         if len(groups) > 1:
             raise Refused(401, f"The proxy must send the header {self._groups} once; it came {len(groups)} times.")
         named = (group.strip() for text in groups for group in text.split(","))
-        return person(names[0].strip(), filter(None, named), self._grants)
+        # A directory behind the proxy may ignore case. Then a person could approve what they asked for themselves.
+        return person(_without_case(names[0].strip()), filter(None, named), self._grants)
+
+
+def _without_case(name: str) -> str:
+    """Return the one spelling of a person's name; names of groups stay as they are."""
+    return name if name.startswith(GROUP) else unicodedata.normalize("NFKC", name).casefold()
 
 
 def _asks(sentence: str) -> Refused:

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from wait_registry.errors import DataError, WaitRegistryError
 from wait_registry.kafka.clients import producer_config
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.headers import decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.topics import redelivery_topic
@@ -80,8 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter]:
     """Yield what the question brings."""
-    with connect(settings.postgres, application_name="republish") as connection:
-        connection.read_only = True
+    with connect_pooled(settings.postgres, application_name="republish") as connection:
         # The condition is the operator's own, typed by who may do all this in psql anyway.
         rows = connection.execute(question.encode())
         for topic, partition, offset, key, headers, body, *columns in rows:

@@ -18,6 +18,7 @@ from processor.service.ending import Fault
 from processor.service.stats import Stats
 from processor.service.traces import Traces
 from wait_registry.clock import Clock
+from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
@@ -178,7 +179,7 @@ class WorkerPool:
             if result is not None:
                 self._seconds[result.__class__].observe(monotonic() - started_s)
                 if result.__class__ is Discarded:
-                    log.info("discarded: %s", result[0], extra=log_fields(taken))
+                    log.info("discarded: %s", one_line(str(result[0])), extra=log_fields(taken))
             self._end(entry, result)
             del entry, taken, result  # nothing may keep the record alive while the worker waits
             if deadline.revoked:

@@ -14,12 +14,11 @@ from processor.intake.taken import Taken
 from processor.service.stats import Stats
 from processor.settlement.outbox import ANY_PARTITION, Outbox
 from wait_registry.clock import Clock
+from wait_registry.display import one_line
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
 
 log = logging.getLogger(__name__)
-
-LOGGED_CHARACTERS = 500
 
 
 class DeadLetters:
@@ -83,7 +82,7 @@ class DeadLetters:
                 topic,
                 reason.value,
                 failure.error_class,
-                f": {_on_one_line(failure.error_message)}" if ours or self._log_messages else "",
+                f": {one_line(failure.error_message or '')}" if ours or self._log_messages else "",
                 extra=log_fields(taken),
             )
             acknowledged()
@@ -117,8 +116,3 @@ class DeadLetters:
             idempotency_key=taken.idempotency_key,
             source=taken.source,
         )
-
-
-def _on_one_line(message: str | None) -> str:
-    text = " ".join((message or "").split())
-    return text if len(text) <= LOGGED_CHARACTERS else f"{text[:LOGGED_CHARACTERS]}..."

@@ -84,3 +84,15 @@ def without_bound_of_moved_offsets(original, position, target):
 @safeguard("P1.32", at="wait_registry.cli.rewind.offsets.require_no_members")
 def without_refusal_of_groups_with_members(*_):
     """Only the broker refuses to move the offsets of a group with members, and names none of them."""
+
+
+@safeguard("P8.29", at="wait_registry.postgres.connection.has_own_session")
+def without_sessions_of_its_own(*_):
+    """What needs a session takes one that a pooler gives to others, too."""
+    return True
+
+
+@safeguard("P8.29", at="wait_registry.postgres.connection._set")
+def without_settings_that_end(original, settings, connection, *, local, **more):
+    """Settings of a transaction stay in the session, which a pooler gives to others."""
+    return original(settings, connection, local=False, **more)

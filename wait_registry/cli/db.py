@@ -40,12 +40,12 @@ def status(invocation: Invocation) -> int:
 
 
 def _show(invocation: Invocation, *, migrating: bool) -> int:
-    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.connection import connect_pooled
     from wait_registry.postgres.migrations import require_unchanged, status
     from wait_registry.postgres.schema import migrate_schema, require_schema, require_server, schema_migrations
 
     settings = invocation.settings()
-    with connect(settings.postgres, autocommit=True, application_name="waitreg db") as connection:
+    with connect_pooled(settings.postgres, application_name="waitreg db", read_only=not migrating) as connection:
         require_server(connection)
         if migrating:
             for migration in migrate_schema(connection):

@@ -30,12 +30,11 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
     """
     import psycopg
 
-    from wait_registry.postgres.connection import PostgresUnavailable, connect
+    from wait_registry.postgres.connection import PostgresUnavailable, connect_pooled
     from wait_registry.postgres.error_text import server_message
     from wait_registry.postgres.schema import require_schema
 
-    with connect(settings.postgres, application_name=application_name) as connection:
-        connection.read_only = True
+    with connect_pooled(settings.postgres, application_name=application_name) as connection:
         require_schema(connection)
         try:
             yield connection

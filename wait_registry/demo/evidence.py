@@ -17,7 +17,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.topics import delete_retention_ms
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_letter
 from wait_registry.records.tombstone import decode_outcome
 from wait_registry.records.wait_id import wait_id
@@ -128,7 +128,7 @@ def read_wait_log(settings: Settings, group: str) -> Iterator[WaitEntry]:
 
 def query(settings: Settings, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a query to Postgres."""
-    with connect(settings.postgres, autocommit=True, application_name="waitreg reconciliation") as connection:
+    with connect_pooled(settings.postgres, application_name="waitreg reconciliation") as connection:
         return connection.execute(text.encode(), parameters or None).fetchall()
 
 

@@ -99,9 +99,9 @@ def migrate(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]
         TransientError: a table was in use for longer than `LOCK_TIMEOUT_S`, or the migration was canceled or
             deadlocked; nothing was changed, retry later.
     """
-    lift_time_limits(connection)
-    schema = schema_of(connection)
     with connection.transaction():
+        lift_time_limits(connection, local=True)
+        schema = schema_of(connection)
         connection.execute("select pg_advisory_xact_lock(%s)", (LOCK_KEY,))
         connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
         steps = status(connection, known)

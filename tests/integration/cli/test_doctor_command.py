@@ -62,6 +62,7 @@ def test_doctor_finds_no_error(prepared: SettingsFactory, here: Path) -> None:
         f"topic {settings.dead_letter.topic}",
         f"topic {settings.processor.topics[0]}",
         "Postgres",
+        "sessions in Postgres",
         "schema",
         *(f"permissions in Postgres ({service})" for service in ("sink", "sweeper")),
         "clock of Postgres",

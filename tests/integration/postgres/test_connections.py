@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,9 +18,10 @@ from tests.support.network import behind_link, link_to_postgres
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
-from wait_registry.postgres.connection import PostgresUnavailable, connect, lift_time_limits
+from wait_registry.postgres.connection import PostgresUnavailable, connect, connect_pooled, lift_time_limits
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.postgres.own_session import has_own_session
 from wait_registry.settings.postgres import PostgresSettings
 
 
@@ -29,9 +32,10 @@ def server_with(stack: Stack, **defaults: str) -> PostgresSettings:
     return PostgresSettings(url=SecretStr(f"{stack.postgres_url}{joint}options={options}"))
 
 
+@pytest.mark.parametrize("opener", [connect, connect_pooled])
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
-def test_the_first_and_the_last_time_are_read_whatever_the_server_s_zone(stack: Stack, zone: str) -> None:
-    with connect(server_with(stack, TimeZone=zone, DateStyle="SQL"), autocommit=True) as connection:
+def test_the_first_and_the_last_time_are_read_whatever_the_server_s_zone(stack: Stack, zone: str, opener: Any) -> None:
+    with opener(server_with(stack, TimeZone=zone, DateStyle="SQL")) as connection:
         question = "select timestamptz '0001-01-01T00:00:00Z', timestamptz '9999-12-31T23:59:59Z'"
         for binary in (False, True):
             row = connection.execute(question, binary=binary).fetchone()
@@ -46,6 +50,63 @@ def test_a_long_reader_has_no_time_limit_of_the_server_s(stack: Stack, autocommi
         connection.rollback()
         for name in limits:
             assert connection.execute("select current_setting(%s)", (name,)).fetchone() == ("0",)
+
+
+class SharedBackends:
+    """The connections of a pooler in transaction mode, each of which has one of the two sessions for a statement."""
+
+    def __init__(self, opened: ExitStack, url: str, takes_turns: bool) -> None:
+        self._free = [opened.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(2)]
+        self._takes_turns = takes_turns
+        self.info = SimpleNamespace(backend_pid=-1)
+
+    def execute(self, query: str, prepare: bool) -> psycopg.Cursor[Any]:
+        """Execute a statement in the session that is free for the longest time, or for the shortest."""
+        self._free.append(self._free.pop(0 if self._takes_turns else -1))
+        return self._free[-1].execute(query.encode(), prepare=prepare)
+
+    def fileno(self) -> int:
+        return self._free[0].fileno()
+
+    def close(self) -> None:
+        """Keep the sessions, as a pooler does."""
+
+
+@pytest.mark.guarantee("P8.29")
+@pytest.mark.parametrize("takes_turns", [False, True])
+def test_a_connection_without_a_session_of_its_own_is_found(database: Database, takes_turns: bool) -> None:
+    with ExitStack() as opened:
+        shared: Any = SharedBackends(opened, database.url, takes_turns)
+        assert not has_own_session(shared, lambda: shared)
+
+
+def test_a_session_that_no_other_connection_gets_is_its_own(database: Database) -> None:
+    with psycopg.connect(database.url, autocommit=True) as first:
+        behind: Any = SimpleNamespace(execute=first.execute, info=SimpleNamespace(backend_pid=-1))
+        assert has_own_session(behind, lambda: psycopg.connect(database.url, autocommit=True))
+
+
+@pytest.mark.guarantee("P8.29")
+@pytest.mark.parametrize("ends", ["commit", "rollback", "error", "block"])
+def test_a_transaction_leaves_nothing_in_its_session(settings_for: SettingsFactory, ends: str) -> None:
+    settings = settings_for().postgres
+    asked = "select current_setting('search_path'), current_setting('statement_timeout')"
+    with connect_pooled(settings, statement_timeout_s=7.5) as connection:
+        for _ in range(7):
+            with connection.transaction() if ends == "block" else nullcontext():
+                assert connection.execute(asked).fetchone() == (f'"{settings.schema_name}"', "7500ms")
+                with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), connection.transaction():
+                    connection.execute("create table never (number int)")
+                assert connection.execute(asked).fetchone() == (f'"{settings.schema_name}"', "7500ms")
+            if ends == "error":
+                with pytest.raises(psycopg.errors.UndefinedTable):
+                    connection.execute("select from nowhere")
+            connection.commit() if ends == "commit" else connection.rollback()
+        # Not by the connection's own methods, which would begin a transaction.
+        left = connection.pgconn.exec_(
+            b"select name from pg_settings where source = 'session' union all select name from pg_prepared_statements"
+        )
+        assert left.ntuples == 0
 
 
 @pytest.mark.guarantee("P8.16")

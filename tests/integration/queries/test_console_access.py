@@ -263,6 +263,13 @@ def test_a_proxy_must_be_known_and_name_one_person(incident: Settings) -> None:
         assert get("/", X_Forwarded_User="bob").status == 403
 
 
+def test_a_name_of_a_proxy_is_one_person_however_it_is_spelled(incident: Settings) -> None:
+    with served(incident, **BY_PROXY, grants=("Anna viewer",)) as get:
+        pages = [get("/", X_Forwarded_User=name) for name in ("anna", "Anna", "ANNA")]
+    assert [page.status for page in pages] == [200, 200, 200]
+    assert all("anna" in page.text and "Anna" not in page.text for page in pages)
+
+
 def test_a_name_is_no_group_and_groups_are_named_once(incident: Settings) -> None:
     with served(incident, **BY_PROXY, grants=("group:staff viewer",)) as get:
         assert get("/", X_Forwarded_User="group:staff").status == 403

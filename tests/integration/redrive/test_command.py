@@ -65,7 +65,8 @@ def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: 
     at.dead_letters(1)
     at.read()
     Path("order.bin").write_bytes(b"value 0\r\n")
-    asked = ("edit", str(at.place()), "--value", "order.bin", "--header", "tenant=red", "--without-header", "raw")
+    headers = ("--header", "tenant=red", "--set-header", "a=b", "=c", "--without-header", "raw")
+    asked = ("edit", str(at.place()), "--value", "order.bin", *headers)
     status, printed = typed(*asked, "--without-members")
     assert status == 0, printed
     for line in (
@@ -84,7 +85,7 @@ def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: 
     (sent,) = at.sent()
     (mark,) = (event for event in at.events() if isinstance(event, Mark))
     assert sent.value == b"value 0\r\n" and mark.edited
-    assert split_lineage(sent.headers)[0] == (("tenant", b"red"), ("WAITREG_EDITED", mark.job.encode()))
+    assert split_lineage(sent.headers)[0] == (("tenant", b"red"), ("a=b", b"=c"), ("WAITREG_EDITED", mark.job.encode()))
     at.read_operations()
     status, printed = typed("audit", "--place", str(at.place()), "--json")
     assert '"what": "redrive, edited"' in printed
@@ -108,7 +109,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
     at.read_operations()
     _, printed = typed("jobs", "show", job)
     assert '- tenant = "blue"' in printed and "at most 1 are redriven" in printed and "no_members" in printed
-    monkeypatch.setattr("getpass.getuser", lambda: "ben")
+    monkeypatch.setattr("redrive.request.account", lambda: "ben")
     assert typed("jobs", "approve", job, "--reason", "looked at it")[0] == 0
     assert typed("redrive", "--resume", job, "--send")[0] == 0
     assert len(at.sent()) == 1
@@ -243,7 +244,7 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
         status, printed = typed(*arguments)
         assert (status, says in printed) == (code, True), printed
     assert at.sent() == []
-    monkeypatch.setattr("getpass.getuser", lambda: "ben")
+    monkeypatch.setattr("redrive.request.account", lambda: "ben")
     assert typed("jobs", "approve", job, "--reason", "looked at them")[0] == 0
     status, printed = typed("jobs", "approve", job, "--reason", "again")
     assert (status, "it is running" in printed) == (2, True)

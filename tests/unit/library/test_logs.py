@@ -132,6 +132,17 @@ def test_the_console_format_is_for_people(stream: io.StringIO) -> None:
     assert rest[-1] == "ValueError: boom"
 
 
+def test_no_control_character_reaches_a_terminal(stream: io.StringIO) -> None:
+    configure_logging(LogSettings(format=LogFormat.CONSOLE), "sink", stream)
+    try:
+        raise ValueError("\x1b]0;title\x07")
+    except ValueError:
+        log.exception("refused \x1b[2J\u202e", extra={"topic": "\x9b1m"})
+    for shown in ("refused \\x1b[2J\\u202e topic=\\x9b1m\n", "ValueError: \\x1b]0;title\\x07\n"):
+        assert shown in stream.getvalue()
+    assert not any(sign in stream.getvalue() for sign in "\x1b\x07\x9b\u202e")
+
+
 def record(text: str) -> logging.LogRecord:
     return logging.LogRecord("librdkafka", logging.ERROR, __file__, 1, text, None, None)
 

@@ -31,6 +31,10 @@ async def _says_much(record: Record) -> HandlerResult:
     raise PermanentError("no\n" * 1000)
 
 
+async def _says_what_a_terminal_obeys(record: Record) -> HandlerResult:
+    raise PermanentError("\x1b[2J")
+
+
 @pytest.mark.parametrize(
     ("handler", "error_messages", "end"),
     [
@@ -43,6 +47,7 @@ async def _says_much(record: Record) -> HandlerResult:
         (_refuses_with_the_value, True, "PermanentError: no such order: b'value'"),
         (_refuses_with_the_value, False, "PermanentError"),
         (_says_much, True, "no no..."),
+        (_says_what_a_terminal_obeys, True, "PermanentError: \\x1b[2J"),
     ],
 )
 async def test_the_line_ends_with_what_may_be_logged(

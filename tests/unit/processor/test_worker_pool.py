@@ -102,22 +102,24 @@ async def test_calls_that_do_not_wait_need_few_workers_and_one_report() -> None:
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_each_answer_is_an_outcome(kind: str) -> None:
+async def test_each_answer_is_an_outcome(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     error = PermanentError("no")
 
     def plain(record: Record) -> Any:
         if record.offset == 2:
             raise error
-        return [None, Discard("old"), None, True][record.offset]
+        return [None, Discard("old\n\x1b[2J"), None, True][record.offset]
 
     async def handler(record: Record) -> Any:
         return plain(record)
 
     bench = PoolBench(handler if kind == "async" else PlainFunctionHandler(plain, 1))
-    for entry in entries(0, 1, 2, 3):
-        await bench.run(entry)
+    with caplog.at_level("INFO", "processor.dispatch.worker_pool"):
+        for entry in entries(0, 1, 2, 3):
+            await bench.run(entry)
+    assert caplog.messages == ["discarded: old \\x1b[2J"]
     outcomes = [outcome for _, outcome in bench.ended]
-    assert outcomes[:3] == [Done(), Discarded("old"), Failed(error)]
+    assert outcomes[:3] == [Done(), Discarded("old\n\x1b[2J"), Failed(error)]
     assert isinstance(outcomes[3], Failed) and outcomes[3].ours
     assert sum(bench.stats.seconds["failed"].counts) == 2
     await bench.pool.stop()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
+from redrive.request import account, asker_of_command
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Approved, Changed, Kind, Replacement, State
@@ -46,6 +50,14 @@ def test_a_redrive_of_many_needs_an_approval(above: int | None, changes: dict[st
     job = requested("shop", (), **changes)
     assert needs_approval(RedriveSettings(approve_above=above), job) is needs
     assert to_send(job) <= sum(job.expected.values())
+
+
+def test_no_variable_makes_another_person_of_who_runs_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "ben")
+    assert asker_of_command() == (pwd.getpwuid(os.getuid()).pw_name, False, "command")
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_000)
+    assert account() == "uid 4000000000"
 
 
 @pytest.mark.parametrize("asked_for", [False, True])

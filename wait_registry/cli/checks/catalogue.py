@@ -112,6 +112,8 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
 def _postgres() -> Iterator[Check]:
     readers = USES_POSTGRES | REDRIVE
     yield Check(_POSTGRES, "Postgres", postgres_server.reach, readers, fix=postgres_server.REACH_FIX)
+    look, fix = postgres_server.session, postgres_server.SESSION_FIX
+    yield Check("postgres.session", "sessions in Postgres", look, SPARK, (_POSTGRES,), fix)
     yield Check(_SCHEMA, "schema", postgres_server.schema, readers, (_POSTGRES,), postgres_server.SCHEMA_FIX)
     for name in _USE_TABLES:
         look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from wait_registry.diagnosis import Diagnosis, ok
-from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"
 SCHEMA_FIX: Final = "do what the message says, or correct postgres.schema"
-_SQL: Final = Queries("doctor")
+SESSION_FIX: Final = "do what the message says: docs/poolers.md lists what needs a session"
 
 
 @contextmanager
@@ -26,10 +25,12 @@ def read_only_connection(settings: Settings) -> Iterator[psycopg.Connection[Tupl
     Raises:
         PostgresUnavailable: Postgres doesn't answer or refuses us.
     """
-    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.connection import connect_pooled
 
-    with connect(settings.postgres, autocommit=True, application_name="waitreg doctor") as connection:
-        connection.execute(_SQL["limit_session"], {"timeout": f"{settings.postgres.connect_timeout_s}s"})
+    limit_s = settings.postgres.connect_timeout_s
+    with connect_pooled(
+        settings.postgres, application_name="waitreg doctor", statement_timeout_s=limit_s
+    ) as connection:
         yield connection
 
 
@@ -43,6 +44,14 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
         where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         user = connection.info.user
     yield ok(f"{where} as {user}, version {version // 10000}.{version % 10000}")
+
+
+def session(settings: Settings) -> Iterator[Diagnosis]:
+    """Connect as sink and sweeper do, which no pooler in transaction mode may serve; raises as `connect`."""
+    from wait_registry.postgres.connection import connect
+
+    with connect(settings.postgres, autocommit=True, application_name="waitreg doctor"):
+        yield ok("each connection has a session of its own")
 
 
 def schema(settings: Settings) -> Iterator[Diagnosis]:

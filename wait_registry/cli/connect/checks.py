@@ -14,7 +14,7 @@ from wait_registry.cli.connect.connector_file import Connector
 from wait_registry.cli.connect.roles import asks_by_id, exports, keeps_tables, registries, works
 from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.errors import ConfigurationError, WaitRegistryError
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
@@ -166,7 +166,7 @@ class OurServices:
     def _rows(self, query: str, **question: Any) -> list[TupleRow]:
         postgres, question = self._settings.postgres, {"topic": self._settings.wait.topic, **question}
         try:
-            with connect(postgres, autocommit=True, application_name="waitreg connect") as connection:
+            with connect_pooled(postgres, application_name="waitreg connect") as connection:
                 return connection.execute(_QUERIES[query], question).fetchall()
         except (WaitRegistryError, psycopg.Error) as error:
             if not self._reported:

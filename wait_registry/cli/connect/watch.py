@@ -21,7 +21,7 @@ from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
 from wait_registry.cli.connect.restarts import Restarts
 from wait_registry.cli.connect.state import STATES, ConnectorState, choose
 from wait_registry.errors import ConfigurationError, WaitRegistryError
-from wait_registry.postgres.connection import connect
+from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
@@ -197,11 +197,12 @@ def oldest_due(settings: Settings) -> tuple[dict[str, float], str | None]:
     found: dict[str, float] = {}
     question = {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s}
     try:
-        with connect(settings.postgres, autocommit=True, application_name="waitreg connect watch") as connection:
-            connection.execute(QUERIES["limit_statements"], {"timeout": f"{settings.postgres.connect_timeout_s}s"})
+        limit_s, name = settings.postgres.connect_timeout_s, "waitreg connect watch"
+        with connect_pooled(settings.postgres, application_name=name, statement_timeout_s=limit_s) as connection:
             for lacks, query in _OLDEST.items():
                 try:
-                    rows = connection.execute(QUERIES[query], question).fetchall()
+                    with connection.transaction():
+                        rows = connection.execute(QUERIES[query], question).fetchall()
                 except psycopg.errors.QueryCanceled:
                     continue
                 found[lacks] = float(rows[0][0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import click
 from redrive.dead_letter import find, parse_place
 from redrive.difference import Content
 from redrive.edit import Review, review, with_headers
-from redrive.request import Asker, Options, dry_run, selection
+from redrive.request import Options, asker_of_command, dry_run, selection
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.cli.dlq.redrive import allowed, begin
 from wait_registry.errors import ConfigurationError
@@ -41,6 +40,7 @@ _FILE: Final = click.Path(path_type=Path, allow_dash=True)
 @click.option("--null-value", is_flag=True, help="The value is null.")
 @click.option("--key", type=_FILE, metavar="FILE", help="The key is what FILE has: another partition, and order.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Set a header, in its place.")
+@click.option("--set-header", "pairs", nargs=2, multiple=True, metavar="NAME VALUE", help="Also a name with = in it.")
 @click.option("--without-header", "without", multiple=True, metavar="NAME", help="Remove all headers with this name.")
 @click.option("--may-be-done", is_flag=True, help="Also if it expired, and the work may have been done.")
 @click.option("--finished-late", is_flag=True, help="Also if the work was done after the deadline.")
@@ -65,7 +65,7 @@ def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given
     for line in _lines(found):
         print(line)
     options = Options(reason, allowed=allowed(given))
-    asker = Asker(getpass.getuser(), authenticated=False, via="command")
+    asker = asker_of_command()
     chosen = selection([place], Kind.REDRIVE, options.allowed, datetime.now(UTC))
     surveyed = dry_run(settings, Kind.REDRIVE, chosen, options, asker, found.replacement)
     return begin(settings, surveyed, "send the edited record", send=send)
@@ -78,6 +78,7 @@ def _edited(
     null_value: bool,
     key: Path | None,
     headers: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
     without: Sequence[str],
     **_: object,
 ) -> Content:
@@ -87,9 +88,11 @@ def _edited(
     if str(value) == str(key) == _STDIN:
         raise ConfigurationError("standard input has one of --value and --key: give a file for the other")
     wanted = before.value if value is None else bytes_of(value)
+    # The bytes that were typed, whatever the locale reads in them.
+    given = [(name, os.fsencode(text)) for name, text in (*map(_header, headers), *pairs)]
     return Content(
         before.key if key is None else bytes_of(key),
-        with_headers(before.headers, [_header(text) for text in headers], without),
+        with_headers(before.headers, given, without),
         None if null_value else wanted,
     )
 
@@ -106,12 +109,11 @@ def bytes_of(file: Path) -> bytes:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error
 
 
-def _header(text: str) -> tuple[str, bytes]:
+def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise ConfigurationError(f"{text!r} is no header: expected NAME=VALUE")
-    # The bytes that were typed, whatever the locale reads in them.
-    return name, os.fsencode(value)
+    return name, value
 
 
 def _lines(found: Review) -> list[str]:

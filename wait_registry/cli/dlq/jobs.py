@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -93,12 +92,12 @@ def approve(invocation: Invocation, job: str, reason: str) -> int:
     """
     from redrive.approval import require_awaiting
     from redrive.job_change import approve as write
-    from redrive.request import Asker, open_job
+    from redrive.request import asker_of_command, open_job
 
-    settings, by = invocation.settings(), getpass.getuser()
+    settings, asker = invocation.settings(), asker_of_command()
     asked, progress = open_job(settings, job)
-    require_awaiting(asked, progress.state, by)
-    write(settings, job, Asker(by, authenticated=False, via="command"), reason)
+    require_awaiting(asked, progress.state, asker.by)
+    write(settings, job, asker, reason)
     print(f"job {job} of {asked.by} is approved; to run it: waitreg dlq redrive --resume {job} --send")
     return 0
 
@@ -133,13 +132,13 @@ def rate_(invocation: Invocation, job: str, rate: float, reason: str) -> int:
     """
     from redrive.approval import require_begun
     from redrive.job_change import change_rate
-    from redrive.request import Asker, open_job, require_rate
+    from redrive.request import asker_of_command, open_job, require_rate
 
     settings = invocation.settings()
     require_rate(settings, rate)
     asked, progress = open_job(settings, job)
     require_begun(asked, progress.state)
-    change_rate(settings, job, rate, Asker(getpass.getuser(), authenticated=False, via="command"), reason)
+    change_rate(settings, job, rate, asker_of_command(), reason)
     print(f"job {job} will send {rate:g} records per second from its next chunk on")
     return 0
 
@@ -177,10 +176,10 @@ def audit(invocation: Invocation, /, since: str, rows: int, as_json: bool, **onl
 
 def _change(invocation: Invocation, job: str, state: State, reason: str) -> int:
     from redrive.job_change import change
-    from redrive.request import Asker, open_job
+    from redrive.request import asker_of_command, open_job
 
     settings = invocation.settings()
     open_job(settings, job)
-    change(settings, job, state, Asker(getpass.getuser(), authenticated=False, via="command"), reason)
+    change(settings, job, state, asker_of_command(), reason)
     print(f"job {job} will be {state.value} before its next chunk")
     return 0

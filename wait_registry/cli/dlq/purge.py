@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redrive.filter import parse_filter
-from redrive.request import Asker
+from redrive.request import asker_of_command
 from wait_registry.cli.command import Command
 from wait_registry.cli.dlq.redrive import archive
 from wait_registry.errors import ConfigurationError
@@ -90,7 +89,7 @@ def _lines(topic: str, part: Part) -> Iterator[str]:
 
 def _run(found: Deletion, topic: str, reason: str) -> bool:
     """Delete, and print what the broker answered; return whether all of it was deleted."""
-    outcome = found.run(Asker(getpass.getuser(), authenticated=False, via="command"), reason)
+    outcome = found.run(asker_of_command(), reason)
     for partition, first in sorted(outcome.answer.first.items()):
         print(f"partition {partition}: begins at {first} now")
     for partition, why in sorted(outcome.answer.failed.items()):

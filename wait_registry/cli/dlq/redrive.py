@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import click
 
 from redrive.approval import needs_approval, to_send
 from redrive.category import DONE, MEANINGS, Category
-from redrive.request import Asker, Options, dry_run, open_job, selection
+from redrive.request import Options, asker_of_command, dry_run, open_job, selection
 from redrive.target import ORIGIN, REDELIVERY
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
@@ -132,7 +131,7 @@ def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: 
 
 def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
-    found = dry_run(settings, kind, chosen, options, Asker(getpass.getuser(), authenticated=False, via="command"))
+    found = dry_run(settings, kind, chosen, options, asker_of_command())
     return begin(settings, found, f"have them {DONE[kind].value}", send=send)
 
 

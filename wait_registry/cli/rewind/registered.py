@@ -42,13 +42,12 @@ def read_registered(settings: Settings, admin: AdminClient, topics: Iterable[str
         return Registered(None, "the extra isn't installed: pip install 'wait-registry[query]'")
     import psycopg
 
-    from wait_registry.postgres.connection import connect
+    from wait_registry.postgres.connection import connect_pooled
     from wait_registry.postgres.error_text import error_text
     from wait_registry.postgres.schema import require_schema
 
     try:
-        with connect(settings.postgres, application_name="waitreg rewind") as connection:
-            connection.read_only = True
+        with connect_pooled(settings.postgres, application_name="waitreg rewind") as connection:
             require_schema(connection)
             return _read(connection, settings, admin, list(topics))
     except psycopg.Error as error:

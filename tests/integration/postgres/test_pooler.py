@@ -1,0 +1,120 @@
+"""Behind a real pooler: what needs a session refuses one that is shared, the rest works and leaves nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from tests.conftest import RunHere, SettingsFactory
+from tests.integration.redrive.conftest import at
+from tests.integration.redrive.scenario import Scenario
+from tests.support.database import Database
+from tests.support.pgbouncer import pgbouncer
+from wait_registry.postgres import own_session
+from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
+from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.root import Settings
+
+__all__ = ["at"]
+
+# pgbouncer keeps these for each client.
+KEPT = {"application_name", "client_encoding", "DateStyle", "TimeZone", "standard_conforming_strings"}
+LEFT = """
+select 'setting ' || name from pg_settings where source = 'session'
+union all select 'statement ' || name from pg_prepared_statements
+union all select 'lock ' || objid from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
+"""
+
+
+def left_behind(url: str) -> set[str]:
+    """Return what both sessions of a pooler have that a new one hasn't."""
+    with ExitStack() as opened:
+        both = [opened.enter_context(psycopg.connect(url, prepare_threshold=None)) for _ in range(2)]
+        found = {text for one in both for (text,) in one.execute(LEFT.encode()).fetchall()}
+        assert len({one.execute("select pg_backend_pid()").fetchone() for one in both}) == 2
+    return found - {f"setting {name}" for name in KEPT}
+
+
+def behind(settings: Settings, url: str) -> Settings:
+    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
+
+
+@pytest.fixture
+def pooled(tmp_path: Path, database: Database) -> Iterator[str]:
+    """The address of a pooler in transaction mode."""
+    with pgbouncer(tmp_path, database.url, "transaction") as url:
+        yield url
+
+
+@pytest.mark.guarantee("P8.29")
+@pytest.mark.parametrize("takes_turns", [0, 1])
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_shared_session_is_refused(
+    tmp_path: Path, database: Database, mode: str, takes_turns: int, busy: bool
+) -> None:
+    with ExitStack() as opened:
+        url = opened.enter_context(pgbouncer(tmp_path, database.url, mode, server_round_robin=takes_turns))
+        others = [opened.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(2 if busy else 0)]
+        for other in others:
+            other.execute("select 1")
+        with pytest.raises(PostgresRefused, match="pool_mode = transaction"):
+            connect(PostgresSettings(url=SecretStr(url)))
+        if mode == "transaction":
+            assert left_behind(url) == set()
+
+
+@pytest.mark.guarantee("P8.29")
+def test_a_pool_of_sessions_serves_everything(tmp_path: Path, database: Database) -> None:
+    with pgbouncer(tmp_path, database.url, "session") as url:
+        for _ in range(3):
+            with connect(PostgresSettings(url=SecretStr(url)), autocommit=True) as connection:
+                connection.execute("create temporary table kept (number int)")
+                assert connection.execute("select count(*) from kept").fetchone() == (0,)
+        assert left_behind(url) == set()
+
+
+def test_a_pool_without_a_second_session_is_unavailable(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_session, "LIMIT_S", 0.5)
+    with pgbouncer(tmp_path, database.url, "session", default_pool_size=1) as url:
+        with pytest.raises(PostgresUnavailable, match="raise the size of the pool"):
+            connect(PostgresSettings(url=SecretStr(url)))
+
+
+@pytest.mark.guarantee("P8.29")
+@pytest.mark.parametrize("command", ["sink", "sweeper", "rebuild"])
+def test_what_needs_a_session_refuses_a_shared_one(
+    prepared: SettingsFactory, run_here: RunHere, pooled: str, command: str
+) -> None:
+    ended = run_here(behind(prepared(), pooled), command)
+    assert ended.code == 2 and "pool_mode = transaction" in ended.output + ended.errors
+    assert left_behind(pooled) == set()
+
+
+@pytest.mark.guarantee("P8.29")
+def test_what_needs_no_session_works_and_leaves_nothing_behind(at: Scenario, run_here: RunHere, pooled: str) -> None:
+    at.dead_letters(2)
+    at.read()
+    settings, group = behind(at.settings, pooled), f"group={at.group}"
+    doctor = run_here(settings, "doctor", "sink", "sweeper", "redrive")
+    assert doctor.code == 2 and "pool_mode = transaction" in doctor.output, doctor.output
+    for arguments in (
+        ("db", "status"),
+        ("db", "migrate"),
+        *(("query", "dead_letters_by_reason") for _ in range(7)),
+        ("dlq", "list", group),
+        ("dlq", "show", str(at.place())),
+        ("dlq", "redrive", group, "--without-members", "--reason", "fixed", "--send"),
+        ("rewind", "--to-earliest"),
+    ):
+        ended = run_here(settings, *arguments)
+        assert ended.code == 0, (arguments, ended)
+        assert left_behind(pooled) == set(), arguments
+    assert len(at.sent()) == 2
