@@ -35,9 +35,10 @@ from redrive.target import Ready
 from redrive.view import View
 from wait_registry.backoff import Backoff
 from wait_registry.clock import Clock, SystemClock
-from wait_registry.errors import ConfigurationError, PermanentError, TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
+from wait_registry.kafka.errors import RecordRefused
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
 from wait_registry.records.operation import (
@@ -156,6 +157,8 @@ class Executor:
 
     def _from_fence(self, backoff: Backoff) -> Progress:
         redrive = self._settings.redrive
+        # A topic that was deleted or takes less now may be why it begins again.
+        self._judge.forget_topics()
         producer = FencedProducer(
             self._settings.kafka,
             transactional_id(self._job.group),
@@ -303,7 +306,7 @@ class Executor:
         sent: dict[Place, _Sent] = {}
         try:
             self._write(producer, judged.ready, [advanced], partial(self._marks, judged.todo, sent, tail), sent)
-        except PermanentError as error:
+        except RecordRefused as error:
             if not judged.ready:
                 raise
             if len(chunk) == 1:

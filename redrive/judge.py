@@ -45,9 +45,14 @@ class Judge:
         self._job = job
         may_wait = Category.NO_MEMBERS in job.allowed
         readers, proof = _Readers(settings, job.group, clock), _Proof(settings, job.group, client, clock)
-        self.route = Route(job.target, Targets(client), readers, proof, may_wait)
+        self._targets = Targets(client)
+        self.route = Route(job.target, self._targets, readers, proof, may_wait)
         self.cluster = cluster_id(client)
         self.refused: set[Place] = set()
+
+    def forget_topics(self) -> None:
+        """Look the topics that records go to up again."""
+        self._targets.forget()
 
     def judge(self, candidates: Iterable[Candidate], view: View, tail: OperationsTail) -> Judged:
         """Judge the dead letters of a chunk; arguments as `category`."""

@@ -33,6 +33,16 @@ _TRANSIENT = _codes("""
     KAFKA_STORAGE_ERROR REBALANCE_IN_PROGRESS CONCURRENT_TRANSACTIONS OFFSET_NOT_AVAILABLE UNSTABLE_OFFSET_COMMIT
     THROTTLING_QUOTA_EXCEEDED
 """)
+# The client dropped a record because of an earlier error.
+DROPPED = _codes("_PURGE_QUEUE _PURGE_INFLIGHT")
+# A producer or its transaction is at an end, whatever it was sending; a new producer may succeed. The broker forgets a
+# transactional ID that was idle for transactional.id.expiration.ms (INVALID_PRODUCER_ID_MAPPING).
+_PRODUCER_ENDED = DROPPED | _codes("""
+    INVALID_PRODUCER_ID_MAPPING UNKNOWN_PRODUCER_ID INVALID_TXN_STATE OUT_OF_ORDER_SEQUENCE_NUMBER
+    DUPLICATE_SEQUENCE_NUMBER TRANSACTION_ABORTABLE TRANSACTION_COORDINATOR_FENCED
+""")
+# All that is ever said of a record itself.
+_RECORD_REFUSED = _codes("MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TIMESTAMP")
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
 # Alerts about the broker's own trouble or its shutdown are not refusals.
 _CERTIFICATE_ALERT = re.compile(
@@ -60,6 +70,10 @@ _TOPIC_PERMISSIONS = {
     "creating": "CREATE",
     "deleting": "DELETE",
 }
+
+
+class RecordRefused(PermanentError):
+    """A record is too large or invalid for its topic: sent again, it is refused again."""
 
 
 def is_transient(error: KafkaError) -> bool:
@@ -124,7 +138,8 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
 
     Returns:
         ConfigurationError for credentials, certificates, permissions and missing topics; FencedError if another
-        owner took over; TransientError for a failure that may pass; else PermanentError.
+        owner took over; TransientError for a failure that may pass, or that a new producer may not have;
+        `RecordRefused` for what is said of a record; else PermanentError.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if not isinstance(cause, KafkaError):
@@ -139,7 +154,19 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
     if cause.code() == KafkaError._UNKNOWN_PARTITION:
         # The topic was deleted after the client had used it, or the partition never existed.
         return PermanentError(f"{seen}. The topic, or this partition of it, doesn't exist (any more).")
-    return TransientError(seen) if is_transient(cause) else PermanentError(seen)
+    if is_transient(cause) or cause.code() in _PRODUCER_ENDED:
+        return TransientError(seen)
+    return RecordRefused(seen) if cause.code() in _RECORD_REFUSED else PermanentError(seen)
+
+
+def write_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistryError:
+    """Translate an error of a transaction, which is a verdict on a record only if it is `RecordRefused`.
+
+    Arguments as `kafka_failure`; TransientError in place of any other PermanentError: start again with a new producer.
+    """
+    failure = kafka_failure(error, doing)
+    unknown = isinstance(failure, PermanentError) and not isinstance(failure, RecordRefused)
+    return TransientError(str(failure)) if unknown else failure
 
 
 def _fix_of_settings(cause: KafkaError, doing: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from wait_registry.kafka.clients import flush, producer_config
-from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.errors import DROPPED, kafka_failure, write_failure
 from wait_registry.kafka.targets import record_size
 from wait_registry.settings.kafka import KafkaSettings
 
@@ -132,8 +132,10 @@ class FencedProducer:
 
         Raises:
             FencedError: another producer has fenced this one.
-            TransientError: out of time or connection; the transaction may have been committed all the same.
-            PermanentError: the broker refused a record.
+            TransientError: anything else than the other errors here, such as an outage or a transactional ID that the
+                broker has forgotten; the transaction may have been committed all the same.
+            ConfigurationError: the broker refuses this client, or a topic is missing.
+            RecordRefused: a record is too large or invalid for its topic.
         """
         if self._broken:
             raise RuntimeError("this producer has failed or is retired: start again at the fence, with a new one")
@@ -144,7 +146,7 @@ class FencedProducer:
         except BaseException as error:
             self._abort()
             if isinstance(error, KafkaException):
-                raise kafka_failure(error, doing) from error
+                raise write_failure(error, doing) from error
             raise
         self._commit(doing)
         self._broken = False
@@ -177,7 +179,11 @@ class FencedProducer:
         if flush(self._producer, self._timeout_s):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if self._failed:
-            raise KafkaException(self._failed[0])
+            raise KafkaException(self._first_failure())
+
+    def _first_failure(self) -> KafkaError:
+        """Return what a record failed for, if there is one that the client didn't just drop because of another."""
+        return next((error for error in self._failed if error.code() not in DROPPED), self._failed[0])
 
     def _commit(self, doing: str) -> None:
         try:
@@ -189,8 +195,8 @@ class FencedProducer:
                 self._abort()
             # "Messages failed delivery": a record says why, and whether that is an outage or a refusal.
             inconsistent = isinstance(cause, KafkaError) and cause.code() == KafkaError._INCONSISTENT
-            reason = KafkaException(self._failed[0]) if inconsistent and self._failed else error
-            raise kafka_failure(reason, f"committing after {doing}") from error
+            reason = KafkaException(self._first_failure()) if inconsistent and self._failed else error
+            raise write_failure(reason, f"committing after {doing}") from error
 
     def _abort(self) -> None:
         try:

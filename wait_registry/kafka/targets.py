@@ -60,6 +60,10 @@ class Targets:
         self._admin = admin
         self._known: dict[str, Target] = {}
 
+    def forget(self) -> None:
+        """Have each topic looked up again."""
+        self._known.clear()
+
     def __call__(self, topic: str) -> Target:
         """Return what is known of a topic; one that doesn't exist or may not be written to has a problem.
 

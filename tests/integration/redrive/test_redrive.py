@@ -7,6 +7,7 @@ import pytest
 from redrive.job_change import change
 from redrive.request import Asker
 from tests.integration.redrive.scenario import HEADERS, Scenario
+from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
@@ -151,3 +152,16 @@ def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
     assert len(at.sent()) == 1
     assert at.execute(job).state is State.FINISHED
     assert len(at.sent()) == 3
+
+
+def test_a_target_that_is_deleted_under_a_job_is_looked_up_again(at: Scenario) -> None:
+    at.dead_letters(3)
+    at.read()
+    impatient = at.settings.redrive.model_copy(update={"transaction_timeout_ms": 3_000})
+    at.settings = at.settings.model_copy(update={"redrive": impatient})
+    running = at.start(at.request(rate=0.5).job)
+    wait_until(lambda: len(at.sent()) == 1, what="the first record")
+    at.topics.delete(at.target)
+    assert running.wait_ended() is None
+    at.read_operations()
+    assert at.rows("select state, counts from operation") == [("finished", {"redriven": 1, "target_missing": 2})]

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError, WaitRegistryError
-from wait_registry.kafka.errors import is_access_problem, is_transient, kafka_failure
+from wait_registry.kafka.errors import RecordRefused, is_access_problem, is_transient, kafka_failure, write_failure
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,11 @@ from wait_registry.kafka.errors import is_access_problem, is_transient, kafka_fa
         (KafkaError.FENCED_LEADER_EPOCH, TransientError),
         (KafkaError.UNKNOWN_LEADER_EPOCH, TransientError),
         (KafkaError.NOT_ENOUGH_REPLICAS, TransientError),
-        (KafkaError.MSG_SIZE_TOO_LARGE, PermanentError),
+        (KafkaError.INVALID_PRODUCER_ID_MAPPING, TransientError),
+        (KafkaError.INVALID_TXN_STATE, TransientError),
+        (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, TransientError),
+        (KafkaError.MSG_SIZE_TOO_LARGE, RecordRefused),
+        (KafkaError.INVALID_RECORD, RecordRefused),
         (KafkaError.INVALID_CONFIG, PermanentError),
     ],
 )
@@ -38,6 +42,17 @@ def test_an_error_is_translated_by_what_it_asks_for(code: int, kind: type[WaitRe
         assert type(failure) is kind
         assert str(failure).startswith("listing offsets failed: ")
         assert KafkaError(code).name() in str(failure)
+
+
+CODES = {name: code for name, code in vars(KafkaError).items() if isinstance(code, int) and code != KafkaError.NO_ERROR}
+OF_A_RECORD = {"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP"}
+
+
+def test_only_what_is_said_of_a_record_is_a_verdict_on_it() -> None:
+    failures = {name: write_failure(KafkaError(code), "writing") for name, code in CODES.items()}
+    assert {name for name, failure in failures.items() if isinstance(failure, PermanentError)} == OF_A_RECORD
+    assert {type(failures[name]) for name in OF_A_RECORD} == {RecordRefused}
+    assert type(failures["_UNKNOWN_PARTITION"]) is TransientError
 
 
 def test_an_unlisted_error_that_the_broker_calls_retriable_is_transient() -> None:
