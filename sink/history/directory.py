@@ -11,6 +11,7 @@ run removes them before it reads the same entries again. Readers skip `_state`, 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 NO_GROUP: Final = "__HIVE_DEFAULT_PARTITION__"
 # Names of files have up to 255 bytes; the column has the whole name of the group.
 MAX_NAME: Final = 200
+# They distinguish longer names with the same beginning.
+DIGEST_CHARACTERS: Final = 16
 FORMAT: Final = 1
 
 
@@ -178,9 +181,13 @@ def _equal(values: pa.Array, value: str | None) -> pa.Array:
 def _folder_name(group: str | None) -> str:
     if group is None:
         return NO_GROUP
-    name = quote(group, safe="")[:MAX_NAME]
+    name = quote(group, safe="")
+    if len(name) <= MAX_NAME:
+        return name
+    begin = name[:MAX_NAME]
     # Not in the middle of an escape.
-    return name[: name.rfind("%")] if "%" in name[-2:] else name
+    begin = begin[: begin.rfind("%")] if "%" in begin[-2:] else begin
+    return f"{begin}-{hashlib.sha256(group.encode()).hexdigest()[:DIGEST_CHARACTERS]}"
 
 
 def _part_name(part: int) -> str:
