@@ -15,7 +15,7 @@ from sink.metrics import SinkTelemetry
 from sink.position import Positions
 from sink.progress import Connection
 from sink.read.kafka_reader import RangeReader
-from sink.topic_sync import Read, TopicSync
+from sink.topic_sync import DeletedUnread, Read, TopicSync
 from sink.topics import SinkTopic
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
@@ -28,11 +28,12 @@ POLL_S = 0.25
 
 @dataclass(slots=True)
 class Step:
-    """What one iteration of the reading thread found: one batch at most, and the topics without records or failed."""
+    """What one iteration of the reading thread found: a batch at most, and topics that need more than a read."""
 
     read: Read | None = None
     idle: list[TopicSync] = field(default_factory=list)
     failed: list[tuple[TopicSync, Exception]] = field(default_factory=list)
+    deleted: list[TopicSync] = field(default_factory=list)
 
 
 class SinkLoop:
@@ -96,6 +97,8 @@ class SinkLoop:
         """Begin the next read, and apply the one that ended; nothing is read while topics are opened and skipped."""
         for sync, error in step.failed:
             self._skip(sync.topic, error)
+        for sync in step.deleted:
+            self._syncs.pop(sync.topic.name, None)
         for sync in step.idle:
             if sync.is_level:
                 sync.topic.state.caught_up()
@@ -113,6 +116,9 @@ class SinkLoop:
                 continue
             try:
                 step.read = sync.read()
+            except DeletedUnread:
+                step.deleted.append(sync)
+                continue
             except (TransientError, ConfigurationError) as error:
                 if sync.topic is self._topics[0]:
                     raise
@@ -121,7 +127,7 @@ class SinkLoop:
             if step.read is not None:
                 return step
             step.idle.append(sync)
-        if not step.failed:
+        if not step.failed and not step.deleted:
             self._readers[self._topics[0].state.stream].require_alive()
             due_at = min((sync.due_at for sync in [*self._syncs.values()]), default=now + POLL_S)
             self._stopping.wait(max(0.0, due_at - time.monotonic()))
@@ -139,6 +145,7 @@ class SinkLoop:
 
     def _open(self, topic: SinkTopic) -> None:
         sync = TopicSync(topic, self._readers[topic.state.stream], self._settings, self._connection)
+        self._telemetry.passed(topic.name, sync.passed)
         # Before the first record is read: a position that is too old is refused.
         self._committed(topic, sync.refresh(), 0.0)
         self._syncs[topic.name] = sync

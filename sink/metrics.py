@@ -113,6 +113,7 @@ class SinkTelemetry:
         self._rows = registry.counter(metrics.SINK_ROWS_WRITTEN)
         self._deleted = registry.counter(metrics.SINK_ROWS_DELETED)
         self._quarantined = registry.counter(metrics.SINK_QUARANTINED)
+        self._passed = registry.counter(metrics.SINK_PASSED)
         self._late = registry.counter(metrics.SINK_LATE)
         self._restarts = registry.counter(metrics.SINK_RESTARTS)
         registry.gauge(metrics.SINK_STANDBY).set_function(lambda: float(self._standby == "standby"))
@@ -134,6 +135,10 @@ class SinkTelemetry:
         self._deleted.inc(written.deleted)
         self._quarantined.labels(state.stream).inc(written.quarantined)
         self._late.inc(written.marked)
+
+    def passed(self, topic: str, offsets: int) -> None:
+        """Count offsets of a topic that were deleted before they were read."""
+        self._passed.labels(topic).inc(offsets)
 
     def failed(self, state: TopicState, error: Exception) -> None:
         """Count a start that a failure makes necessary, and note why the topic isn't read."""

@@ -85,6 +85,8 @@ class SinkService:
         # A Kafka Connect sink reads the others.
         self._operations_only = settings.sink.kind is SinkKind.CONNECT
         self.telemetry = SinkTelemetry(MetricsRegistry(), [states[-1]] if self._operations_only else states)
+        for topic in self._dead_letter_states:
+            self.telemetry.passed(topic, 0)  # a counter that begins with its first increase would hide it from alerts
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from sink.apply.applier import Applied, Applier
-from sink.position import LogEnds, whole_from
+from sink.position import LogEnds, TopicPartition, whole_from
 from sink.progress import Connection
-from sink.read.kafka_reader import Batch, RangeReader
+from sink.read.kafka_reader import Batch, RangeReader, ReadFailed
 from sink.read.limited_reader import LimitedReader
-from sink.read.log_ends import log_ends, stable_ends
+from sink.read.log_ends import is_within_log, log_ends, stable_ends
 from sink.topics import SinkTopic
+from wait_registry.errors import TransientError
 from wait_registry.settings.sink import SinkSettings
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,10 @@ class Read:
     sync: TopicSync
     batch: Batch
     began: float
+
+
+class DeletedUnread(TransientError):
+    """Records were deleted before they were read: start this topic again, which says so."""
 
 
 class TopicSync:
@@ -48,6 +54,7 @@ class TopicSync:
         self._pause_s = settings.poll_interval_s
         start = topic.start(connection)
         self._identity = start.identity
+        self.passed = start.passed
         self._connection = connection
         self._read_to = {name: position.next_offset for name, position in start.positions.items()}
         topic.targets = topic.targets or stable_ends(topic.admin, self._read_to)
@@ -65,21 +72,35 @@ class TopicSync:
     def read(self) -> Read | None:
         """Plan and read the next ranges; None if there is nothing to read now.
 
-        Raises what `LimitedReader.read` raises, ConfigurationError or TransientError if the topic changed.
+        Raises what `LimitedReader.read` raises, ConfigurationError or TransientError if the topic changed, and
+        `DeletedUnread`.
         """
         began = time.monotonic()
         self.topic.require_same(self._identity)
         ends = stable_ends(self.topic.admin, self._read_to)
-        batch = self._reader.read(self._read_to, ends)
+        if self._is_behind(ends):
+            self._require_within_log()
+        try:
+            batch = self._reader.read(self._read_to, ends)
+        except ReadFailed:
+            self._require_within_log()
+            raise
         self.due_at = began + self._pause_s
         if batch is None:
             return None
         log.debug("%s: read %d records up to %s", self.topic.name, batch.records.num_rows, batch.next_positions)
         self._read_to.update(batch.next_positions)
-        if any(ends[name] > offset for name, offset in self._read_to.items()):
+        if self._is_behind(ends):
             # At once, after those that have waited for longer.
             self.due_at = began
         return Read(self, batch, began)
+
+    def _is_behind(self, ends: Mapping[TopicPartition, int]) -> bool:
+        return any(ends[name] > offset for name, offset in self._read_to.items())
+
+    def _require_within_log(self) -> None:
+        if not is_within_log(self.topic.admin, self._read_to):
+            raise DeletedUnread(f"{self.topic.name}: records were deleted before they were read")
 
     def _list_ends(self) -> LogEnds:
         self.topic.require_same(self._identity)

@@ -29,6 +29,13 @@ def read_log(admin: AdminClient, identity: TopicIdentity) -> Log:
     return Log(identity, {name: first[name.partition] for name in names}, _ends(admin, names, "read_uncommitted"))
 
 
+def is_within_log(admin: AdminClient, positions: Mapping[TopicPartition, int]) -> bool:
+    """Return whether the log of each partition of a topic still has the next offset, or is yet to get it."""
+    topic = next(iter(positions)).topic
+    first = earliest_offsets(admin, topic, [name.partition for name in positions])
+    return all(first[name.partition] <= offset for name, offset in positions.items())
+
+
 def log_ends(connection: Connection, admin: AdminClient, names: Iterable[TopicPartition]) -> LogEnds:
     """Read Postgres' clock, then the high watermarks: in this order a record at or above an end is younger."""
     listed_at = postgres_now(connection)

@@ -33,11 +33,19 @@ _OPERATIONS_RULE = "The operations topic must keep its records longer than Postg
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where the reading of a topic starts; ``new`` are partitions that were never read before."""
+    """Where the reading of a topic starts.
+
+    Attributes:
+        identity: of the topic.
+        positions: of its partitions.
+        new: partitions that were never read before.
+        passed: offsets that were deleted before they were read.
+    """
 
     identity: TopicIdentity
     positions: Mapping[TopicPartition, Position]
     new: frozenset[TopicPartition]
+    passed: int = 0
 
 
 def wait_start(connection: Connection, admin: AdminClient, wait: WaitTopicSettings) -> Start:
@@ -79,7 +87,9 @@ def dead_letter_start(connection: Connection, admin: AdminClient, topic: str) ->
         kept = {}
     first = {name: place for name, place in first_positions(seen, now).items() if name not in kept}
     begin_progress(connection, seen.identity, first)
-    return Start(seen.identity, _moved_into_log(connection, kept, seen) | first, frozenset(first))
+    moved = _moved_into_log(connection, kept, seen)
+    passed = sum(max(0, moved[name].next_offset - position.next_offset) for name, position in kept.items())
+    return Start(seen.identity, moved | first, frozenset(first), passed)
 
 
 def operations_start(connection: Connection, admin: AdminClient, topic: str) -> Start:

@@ -224,6 +224,11 @@ SINK_ROWS_DELETED = _counter("waitreg_sink_rows_deleted_total", "Rows of the tab
 SINK_QUARANTINED = _counter(
     "waitreg_sink_quarantined_total", "Records that couldn't be decoded, now in the table quarantine", stream=STREAMS
 )
+SINK_PASSED = _counter(
+    "waitreg_sink_passed_offsets_total",
+    "Offsets passed unread: their records were deleted from the topic before the sink read them",
+    topic=OPEN,
+)
 SINK_LATE = _counter("waitreg_sink_finished_late_total", "Expired dead letters whose handler finished later")
 SINK_LAG = _gauge(
     "waitreg_sink_lag",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import closing
 
@@ -15,9 +16,11 @@ from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.integration.sink.wait_topic import new_id
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, produce
+from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
 from wait_registry.kafka.clients import admin
 from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.telemetry import metrics
 
 
 @pytest.mark.guarantee("P1.13")
@@ -78,3 +81,32 @@ def test_of_a_letter_too_large_for_the_table_place_and_size_are_kept(sink_scenar
     )
     sizes = [34 * MIB + len("largenamevalue"), 34 * MIB + len("value"), 34 * MIB + len("valuekeyname")]
     assert kept == [(offset, None, [], None, str(size)) for offset, size in enumerate(sizes, start=1)]
+
+
+def test_letters_deleted_unread_are_logged_once_and_counted(
+    sink_scenario: SinkScenarioFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = sink_scenario({"dead_letter.partitions": 1})
+    topic = at.settings.dead_letter.topic
+
+    def shown() -> list[int]:
+        return [offset for (offset,) in at.rows('select "offset" from dead_letter order by 1')]
+
+    at.topics.produce(topic, [b"0"])
+    sink = at.start().wait_ready()
+    wait_until(lambda: shown() == [0], what="the first letter")
+    caplog.clear()
+    with at.database.connect(at.settings) as other, other.transaction():
+        other.execute("lock table dead_letter in share mode")
+        at.topics.produce(topic, [b"1"])
+        blocked = "select pid from pg_locks where relation = 'dead_letter'::regclass and not granted"
+        wait_until(lambda: at.rows(blocked), what="a batch that waits for the lock")
+        at.topics.produce(topic, [b"%d" % number for number in range(2, 10)])
+        at.topics.delete_before(topic, {0: 7})
+    wait_until(lambda: shown() == [0, 1, 7, 8, 9], what="the letters that were not deleted")
+
+    [said] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "the position 2 is outside of the log (7 to 10)" in said
+    counted = sink.service.telemetry.registry.prometheus
+    assert counted.get_sample_value(metrics.SINK_PASSED.name, {"topic": topic}) == 5
+    assert counted.get_sample_value(metrics.SINK_RESTARTS.name, {"stream": "dead_letter", "cause": "spark"}) == 0
