@@ -106,7 +106,7 @@ class SinkTelemetry:
         """``states`` are those of the topics."""
         self.registry = registry
         self._states = states
-        self._standby: str | None = "waiting for Postgres"
+        self._standby: str | None = "checking Postgres and Kafka"
         self._records = registry.counter(metrics.SINK_RECORDS)
         self._batches = registry.counter(metrics.SINK_BATCHES)
         self._seconds = registry.histogram(metrics.SINK_BATCH_SECONDS)
@@ -155,7 +155,7 @@ class SinkTelemetry:
         self._postgres_up.set(float(up))
 
     def waiting(self, reason: str | None) -> None:
-        """Note what the whole sink waits for (``standby``, Postgres), None when it works."""
+        """Note what the whole sink waits for (``standby``, Spark, Postgres), None when it works."""
         self._standby = reason
 
     def ready(self) -> Health:

@@ -7,7 +7,8 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 import psycopg
 import pyarrow as pa
@@ -46,8 +47,8 @@ from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-from wait_registry.spark import SparkGone
-from wait_registry.spark.session import require_spark, spark_session, stop_session
+from wait_registry.spark import SparkGone, StartStopped
+from wait_registry.spark.session import require_spark, session_of
 from wait_registry.start_checks import check_before_spark
 from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry
@@ -118,12 +119,10 @@ class SinkService:
             self.telemetry_port = server.port
             if self._spark is None:
                 check_before_spark(settings, "sink", self._connections)
-            spark = self._spark or spark_session(settings, "waitreg-sink")
-            try:
+            self.telemetry.waiting("starting Spark")
+            with suppress(StartStopped), session_of(settings, "waitreg-sink", self._spark, self._stop) as spark:
+                self.telemetry.waiting("waiting for Postgres")
                 self._retry(spark, self._topics(open_admin(settings.kafka)))
-            finally:
-                if self._spark is None:
-                    stop_session(spark)
 
     def _topics(self, admin: Admin) -> list[SinkTopic]:
         """Return the wait topic, then the others; alongside a Kafka Connect sink the operations topic alone."""
@@ -174,7 +173,7 @@ class SinkService:
 
     def _run_loop(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
         settings = self._settings
-        with self._lock() as connection:
+        with self._lock(spark) as connection:
             if connection is None:
                 return
             require_topics(settings, "sink")
@@ -193,7 +192,7 @@ class SinkService:
                 loop.run(self._stop, once=self._once)
 
     @contextmanager
-    def _lock(self) -> Iterator[Connection | None]:
+    def _lock(self, spark: SparkSession) -> Iterator[Connection | None]:
         """Open the connection that writes, and hold the lock as long as its session lives; None if stopped before.
 
         The server ends a session, and frees its lock, when nothing of it is left to be committed. So the holder of
@@ -205,9 +204,12 @@ class SinkService:
             connection.execute("set synchronous_commit to on")
             lift_time_limits(connection)
             key = sink_lock_key(connection, self._settings.wait.topic)
-            yield connection if wait_for_lock(connection, key, self._stop, self._standby) else None
+            standby = partial(self._standby, spark)
+            yield connection if wait_for_lock(connection, key, self._stop, standby) else None
 
-    def _standby(self) -> None:
+    def _standby(self, spark: SparkSession) -> None:
+        # One that couldn't take over must end now.
+        require_spark(spark)
         self.telemetry.waiting("standby")
         log.debug("another sink holds the lock: waiting as a standby")
 

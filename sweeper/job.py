@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from threading import Event
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -31,18 +32,25 @@ class SweepJobFailed(TransientError):
 class SparkJob:
     """Runs sweeps in one Spark session, which is started when it is first needed or asked for."""
 
-    def __init__(self, settings: Settings, session: SparkSession | None = None, tables: TablesPolicy = OUR_SINK):
-        """Start nothing yet; a given session is neither configured nor stopped here."""
+    def __init__(
+        self,
+        settings: Settings,
+        session: SparkSession | None = None,
+        tables: TablesPolicy = OUR_SINK,
+        stop: Event | None = None,
+    ) -> None:
+        """Start nothing yet; a given session is neither configured nor stopped here, ``stop`` gives a start up."""
         self._settings = settings
         self._tables = tables
         self._session = session
         self._own = session is None
+        self._stop = stop
         self._tag = f"waitreg-sweep-{id(self)}"
 
     def start(self) -> SparkSession:
         """Return the session, started if need be; errors as `spark_session`."""
         if self._session is None:
-            self._session = spark_session(self._settings, "waitreg-sweeper")
+            self._session = spark_session(self._settings, "waitreg-sweeper", self._stop)
         return self._session
 
     def __call__(self, settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
@@ -55,6 +63,7 @@ class SparkJob:
             SweepJobFailed: nothing is known of the partitions; the next sweep starts them again.
             SparkGone: end the process.
             ConfigurationError: Spark can't be started.
+            StartStopped: a stop was requested before it had started.
         """
         context = self.start().sparkContext
         context.addJobTag(self._tag)
@@ -65,6 +74,7 @@ class SparkJob:
                 context.parallelize(partitions, len(partitions)).mapPartitions(work).collect()
             )
         except Py4JJavaError as error:
+            self.require_alive(error)
             raise SweepJobFailed(f"the sweep's Spark job failed: {error.java_exception}"[:SHOWN_CHARACTERS]) from None
         except (PySparkException, UnboundLocalError) as error:
             # Another process was accepted first where Spark offers the results; PySpark's cleanup then fails, too.
@@ -72,17 +82,18 @@ class SparkJob:
                 f"Spark did not give the results of the sweep's job: {error.__context__ or error}"
             ) from None
         except (Py4JError, OSError, EOFError) as error:
+            self.require_alive(error)
             raise jvm_gone(error) from error
         return results
 
-    def require_alive(self) -> None:
-        """Ask the JVM whether it still works, so that its end is noticed before rows are due.
+    def require_alive(self, failed: Exception | None = None) -> None:
+        """Ask whether Spark still works, so that its end is noticed before rows are due; arguments as `require_spark`.
 
         Raises:
-            SparkGone: it has ended.
+            SparkGone: it doesn't.
         """
         if self._session is not None:
-            require_spark(self._session)
+            require_spark(self._session, failed)
 
     def give_up(self) -> None:
         """Make the job that runs, if one does, fail at once; from any thread."""

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
 
 import orjson
@@ -26,6 +27,7 @@ from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.spark import StartStopped
 from wait_registry.start_checks import check_before_spark
 from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
@@ -76,7 +78,7 @@ class SweeperService:
         self._stop = Event()
         self._connections = OpenConnections()
         self._require_startable = require_startable or (lambda _: None)
-        self._spark = SparkJob(settings, spark, tables)
+        self._spark = SparkJob(settings, spark, tables, self._stop)
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
         self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
@@ -107,8 +109,9 @@ class SweeperService:
                     self._run_once()
                 else:
                     check_before_spark(self._settings, "sweeper", self._connections)
-                    self._spark.start()
-                    self._run_scheduled()
+                    with suppress(StartStopped):
+                        self._spark.start()
+                        self._run_scheduled()
             finally:
                 self._sweeper.close()
                 self._spark.stop()

@@ -21,7 +21,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
 from wait_registry.settings.root import Settings
-from wait_registry.spark.session import spark_session, stop_session
+from wait_registry.spark.session import session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +71,7 @@ def run_history(
         ConfigurationError: the topic isn't the one of the folder, or has lost records; fix what the message says.
         FencedError: another run writes to the folder.
         TransientError: Kafka can't be reached now, or Spark could not read; run it again.
+        SparkGone: Spark's JVM has ended, or its scratch folders were removed; run it again.
     """
     admin = open_admin(settings.kafka)
     identity = describe_wait_topic(admin, settings.wait.topic, settings.wait.partitions)
@@ -80,13 +81,9 @@ def run_history(
         last = directory.progress()
         if last is not None:
             require_same_topic(last, identity)
-        session = spark or spark_session(settings, "waitreg-history")
-        try:
+        with session_of(settings, "waitreg-history", spark) as session:
             reader = SparkReader(session, settings.kafka, columns(with_keys=with_keys))
             return _Run(settings, admin, directory, last, seen, reader).run(held_rows)
-        finally:
-            if spark is None:
-                stop_session(session)
 
 
 class _Run:

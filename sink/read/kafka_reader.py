@@ -105,7 +105,7 @@ class SparkReader:
             frame = self._spark.read.format("kafka").options(**options).load().selectExpr(*self._columns.expressions)
             records = to_arrow(frame, self._columns.schema)
         except SPARK_ERRORS as error:
-            require_spark(self._spark)
+            require_spark(self._spark, error)
             raise read_failure(error) from None
         return Batch(records, {name: each.end for name, each in ranges.items()})
 

@@ -36,7 +36,7 @@ from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-from wait_registry.spark.session import spark_session, stop_session
+from wait_registry.spark.session import session_of
 
 log = logging.getLogger(__name__)
 
@@ -95,12 +95,8 @@ def rebuild(
         require_topics(settings, "sink")
         if not dry_run:
             _require_no_connector(settings, connection)
-        session = spark or spark_session(settings, "waitreg-rebuild")
-        try:
+        with session_of(settings, "waitreg-rebuild", spark) as session:
             return _rebuild(settings, session, connection, dry_run, progress)
-        finally:
-            if spark is None:
-                stop_session(session)
 
 
 def _require_no_connector(settings: Settings, connection: Connection) -> None:

@@ -43,7 +43,7 @@ class WholeLog:
             progress: called after each batch, when its consumer is done with it.
 
         Raises:
-            SparkGone: Spark's JVM has ended; the message says what to do.
+            SparkGone: Spark's JVM or its scratch folders are gone; the message says what to do.
         """
         at = {self._name: self.first}
         while batch := self._next_batch(at, end):
@@ -56,7 +56,7 @@ class WholeLog:
             return self._reader.read(at, {self._name: end})
         except SparkGone as gone:
             raise SparkGone(
-                f"Spark's JVM has ended while {self._name} was read from offset {at[self._name]} on (out of memory? "
-                "see its output above); this partition is as it was. Run the rebuild again, with a higher "
-                "spark.driver_memory or a lower sink.max_batch_records (500, say) where records are large"
+                f"{gone}. {self._name} was being read from offset {at[self._name]} on, and is as it was. Run the "
+                "rebuild again, where records are large with a higher spark.driver_memory or a lower "
+                "sink.max_batch_records (500, say)"
             ) from gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -136,6 +137,20 @@ def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> N
     assert "the embedded Kafka broker ended with status 137" in errors
     assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is deleted now"
     assert not data_dir.exists()
+
+
+def test_a_temporary_stack_is_not_cleaned_up_and_names_its_folder_if_it_is_removed(tmp_path: Path) -> None:
+    with stack_up(tmp_path) as (process, lines):
+        data_dir = Path(lines[-1].partition(": ")[2].strip())
+        folder = os.open(data_dir, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):  # what systemd-tmpfiles asks before it removes old files
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(folder)
+        shutil.rmtree(data_dir, ignore_errors=True)
+        _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert f"the folder {data_dir}/" in errors
 
 
 def test_a_broker_that_cannot_start_shows_the_end_of_its_log() -> None:

@@ -29,10 +29,12 @@ def command(invocation: Invocation, directory: Path, without_keys: bool) -> int:
     It needs Kafka and Spark, not Postgres. A run that breaks off is repeated: no row is there twice.
     """
     from sink.history.run import run_history
+    from wait_registry.cli.service_process import ended_by_interrupt
     from wait_registry.logs import configure_logging
 
     settings = invocation.settings()
     configure_logging(settings.log, "history")
-    result = run_history(settings, directory, with_keys=not without_keys)
+    with ended_by_interrupt():
+        result = run_history(settings, directory, with_keys=not without_keys)
     print(orjson.dumps(result.as_fields()).decode())
     return 0

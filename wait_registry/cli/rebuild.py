@@ -32,13 +32,15 @@ def command(invocation: Invocation, dry_run: bool) -> int:
     import psycopg
 
     from sink.rebuild.tables import rebuild
+    from wait_registry.cli.service_process import ended_by_interrupt
     from wait_registry.logs import configure_logging
     from wait_registry.postgres.error_text import error_text
 
     settings = invocation.settings()
     configure_logging(settings.log, "rebuild")
     try:
-        result = rebuild(settings, dry_run=dry_run, progress=_show)
+        with ended_by_interrupt():
+            result = rebuild(settings, dry_run=dry_run, progress=_show)
     except psycopg.OperationalError as error:
         raise TransientError(f"Postgres went away during the rebuild; run it again ({error_text(error)})") from None
     except psycopg.Error as error:

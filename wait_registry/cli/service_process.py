@@ -80,6 +80,19 @@ class ServiceProcess:
 
 
 @contextmanager
+def ended_by_interrupt() -> Iterator[None]:
+    """Have Ctrl-C end the process at once, as SIGTERM does, whatever a call within this block waits for.
+
+    For work that is run again if it breaks off.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def stop_requests() -> Iterator[threading.Event]:
     """Turn the first Ctrl-C or SIGTERM into an event; a second one ends the process at once."""
     stop = threading.Event()

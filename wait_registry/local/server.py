@@ -115,7 +115,12 @@ class EmbeddedServer(ABC):
             time.sleep(POLL_S)
 
     def require_running(self) -> None:
-        """Raise ServerError if it has ended by itself."""
+        """Raise ServerError if it has ended by itself, or if its folder was removed."""
+        if self._child is not None and not self.directory.is_dir():
+            raise ServerError(
+                f"the folder {self.directory} of the {self.name} is gone, removed perhaps with other old temporary "
+                "files. Start it again, in a folder that is not cleaned up (`waitreg stack up --data-dir`)"
+            )
         if self._child is not None and (status := self._child.exit_status) is not None:
             raise ServerError(f"the {self.name} ended with status {status}; {self._end_of_log()}")
 

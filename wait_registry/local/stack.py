@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -115,6 +116,7 @@ class EmbeddedStack:
             temporary = Path(tempfile.mkdtemp(prefix="waitreg-"))
             started.callback(shutil.rmtree, temporary, ignore_errors=True)
             temporary.chmod(0o755)  # as root, Postgres runs under another account
+            _keep_from_cleaning(temporary, started)
             return temporary
         data_dir = self._given_dir.expanduser().absolute()
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -136,3 +138,10 @@ class EmbeddedStack:
             if not self.temporary:  # the guards remove their own folders and then this one, if it is empty
                 record.write_text(json.dumps(ports), "ascii")
         return ports
+
+
+def _keep_from_cleaning(folder: Path, started: ExitStack) -> None:
+    """Lock a folder: systemd-tmpfiles removes no file below a locked one (systemd.io/TEMPORARY_DIRECTORIES)."""
+    held = os.open(folder, os.O_RDONLY)
+    started.callback(os.close, held)
+    fcntl.flock(held, fcntl.LOCK_SH)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from wait_registry.errors import WaitRegistryError
+from wait_registry.errors import TransientError, WaitRegistryError
 
 
 class SparkGone(WaitRegistryError):
-    """Spark's JVM has ended, and with it all it did: end the process, and let its supervisor start it again."""
+    """Spark's JVM or its scratch folders are gone: end the process, and let its supervisor start it again."""
+
+
+class StartStopped(TransientError):
+    """A stop was requested before Spark had started: end the process."""
 
 
 def jvm_gone(error: Exception) -> SparkGone:

@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import walk_tb
@@ -24,7 +26,8 @@ from wait_registry.jvm import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
 from wait_registry.settings.secrets import sounds_secret
-from wait_registry.spark import SparkGone, jvm_gone
+from wait_registry.spark import SparkGone, StartStopped, jvm_gone
+from wait_registry.spark.scratch import require_scratch
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +43,58 @@ LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0
 REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|private|[.]key$|ssl[.].*(key|trust)store"
 # A connection that breaks is noticed before the process behind it is seen to have ended.
 END_SEEN_S = 5.0
+START_POLL_S = 0.1
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
-def spark_session(settings: Settings, app_name: str) -> SparkSession:
+@contextmanager
+def session_of(
+    settings: Settings, app_name: str, shared: SparkSession | None, stop: threading.Event | None = None
+) -> Iterator[SparkSession]:
+    """Yield a shared session, or without one a session of this block's own; arguments and errors as `spark_session`."""
+    session = shared or spark_session(settings, app_name, stop)
+    try:
+        yield session
+    finally:
+        if shared is None:
+            stop_session(session)
+
+
+def spark_session(settings: Settings, app_name: str, stop: threading.Event | None = None) -> SparkSession:
     """Return the process's Spark session, started as ``settings.spark`` says.
 
     Any master may be set; by default Spark runs within this process's child JVM, which ends with this process.
-    Raises `ConfigurationError` when Java or the jars are not there or not as they should be, or when Spark refuses a
-    setting; TransientError when the JVM ends before it answers, or the host refuses something: the message says what.
+
+    Args:
+        settings: of the service.
+        app_name: what Spark calls it.
+        stop: set to give the start up.
+
+    Raises:
+        ConfigurationError: Java or the jars are not there or not as they should be, or Spark refuses a setting.
+        TransientError: the JVM ends before it answers, or the host refuses something: the message says what.
+        StartStopped: ``stop`` was set first; end the process, and with it the JVM.
     """
+    # In a thread of its own: a JVM that starts takes its time, and answers no request to end. And in the main thread,
+    # pyspark would claim SIGINT, for a handler that waits for the JVM.
+    started: Future[SparkSession] = Future()
+    thread = threading.Thread(target=_start, args=(started, settings, app_name), name="spark-start", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        if stop is not None and stop.is_set():
+            raise StartStopped("Spark was still starting when this process was asked to stop")
+        thread.join(START_POLL_S)
+    return started.result()
+
+
+def _start(started: Future[SparkSession], settings: Settings, app_name: str) -> None:
+    try:
+        started.set_result(_started(settings, app_name))
+    except BaseException as error:  # noqa: BLE001 - handed to the thread that waits, which raises it
+        started.set_exception(error)
+
+
+def _started(settings: Settings, app_name: str) -> SparkSession:
     java_command()  # says what is wrong with Java in a sentence; what Spark says of it is a page
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if LOCAL_MASTER.match(settings.spark.master):
@@ -130,14 +175,18 @@ def files_of_ones_own() -> Iterator[None]:
         os.umask(before)
 
 
-def require_spark(session: SparkSession) -> None:
-    """Raise `SparkGone` unless the session's JVM answers and its context still works."""
+def require_spark(session: SparkSession, failed: Exception | None = None) -> None:
+    """Raise `SparkGone` unless the session's JVM answers, and its context and scratch folders are still there.
+
+    ``failed`` is what Spark has just raised.
+    """
     try:
-        stopped = session.sparkContext._jsc.sc().isStopped()
+        context = session.sparkContext
+        if context._jsc.sc().isStopped():
+            raise SparkGone("Spark has stopped its context; start this service again")
+        require_scratch(context, "" if failed is None else str(failed))
     except (Py4JError, OSError, EOFError, AttributeError) as error:
         raise jvm_gone(error) from error
-    if stopped:
-        raise SparkGone("Spark has stopped its context; start this service again")
 
 
 def stop_session(session: SparkSession) -> None:

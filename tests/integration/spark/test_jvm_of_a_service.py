@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -12,6 +15,11 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.support.processes import Service, Services, runs
 from tests.support.waiting import wait_until
+from wait_registry.spark import SparkGone
+from wait_registry.spark.session import require_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def jvm_and_all_else_of(service: Service) -> list[psutil.Process]:
@@ -93,3 +101,57 @@ def test_a_setting_that_spark_refuses_ends_the_service_with_2(
     assert "Spark refuses to" in reason
     assert said in reason
     assert "Correct spark.master, spark.driver_memory or spark.conf" in reason
+
+
+@pytest.mark.guarantee("P8.17")
+@pytest.mark.parametrize(
+    ("command", "number", "status"),
+    [
+        (("sink",), signal.SIGTERM, 0),
+        (("sweeper",), signal.SIGINT, 0),
+        (("rebuild",), signal.SIGTERM, -signal.SIGTERM),
+        (("history", "parts"), signal.SIGINT, -signal.SIGINT),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_signal_ends_a_command_while_spark_starts(
+    command: tuple[str, ...], number: signal.Signals, status: int, prepared: SettingsFactory, services: Services
+) -> None:
+    service = services.start(command[0], prepared(), *command[1:])
+    java = wait_until(lambda: starting_jvm(service), what="the start of the JVM", poll_s=0.01)
+    java.suspend()
+    if command == ("sink",):
+        assert "starting Spark" in service.get("/health/ready")[1]
+    service.process.send_signal(number)
+    assert service.wait(20) == status, service.log.read_text("utf-8")
+    java.resume()
+    wait_until(lambda: not runs(java), what="the end of the JVM")
+
+
+@pytest.mark.parametrize("name", ["sink", "sweeper"])
+def test_a_service_whose_scratch_is_removed_ends_and_names_it(
+    name: str, prepared: SettingsFactory, services: Services, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    settings = prepared({"sweeper.interval_s": 0.5})
+    service = services.start(name, settings, environment={"SPARK_LOCAL_DIRS": str(scratch)}).wait_ready()
+    for folder in scratch.iterdir():
+        shutil.rmtree(folder)
+    assert service.wait(60) == 1
+    assert f"Spark's scratch folder {scratch}/" in service.log.read_text("utf-8").splitlines()[-1]
+
+
+OF_SPARK = "blockmgr-4aa4d4b0-5a2e-4c3e-9c39-0d2f6c7b8a90/0e"
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (f"Task serialization failed: java.nio.file.NoSuchFileException: /x/{OF_SPARK}", f"/x/{OF_SPARK}"),
+        (f"java.io.FileNotFoundException: /on/an/executor/{OF_SPARK} (No such file or directory)", "/on/an/executor/"),
+        ("java.nio.file.NoSuchFileException: /etc/kafka/truststore.jks", ""),
+    ],
+)
+def test_a_file_that_spark_misses_ends_its_session_if_it_was_scratch(said: str, lost: str, spark: SparkSession) -> None:
+    with pytest.raises(SparkGone, match=lost) if lost else nullcontext():
+        require_spark(spark, Exception(said))
