@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -30,6 +31,10 @@ IDENTITY_EVERY_S = 30.0
 # Heartbeats are due every 5 s by default, every 15 s at most: a difference that lasts this long was missed.
 COMPARE_EVERY_S = 50.0
 LOG_WAITING_S = 5.0
+# The pause until the next line is twice as long as the whole wait so far, up to this.
+LOG_WAITING_MOST_S = 300.0
+# By then, the session of a member that was killed is over (45 s by default).
+WAITS_TOO_LONG_S = 60.0
 
 
 class BrokerWatch:
@@ -67,7 +72,7 @@ class BrokerWatch:
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
         self._began_s = self._checked_s = self._compared_s = clock.monotonic()
-        self._waiting_logged = False
+        self._log_at_s = LOG_WAITING_S
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -83,7 +88,7 @@ class BrokerWatch:
         if not self._connection.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
             self._connection.answered()
         await self.look_at_the_group()
-        self._log_waiting()
+        await self.log_waiting()
         if self._connection.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
             self._checked_s = self._clock.monotonic()
             if recreated := await self._ask(self._check_identity):
@@ -122,19 +127,19 @@ class BrokerWatch:
         else:  # a member works without the answer
             log.warning("cannot verify this member's assignment: %s", error)
 
-    def _log_waiting(self) -> None:
-        """Log once why a processor that has just started does nothing yet."""
+    async def log_waiting(self) -> None:
+        """Log why a processor that has just started does nothing yet, with growing pauses."""
         waited_s = self._clock.monotonic() - self._began_s
         if self._membership.joined:
-            self._waiting_logged = True  # partitions that are lost again are logged elsewhere
-        if self._waiting_logged or not self._connection.up or waited_s < LOG_WAITING_S:
+            self._log_at_s = math.inf  # partitions that are lost again are logged elsewhere
+        if not self._connection.up or waited_s < self._log_at_s:
             return
-        self._waiting_logged = True
-        log.info(
-            "no partitions for %.0f s: waiting for the group to assign some. After a member was killed, the group "
-            "waits for it up to session.timeout.ms (45 s by default)",
-            waited_s,
-        )
+        self._log_at_s = waited_s + min(2 * waited_s, LOG_WAITING_MOST_S)
+        refusals: list[WaitRegistryError] = []
+        group = await self._ask(self._describe, refusals.append)
+        missing = str(refusals[0]) if refusals else self._membership.missing(group)
+        level = logging.WARNING if waited_s >= WAITS_TOO_LONG_S else logging.INFO
+        log.log(level, "no partitions for %.0f s: %s", waited_s, missing)
 
     def _check_identity(self) -> list[str]:
         require_same_wait_topic(self._admin, self._wait_topic)

@@ -74,6 +74,30 @@ class Membership:
         if group.stable and group.held.get(self.member_id) == frozenset():
             self.joined = True
 
+    def missing(self, group: GroupDescription | None) -> str:
+        """Return what must still happen before this process gets partitions.
+
+        Args:
+            group: the coordinator's description; None if it didn't answer.
+        """
+        if group is None:
+            return (
+                "the group's coordinator doesn't answer. Read the log lines of the Kafka client, and the broker's log"
+            )
+        if self.must_ask and self.member_id not in group.held:
+            return (
+                f"the coordinator, which knows {len(group.held)} members, doesn't know this one ({self.member_id}). "
+                "Read the log lines of the Kafka client; processor.group_protocol = consumer needs Kafka 4.0 or newer "
+                "(`waitreg doctor` checks it)"
+            )
+        if not group.held:
+            return "the group has no member yet. Read the log lines of the Kafka client"
+        hosts = ", ".join(sorted(set(group.hosts.values()))) or "unknown hosts"
+        return (
+            f"waiting for the group to assign some to its {len(group.held)} members ({hosts}). After a member was "
+            "killed, the group waits for it up to session.timeout.ms (45 s by default)"
+        )
+
     def compare(self, group: GroupDescription) -> None:
         """Join the group again if two consecutive comparisons show the same missed assignment.
 

@@ -57,10 +57,10 @@ class _Watched:
         asyncio.run(self.watch.look_at_the_group())
         return self.asked
 
-    def look_after(self, seconds: float) -> None:
-        """Look at everything again after so long."""
+    def log_after(self, seconds: float) -> None:
+        """Log again after so long what is missing."""
         self.clock.now_s += seconds
-        asyncio.run(self.watch.run_once())
+        asyncio.run(self.watch.log_waiting())
 
     def _describe(self) -> GroupDescription:
         self.asked += 1
@@ -160,15 +160,43 @@ def test_with_once_a_classic_member_asks_if_only_the_group_knows() -> None:
     assert watched.asked_after(1) == 1
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_waiting_for_partitions_is_logged_once(joined: bool, caplog: pytest.LogCaptureFixture) -> None:
+WAITS = GroupDescription(False, {"other": frozenset()}, {}, {"other": "/10.0.0.7"})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer", "said"),
+    [
+        (GroupProtocol.CLASSIC, WAITS, "waiting for the group to assign some to its 1 members (/10.0.0.7). After a"),
+        (GroupProtocol.CLASSIC, GroupDescription(), "the group has no member yet"),
+        (GroupProtocol.CLASSIC, TransientError("not now"), "the group's coordinator doesn't answer"),
+        (GroupProtocol.CLASSIC, PermanentError("no right"), "no right"),
+        (GroupProtocol.CONSUMER, GroupDescription(), "which knows 0 members, doesn't know this one (own)"),
+    ],
+)
+def test_the_wait_for_partitions_is_logged_with_what_is_missing(
+    protocol: GroupProtocol,
+    answer: GroupDescription | WaitRegistryError,
+    said: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    watched = _Watched(protocol)
+    watched.answer = answer
+    watched.log_after(LOG_WAITING_S - 1)
+    assert "no partitions" not in caplog.text
+    watched.log_after(1)
+    [line] = [line for line in caplog.messages if "no partitions" in line]
+    assert line.startswith("no partitions for 5 s: ")
+    assert said in line
+    assert watched.fault.error is None
+
+
+def test_the_wait_is_logged_again_after_growing_pauses(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     watched = _Watched(GroupProtocol.CLASSIC)
-    watched.membership.joined = joined
-    watched.look_after(LOG_WAITING_S - 1)
-    assert "waiting for the group" not in caplog.text
-    watched.look_after(1)
-    watched.look_after(1)
-    lines = [line for line in caplog.messages if "waiting for the group" in line]
-    assert len(lines) == (0 if joined else 1)
-    assert all(line.startswith("no partitions for 5 s") and "session.timeout.ms" in line for line in lines)
+    for _ in range(800):
+        watched.log_after(1)
+    watched.membership.joined = True
+    watched.log_after(1000)
+    lines = [(record.args[0], record.levelname) for record in caplog.records if isinstance(record.args, tuple)]
+    assert lines == [(5, "INFO"), (15, "INFO"), (45, "INFO"), (135, "WARNING"), (405, "WARNING"), (705, "WARNING")]
