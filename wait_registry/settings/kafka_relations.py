@@ -39,6 +39,15 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_REMOVE = "remove it: the services need their own value"
+# What to do instead, where the name of a property doesn't say it.
+_REASONS = {
+    "group.instance.id": (
+        "remove it: while a static member restarts, no process handles its partitions, for up to session.timeout.ms. "
+        'For a rolling restart that moves few partitions, keep processor.assignment_strategy = "cooperative-sticky" '
+        "and restart one process at a time"
+    ),
+}
 # Properties that the guarantees rest on, or that our clients set.
 _OURS = _names("""
     group.instance.id acks request.required.acks enable.idempotence partitioner message.timeout.ms delivery.timeout.ms
@@ -65,9 +74,7 @@ def kafka_problems(kafka: KafkaSettings) -> list[Diagnosis]:
         ("java", kafka.java, _OURS_IN_JAVA, _RENDERED | rendered_for_java),
     ):
         for name in sorted(set(properties) & (ours | rendered.keys())):
-            fix = (
-                f"set {rendered[name]} instead" if name in rendered else "remove it: the services need their own value"
-            )
+            fix = f"set {rendered[name]} instead" if name in rendered else _REASONS.get(name, _REMOVE)
             problems.append(error(f"kafka.{section} sets {name}, which isn't free: {fix}"))
     return problems
 

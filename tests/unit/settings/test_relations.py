@@ -280,6 +280,8 @@ def test_security_that_fits_together_is_taken(changes: dict[str, str]) -> None:
     ("name", "says"),
     [
         ("kafka.librdkafka.acks", "remove it: the services need their own value"),
+        ("kafka.librdkafka.group.instance.id", "no process handles its partitions, for up to session.timeout.ms"),
+        ("kafka.java.group.instance.id", 'keep processor.assignment_strategy = "cooperative-sticky"'),
         ("kafka.librdkafka.partitioner", "remove it"),
         ("kafka.librdkafka.isolation.level", "remove it"),
         ("kafka.librdkafka.compression.type", "remove it"),
