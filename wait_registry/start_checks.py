@@ -9,6 +9,7 @@ import psycopg
 
 from wait_registry.diagnosis import refuse_errors
 from wait_registry.errors import TransientError
+from wait_registry.kafka.broker_checks import require_brokers
 from wait_registry.kafka.topics import check_topics
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def check_before_spark(settings: Settings, service: Literal["sink", "sweeper"], connections: OpenConnections) -> None:
-    """Check schema and topics; an outage of either server is only logged, since later steps wait for it.
+    """Check schema, brokers and topics; an outage of either server is only logged, since later steps wait for it.
 
     Raises:
         ConfigurationError: Postgres or Kafka refuses us, or schema or topics are wrong.
@@ -30,6 +31,7 @@ def check_before_spark(settings: Settings, service: Literal["sink", "sweeper"], 
     except (psycopg.Error, TransientError) as error:
         log.warning("the schema can't be checked yet: %s", error_text(error))
     try:
+        require_brokers(settings)
         refuse_errors(check_topics(settings, service))
     except TransientError as error:
-        log.warning("the topics can't be checked yet: %s", error)
+        log.warning("brokers and topics can't be checked yet: %s", error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from grpc import aio
 from processor.handlers.host import can_be_looked_up
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.grpc import GrpcHandlerSettings
+from wait_registry.tls import load_client_certificate
 
 _OPTIONS: Final[tuple[tuple[str, Any], ...]] = (
     # A name of several addresses: each gets a connection, and calls take turns.
@@ -83,17 +83,13 @@ def _client_certificate(settings: GrpcHandlerSettings) -> tuple[bytes | None, by
     if settings.key is None or settings.certificate is None:
         return None, None
     key, chain = settings.key.get_secret_value().encode(), settings.certificate.encode()
-    # OpenSSL reads it from a file only; this one is in memory.
-    with os.fdopen(os.memfd_create("client certificate"), "wb", buffering=0) as both:
-        both.write(key + b"\n" + chain)
-        try:
-            # An empty password, since OpenSSL would ask for one on the terminal.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(f"/proc/self/fd/{both.fileno()}", password="")
-        except ssl.SSLError as error:
-            raise ConfigurationError(
-                f"processor.grpc.certificate and processor.grpc.key can't be used: {error}. Set them to the PEM text "
-                "of a client certificate's chain and of its key, unencrypted"
-            ) from error
+    try:
+        load_client_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), chain.decode(), key.decode())
+    except ssl.SSLError as error:
+        raise ConfigurationError(
+            f"processor.grpc.certificate and processor.grpc.key can't be used: {error}. Set them to the PEM text "
+            "of a client certificate's chain and of its key, unencrypted"
+        ) from error
     return key, chain
 
 

@@ -43,6 +43,7 @@ from processor.share.group_limits import require_share_group
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
+from wait_registry.kafka.broker_checks import require_brokers
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, readable_topic_ids, topic_names
@@ -166,6 +167,7 @@ class ProcessorService:
                 await handler.close()
 
     def _check_topics(self, admin: AdminClient) -> TopicIdentity:
+        require_brokers(self._settings, processor=True)
         require_topics(self._settings, "processor")
         wait = self._settings.wait
         return describe_wait_topic(admin, wait.topic, wait.partitions)

@@ -46,6 +46,12 @@ def broker_ids(admin: AdminClient) -> list[int]:
     return sorted(_metadata(admin, "for its brokers").brokers)
 
 
+def broker_addresses(admin: AdminClient) -> list[str]:
+    """Return host:port of each live broker, in the order of their IDs."""
+    brokers = _metadata(admin, "for its brokers").brokers
+    return [f"{brokers[id].host}:{brokers[id].port}" for id in sorted(brokers)]
+
+
 def _metadata(admin: AdminClient, what: str) -> ClusterMetadata:
     # Workaround: librdkafka 2.16 aborts the process in describe_cluster if the broker that answers knows of no live
     # broker, for instance because it was just fenced itself.

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from wait_registry.diagnosis import Diagnosis, log_warnings, refuse_errors
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.cluster import describe_existing, no_such_topic, topic_names
+from wait_registry.kafka.cluster import broker_ids, describe_existing, no_such_topic, topic_names
 from wait_registry.kafka.errors import cause_of
 from wait_registry.kafka.requests import answer, answers_of_existing, persistently, timeout_of
 from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, check_topic, missing, unseen
@@ -105,11 +105,8 @@ def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:
 
 def broker_config(admin: AdminClient) -> dict[str, str]:
     """Read the configuration of one of the brokers."""
-    timeout_s = timeout_of(admin)
-    nodes = answer(admin, admin.describe_cluster(request_timeout=timeout_s), "listing the brokers").nodes
-    (future,) = admin.describe_configs(
-        [ConfigResource(ResourceType.BROKER, str(nodes[0].id))], request_timeout=timeout_s
-    ).values()
+    broker = ConfigResource(ResourceType.BROKER, str(broker_ids(admin)[0]))
+    (future,) = admin.describe_configs([broker], request_timeout=timeout_of(admin)).values()
     entries = answer(admin, future, "reading the configuration of a broker")
     return {name: str(entry.value) for name, entry in entries.items()}
 

@@ -35,6 +35,7 @@ from wait_registry.cli.checks.check import (
     run_checks,
 )
 from wait_registry.diagnosis import Diagnosis
+from wait_registry.kafka.broker_rules import ASK_FIX, VERSION_ID
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
@@ -84,6 +85,8 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check(_KAFKA, "Kafka", kafka_cluster.reach, EVERY | REDRIVE, fix=kafka_cluster.REACH_FIX)
+    brokers = partial(kafka_cluster.brokers, services)
+    yield Check(VERSION_ID, "Kafka version", brokers, EVERY | REDRIVE, (_KAFKA,), ASK_FIX)
     topics = partial(kafka_cluster.topics, services)
     yield Check("topic", "topics", topics, EVERY | REDRIVE, (_KAFKA,), kafka_permissions.FIX)
     for name in _USE_KAFKA:

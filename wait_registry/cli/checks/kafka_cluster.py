@@ -8,6 +8,7 @@ from typing import Final
 
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.diagnosis import Diagnosis, Severity, ok
+from wait_registry.kafka.broker_checks import check_brokers
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.kafka.topics import check_topics
@@ -20,6 +21,11 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
     """Ask the cluster for its id; raises the error for a refusal or no answer."""
     seen = f"{settings.kafka.bootstrap_servers}, cluster {cluster_id(admin(settings.kafka))}"
     yield ok(seen)
+
+
+def brokers(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
+    """Ask the brokers what they are, and whether they have what a processor needs; raises as `check_brokers`."""
+    yield from check_brokers(settings, "processor" in services)
 
 
 def topics(services: Sequence[Concerned], settings: Settings) -> Iterator[Diagnosis]:
