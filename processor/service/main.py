@@ -27,6 +27,7 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
+from processor.intake.lost_offsets import warn_of_lost_offsets
 from processor.intake.membership import Membership
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
@@ -44,8 +45,8 @@ from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.broker_checks import require_brokers
+from wait_registry.kafka.clients import Admin, producer_config, usable_settings
 from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.clients import producer_config, usable_settings
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, readable_topic_ids, topic_names
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
@@ -188,7 +189,7 @@ class ProcessorService:
     async def work(
         self,
         handler: OpenHandler,
-        admin: AdminClient,
+        admin: Admin,
         wait_topic: TopicIdentity,
     ) -> None:
         """Process records until the service is stopped."""
@@ -260,7 +261,7 @@ class ProcessorService:
         if error is not None:
             self.fault.report(error)
 
-    def facts(self, admin: AdminClient) -> Facts:
+    def facts(self, admin: Admin) -> Facts:
         """Ask the broker for what the processor needs to know before it starts."""
         if self._settings.processor.source is SourceKind.SHARE:
             if self._once:
@@ -268,6 +269,8 @@ class ProcessorService:
                     "--once needs offsets, which a share group doesn't have: remove one of the two"
                 )
             require_share_group(admin, self._settings.processor)
+        elif self._replay is None:
+            warn_of_lost_offsets(self._settings, admin)
         instance = self._settings.processor.instance or instance_name(self._clock)
         topics = subscription(self._settings, instance, topic_names(admin))
         consumed = ConsumedTopics.look_up(admin, self._settings.processor.group, topics.values())

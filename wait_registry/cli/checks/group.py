@@ -73,22 +73,26 @@ def offsets_retention(settings: Settings) -> Iterator[Diagnosis]:
         return
     client = admin(settings.kafka)
     try:
-        keeps_s = float(broker_config(client)[RETENTION]) * 60
+        keeps_minutes = float(broker_config(client)[RETENTION])
     except ConfigurationError as refusal:
         cause = cause_of(refusal)
         if cause is None or not is_access_problem(cause):
             raise
-        yield ok(f"{RETENTION} can't be read with this user's permissions; it must be longer than {longest_s:g} s")
+        yield ok(f"{RETENTION} can't be read with this user's permissions; it must be more than {longest_s / 60:.16g}")
         return
-    seen = f"{RETENTION} is {keeps_s:g} s, the longest delay {longest_s:g} s"
-    if keeps_s > longest_s:
-        yield ok(seen)
-    else:
-        yield warning(
-            f"{seen}: a group that stops for that long loses its offsets before its records are due, and begins again "
-            "where its topics begin",
-            f"raise {RETENTION} of the brokers, or shorten the delay",
-        )
+    yield retention_line(keeps_minutes, longest_s)
+
+
+def retention_line(keeps_minutes: float, longest_s: float) -> Diagnosis:
+    """Warn if the broker keeps the offsets of a group without members for no longer than the longest delay."""
+    seen = f"{RETENTION} is {keeps_minutes:.0f}, the longest delay {longest_s / 60:.16g} minutes"
+    if keeps_minutes * 60 > longest_s:
+        return ok(seen)
+    return warning(
+        f"{seen}: a group that stops for that long loses its offsets before its records are due, and begins again "
+        "where its topics begin",
+        f"raise {RETENTION} of the brokers, or shorten the delay",
+    )
 
 
 def _unasked(_: object) -> dict[tuple[str, int], int]:
@@ -103,6 +107,9 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
 
 
 def _topic_line(client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int) -> Diagnosis:
+    from processor.intake.lost_offsets import FIX as LOST_FIX
+    from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
+
     first = earliest_offsets(client, topic, starts)
     ends = end_offsets(client, topic, starts, "read_uncommitted")
     for partition, offset in starts.items():
@@ -110,6 +117,9 @@ def _topic_line(client: Admin, settings: Settings, topic: str, starts: Mapping[i
             raise _outside(settings, topic, partition, offset, (first[partition], ends[partition]))
     waiting = sum(ends[number] - (offset if offset >= 0 else first[number]) for number, offset in starts.items())
     committed = sum(offset >= 0 for offset in starts.values())
+    is_input = topic in settings.processor.topics
+    if is_input and waiting and not committed and (sign := sign_of_earlier_work(settings, client, topic)):
+        return warning(lost_line(settings.processor.group, topic, sign, sorted(starts), waiting), LOST_FIX)
     return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
 
 
