@@ -35,6 +35,7 @@ from sink.topics import (
     wait_topic,
 )
 from wait_registry.backoff import Backoff
+from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
@@ -88,6 +89,7 @@ class SinkService:
         self.telemetry = SinkTelemetry(MetricsRegistry(), [states[-1]] if self._operations_only else states)
         for topic in self._dead_letter_states:
             self.telemetry.passed(topic, 0)  # a counter that begins with its first increase would hide it from alerts
+        expose_certificate_ends(self.telemetry.registry, settings)
         self.telemetry_port: int | None = None
 
     def request_stop(self) -> None:

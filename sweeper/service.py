@@ -22,6 +22,7 @@ from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
 from sweeper.tables_policy import OUR_SINK, TablesPolicy
+from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.relations import require_relations
@@ -75,6 +76,7 @@ class SweeperService:
         self._settings = settings
         self._once = once
         self._registry = MetricsRegistry()
+        expose_certificate_ends(self._registry, settings)
         self._stop = Event()
         self._connections = OpenConnections()
         self._require_startable = require_startable or (lambda _: None)

@@ -41,6 +41,7 @@ from processor.service.stats import Stats
 from processor.settlement.emptied_topics import EmptiedTopics
 from processor.settlement.outbox import Outbox
 from processor.share.group_limits import require_share_group
+from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
@@ -153,6 +154,7 @@ class ProcessorService:
         settings = self._settings
         metrics = MetricsRegistry()
         metrics.collect_from(self.readings)
+        expose_certificate_ends(metrics, settings)
         telemetry = settings.telemetry
         with TelemetryServer(telemetry.host, telemetry.port, metrics, self._live, self.ready) as server:
             self.telemetry_port = server.port

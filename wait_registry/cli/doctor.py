@@ -36,10 +36,10 @@ CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "conn
 def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) -> int:
     """Check settings, Kafka, Postgres and services, and print a fix for each problem.
 
-    Checks settings and their relations, versions, handler, Java and jars, telemetry port and disk; Kafka, its topics
-    and the permissions of this user; Postgres, its schema and the permissions of this role; clocks; how current the
-    tables are, which rows are due, and what the group has still to consume. It changes nothing. No check takes longer
-    than kafka.request_timeout_s and postgres.connect_timeout_s allow.
+    Checks settings and their relations, versions, certificates, handler, Java and jars, telemetry port and disk; Kafka,
+    what its brokers support, its topics and the permissions of this user; Postgres, its schema and the permissions of
+    this role; clocks; how current the tables are, which rows are due, and what the group has still to consume. It
+    changes nothing. No check takes longer than kafka.request_timeout_s and postgres.connect_timeout_s allow.
 
     Name services to check only what they need: processor, sink or sweeper. The host of a processor needs no Postgres.
     Without names it checks all three; with sink.kind=connect no sink, and with sweeper.kind=connect `connect`, the

@@ -71,6 +71,11 @@ STREAMS = ("wait", "dead_letter", "operations")
 
 READY = _gauge("waitreg_ready", "1 while /health/ready answers 200", service=OPEN)
 BUILD_INFO = _gauge("waitreg_build_info", "Always 1; the label is the running version", version=OPEN)
+CERTIFICATE_END = _gauge(
+    "waitreg_certificate_end_timestamp_seconds",
+    "When the certificate of a setting ends (epoch); without a series, the settings have no certificate",
+    setting=OPEN,
+)
 
 # ---- processor ------------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ import pytest
 from tests.support.naming import Names
 from tests.support.rights import rights_of
 from tests.support.settings import settings_against
-from wait_registry.cli.checks import clocks, disk, sweeps, tables
+from wait_registry.cli.checks import certificates, clocks, disk, sweeps, tables
 from wait_registry.cli.checks.catalogue import all_checks
 from wait_registry.cli.checks.check import Concerned
-from wait_registry.cli.checks.group import lag_line
+from wait_registry.cli.checks.group import lag_line, retention_line
 from wait_registry.cli.checks.needed_permissions import needs
 from wait_registry.cli.checks.settings import handler
 from wait_registry.cli.doctor import services_of
@@ -39,6 +39,11 @@ def age(hours: float) -> Diagnosis:
 
 def group(committed: int, waiting: int, members: int) -> Diagnosis:
     return lag_line("shop", "orders", committed, 3, waiting, members)
+
+
+def certificate(**left: float) -> Diagnosis:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return certificates.end_line("kafka.security.ca", now + timedelta(**left), now, "replace it")
 
 
 NO_RULE = "3 partitions of orders have one"
@@ -69,6 +74,12 @@ RULE = "with no member, or with nothing committed, are a warning"
         (group(1, 5, 2), Severity.OK, NO_RULE),
         (group(0, 5, 2), Severity.WARNING, RULE),
         (group(0, 0, 2), Severity.OK, NO_RULE),
+        (retention_line(10_080, 3600), Severity.OK, "offsets.retention.minutes is 10080, the longest delay 60 minutes"),
+        (retention_line(1, 90), Severity.WARNING, "offsets.retention.minutes is 1, the longest delay 1.5 minutes"),
+        (certificate(days=15), Severity.OK, "kafka.security.ca ends at 2026-01-16T00:00:00Z, in 15 days"),
+        (certificate(days=14), Severity.WARNING, "in 14 days"),
+        (certificate(seconds=1), Severity.WARNING, "in 0 days"),
+        (certificate(), Severity.ERROR, "ended at 2026-01-01T00:00:00Z"),
     ],
 )
 def test_a_check_judges_what_it_saw(line: Diagnosis, severity: Severity, said: str) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from wait_registry.cli.checks import (
+    certificates,
     clocks,
     disk,
     group,
@@ -79,6 +80,8 @@ def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check("version.spark", "Spark", versions.spark, SPARK)
     yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
     yield Check("handler", "handler", settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
+    ends = certificates.configured
+    yield Check("certificate.configured", "certificates of the settings", ends, EVERY | REDRIVE, fix=certificates.FIX)
     yield Check("telemetry.port", "telemetry port", partial(telemetry_port.telemetry_port, services))
     yield Check("disk.spark", "disk for Spark's scratch", disk.spark, SPARK)
 
@@ -87,6 +90,8 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check(_KAFKA, "Kafka", kafka_cluster.reach, EVERY | REDRIVE, fix=kafka_cluster.REACH_FIX)
     brokers = partial(kafka_cluster.brokers, services)
     yield Check(VERSION_ID, "Kafka version", brokers, EVERY | REDRIVE, (_KAFKA,), ASK_FIX)
+    shown = "certificates of the brokers"
+    yield Check("certificate.broker", shown, certificates.served, EVERY | REDRIVE, (_KAFKA,), certificates.SERVED_FIX)
     topics = partial(kafka_cluster.topics, services)
     yield Check("topic", "topics", topics, EVERY | REDRIVE, (_KAFKA,), kafka_permissions.FIX)
     for name in _USE_KAFKA:

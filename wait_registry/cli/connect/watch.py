@@ -16,6 +16,7 @@ from typing import Final
 
 import psycopg
 
+from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.cli.connect.lag import sink_lags
 from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
 from wait_registry.cli.connect.restarts import Restarts
@@ -83,6 +84,7 @@ class WatchService:
         # How long registrations have been due, and why this isn't known; None while nothing was asked.
         self._due: tuple[Mapping[str, float], str | None] | None = None
         self._registry = MetricsRegistry()
+        expose_certificate_ends(self._registry, settings)
         self._restarted = self._registry.counter(m.CONNECT_RESTARTS)
 
     def run(self) -> None:
