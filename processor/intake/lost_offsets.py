@@ -74,7 +74,7 @@ def _lost(settings: Settings, client: Admin) -> Iterator[str]:
     places = [(topic, number) for topic, count in counts.items() for number in range(count)]
     answers = committed_offsets(settings.kafka, group, places, ASK_LIMIT_S)
     # A topic with some committed offsets got more partitions.
-    for topic in counts.keys() - {answer.topic for answer in answers if answer.offset >= 0}:
+    for topic in sorted(counts.keys() - {answer.topic for answer in answers if answer.offset >= 0}):
         of_topic = [place for place in places if place[0] == topic]
         first, ends = beginnings_in_time(client, of_topic), ends_in_time(client, of_topic)
         waiting = {place[1]: end - first[place] for place, end in ends.items() if end > first.get(place, end)}

@@ -95,7 +95,7 @@ def _needs(oldest: str, feature: str) -> str:
 def _missing(asked: Sequence[AskedBroker], api: int, feature: str) -> str | None:
     """Return what the brokers lack: the request, or the feature in the cluster.
 
-    Kafka 3.7 to 3.9 list the request of a consumer group and refuse it, and 4.x may have the feature off. Software that
+    Kafka 3.7 to 3.9 list the request of a consumer group without the feature, and 4.x may have it off. Software that
     reports no finalized feature is judged by its requests alone.
     """
     for broker in asked:

@@ -25,7 +25,7 @@ def last_records(
         group: named to the broker, since the client requires one; it is never joined, and nothing is committed.
         topic: what to read.
         offsets: where to begin, by partition.
-        limit_s: how long to read at most, s; what isn't read by then is left out.
+        limit_s: how long to read at most, s; records that remain unread are skipped.
 
     Raises:
         ConfigurationError: no permission (READ on the topic, DESCRIBE on the group).
