@@ -12,7 +12,7 @@ from console.access.masks import parse_masks
 from console.acting.actor import Actor
 from console.http.application import application
 from console.http.identity import identification
-from console.tables import Age, Outcomes, open_tables
+from console.tables import Age, Decode, Outcomes, open_tables
 from redrive.decoded import decoded
 from wait_registry.errors import ConfigurationError
 from wait_registry.schema_registry import for_display
@@ -45,7 +45,8 @@ class ConsoleService:
         self._age = age
         self._outcomes = outcomes
         self._masks = parse_masks(settings.console.masks)
-        self._decode = partial(decoded, registry=for_display(settings.processor.schema_registry))
+        registry = for_display(settings.processor.schema_registry)
+        self._decode: Decode = lambda content: decoded(content.value, registry, content.headers)
         self._identity = identification(settings.console)
         self._actor = None if settings.console.read_only else Actor(settings)
         self._loop = asyncio.new_event_loop()

@@ -13,6 +13,7 @@ from console.access.grants import ALL, NotAllowed, Person, Right, condition, rol
 from console.access.masks import HIDDEN, Masks, masked
 from redrive.dead_letter import DeadLetter, Reader, Redriven
 from redrive.decoded import Decoded
+from redrive.difference import Content
 from redrive.filter import Filter
 from redrive.listing import Rows
 from wait_registry.errors import ConfigurationError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
 
 Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
-Decode: TypeAlias = Callable[[bytes | None], Decoded | None]
+Decode: TypeAlias = Callable[[Content], Decoded | None]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.

@@ -13,6 +13,7 @@ from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.operation import Place
+from wait_registry.records.times import MAX_TIME_MS, MIN_TIME_MS
 from wait_registry.records.topics import is_topic_name
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ from dead_letter
 where {where}
 order by dead_letter_time desc, topic, partition, "offset"
 """
+
+
+# Units that producers take for ms, and how many of one are a second; times of the years 2000 to 2099.
+_UNITS: Final = (("s", 1), ("µs", 1_000_000), ("ns", 1_000_000_000))
+_TODAY_S: Final = range(946_684_800, 4_102_444_800)
 
 
 class Redriven(NamedTuple):
@@ -83,6 +89,10 @@ class DeadLetter(NamedTuple):
         named = {"record": self._named("original"), "consumed at": self._named("source")}
         return {name: place for name, place in named.items() if place is not None}
 
+    def produced(self) -> datetime | str | None:
+        """Return the time that the producer gave the record; a text if its unit looks wrong, None if there is none."""
+        return _no_ms(self.row["original_timestamp_ms"]) or self.row["original_timestamp"]
+
     def _named(self, kind: str) -> Place | None:
         place = (self.row[f"{kind}_topic"], self.row[f"{kind}_partition"], self.row[f"{kind}_offset"])
         return None if None in place else Place(*place)
@@ -108,6 +118,19 @@ class DeadLetter(NamedTuple):
         if self.row["reason"] is None:
             return "Unknown: no processor of this project wrote it."
         return "No: the handler wasn't called."
+
+
+def _no_ms(timestamp_ms: int | None) -> str:
+    """Return in which other unit a timestamp looks like a time of today; "" if ms since 1970 may be right, or none."""
+    if timestamp_ms is None or timestamp_ms == -1:
+        return ""
+    for unit, per_s in _UNITS:
+        if (time_s := timestamp_ms // per_s) in _TODAY_S:
+            at = datetime.fromtimestamp(time_s, UTC)
+            return f"{timestamp_ms}, which looks like {unit} ({at:%Y-%m-%d %H:%M:%S} UTC): the producer must give ms"
+    if MIN_TIME_MS <= timestamp_ms <= MAX_TIME_MS:
+        return ""
+    return f"{timestamp_ms}, which is no date in ms since 1970: the producer must give ms"
 
 
 def parse_place(text: str) -> Place:

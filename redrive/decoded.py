@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from wait_registry.errors import MalformedError, TransientError
-from wait_registry.schema_registry import SchemaRegistry, names_schema
+from wait_registry.records.headers import Headers
+from wait_registry.schema_registry import PREFIX_BYTES, SchemaRegistry, id_before_json, id_in_header, names_schema
 
 # Larger values are shown as they are.
 MOST_BYTES: Final = 1_048_576
@@ -26,23 +27,34 @@ class Decoded(NamedTuple):
     problem: str = ""
 
 
-def decoded(value: bytes | None, registry: SchemaRegistry | None) -> Decoded | None:
+def decoded(value: bytes | None, registry: SchemaRegistry | None, headers: Headers = ()) -> Decoded | None:
     """Decode a value; None if it is shown as it is.
 
     Args:
         value: of a record.
         registry: the schemas; without it, only JSON is decoded.
+        headers: of the record.
     """
     if not value or len(value) > MOST_BYTES:
         return None
-    if names_schema(value):
-        return None if registry is None else _by_schema(value, registry)
+    text, problem = _json(value), id_in_header(headers)
+    if text or problem:
+        return Decoded("JSON", _cut(_lines(text))) if text else Decoded("", problem=problem)
+    if not names_schema(value):
+        return None
+    if registry is not None:
+        return _by_schema(value, registry)
+    return Decoded("", problem=id_before_json(value)) if _json(value[PREFIX_BYTES:]) else None
+
+
+def _json(value: bytes) -> str:
+    """Return a JSON object or array as text; "" for anything else."""
     try:
         text = value.decode()
         parsed = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
-        return None
-    return Decoded("JSON", _cut(_lines(text))) if isinstance(parsed, dict | list) else None
+        return ""
+    return text if isinstance(parsed, dict | list) else ""
 
 
 def _cut(pieces: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from redrive.strict_json import json_text, read_json
 from wait_registry.display import MOST_BYTES, is_text, lines_of, safe
@@ -14,7 +14,11 @@ from wait_registry.records.headers import Headers
 _AROUND: Final = 8
 # More lines take too long to compare for a page, and more fields are too many to read.
 _MOST_LINES, _MOST_FIELDS = 200, 1_000
+# Parsed JSON takes many times its size.
+_MOST_JSON: Final = 1_048_576
 _MISSING: Final = object()
+# The path around it and its own name or number, so that long names aren't copied for each of their values.
+_Path: TypeAlias = tuple[Any, ...]
 
 
 class Content(NamedTuple):
@@ -62,6 +66,9 @@ def changes(left: Content, right: Content) -> Iterator[str]:
 
 
 def _fields(left: bytes | None, right: bytes | None) -> Iterator[str]:
+    if max(len(left or b""), len(right or b"")) > _MOST_JSON:
+        yield f"Values of more than {_MOST_JSON} bytes aren't compared field by field."
+        return
     parsed = _json_of(left), _json_of(right)
     if _MISSING in parsed:
         if parsed[0] is not _MISSING and right is not None:
@@ -71,10 +78,15 @@ def _fields(left: bytes | None, right: bytes | None) -> Iterator[str]:
 
 
 def _different_fields(left: Any, right: Any) -> Iterator[str]:
-    paths = _paths("$", left, right)
+    left_over = MOST_BYTES
     try:
-        yield from islice(paths, _MOST_FIELDS)
-        yield from islice((f"more than {_MOST_FIELDS} fields differ" for _ in paths), 1)
+        for number, (path, before, after) in enumerate(_paths((), left, right)):
+            if number == _MOST_FIELDS or left_over < 0:
+                yield f"more than {number} fields differ"
+                return
+            line = f"{_path(path)}: {_json(before)} -> {_json(after)}"
+            left_over -= len(line)
+            yield line
     except RecursionError:
         yield "The JSON is nested too deep to compare all of its fields."
 
@@ -139,21 +151,29 @@ def _size(data: bytes | None) -> str:
 
 def _json_of(data: bytes | None) -> Any:
     try:
-        return read_json(data or b"")
+        return read_json(data or b"") if len(data or b"") <= _MOST_JSON else _MISSING
     except ValueError:
         return _MISSING
 
 
-def _paths(path: str, left: Any, right: Any) -> Iterator[str]:
+def _path(path: _Path) -> str:
+    parts: list[str] = []
+    while path:
+        path, part = path
+        parts.append(part)
+    return safe("".join(("$", *reversed(parts))))
+
+
+def _paths(path: _Path, left: Any, right: Any) -> Iterator[tuple[_Path, Any, Any]]:
     if isinstance(left, dict) and isinstance(right, dict):
         for name in dict.fromkeys([*left, *right]):
-            yield from _paths(f"{path}.{name}", left.get(name, _MISSING), right.get(name, _MISSING))
+            yield from _paths((path, f".{name}"), left.get(name, _MISSING), right.get(name, _MISSING))
     elif isinstance(left, list) and isinstance(right, list):
         for number in range(max(len(left), len(right))):
             sides = (side[number] if number < len(side) else _MISSING for side in (left, right))
-            yield from _paths(f"{path}[{number}]", *sides)
+            yield from _paths((path, f"[{number}]"), *sides)
     elif type(left) is not type(right) or left != right:
-        yield f"{safe(path)}: {_json(left)} -> {_json(right)}"
+        yield path, left, right
 
 
 def _json(value: Any) -> str:

@@ -1,31 +1,56 @@
-"""Values that begin with the ID of a schema, decoded by confluent-kafka with the schemas of a registry."""
+"""Values that begin with the ID of a schema, decoded with the schemas of a registry."""
 
 from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, Final
 
+from wait_registry.avro import AvroSchema
 from wait_registry.errors import ConfigurationError, MalformedError, TransientError
+from wait_registry.records.headers import Headers
 from wait_registry.settings.processor import SchemaRegistrySettings
 
 log = logging.getLogger(__name__)
 
 # A magic byte and four bytes of the schema's ID.
 _MAGIC: Final = b"\0"
-_PREFIX_BYTES: Final = 5
+PREFIX_BYTES: Final = 5
 REQUEST_LIMIT_S: Final = 5.0
 # The registry's own code for an ID that no schema has; a 404 without it is another server's, or a wrong path.
 _SCHEMA_NOT_FOUND: Final = 40403
+# Where Confluent's serializers write the ID if they don't write it in front of the value.
+_ID_HEADER: Final = "__value_schema_id"
+# More values take too long to be read for a page.
+_MOST_SHOWN_VALUES: Final = 100_000
 # Protobuf schemas as descriptors, which need no compiler.
 _SERIALIZED: Final = "serialized"
 
 
 def names_schema(value: bytes) -> bool:
     """Return whether a value begins as one that names its schema."""
-    return len(value) > _PREFIX_BYTES and value[:1] == _MAGIC
+    return len(value) > PREFIX_BYTES and value[:1] == _MAGIC
+
+
+def id_in_header(headers: Headers) -> str:
+    """Return why a value isn't decoded whose schema's ID is in a header; "" if no header has it."""
+    if next((value for name, value in headers if name == _ID_HEADER), None) is None:
+        return ""
+    return (
+        f"the schema's ID is in the header {_ID_HEADER}, which isn't supported: "
+        "let the producer write it in front of the value"
+    )
+
+
+def id_before_json(value: bytes) -> str:
+    """Return why a value isn't decoded that is JSON after the ID of a schema."""
+    schema_id = int.from_bytes(value[1:PREFIX_BYTES])
+    return (
+        f"the value begins with the ID of a schema ({schema_id}), which isn't supported for JSON: "
+        "let the producer write the JSON alone"
+    )
 
 
 def for_display(settings: SchemaRegistrySettings) -> SchemaRegistry | None:
@@ -52,16 +77,24 @@ class SchemaRegistry:
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._lookups = _Lookups(_client(settings))
         self._known: set[bytes] = set()
+        self._avro: dict[bytes, AvroSchema] = {}
 
-    def knows(self, value: bytes) -> bool:
-        """Return whether a value's schema was looked up, so that decoding it makes no request."""
-        return value[:_PREFIX_BYTES] in self._known
+    def is_quick(self, value: bytes) -> bool:
+        """Return whether decoding a value makes no request, since its schema is known, and takes no long time."""
+        prefix = value[:PREFIX_BYTES]
+        schema = self._avro.get(prefix)
+        return prefix in self._known if schema is None else schema.is_quick(len(value))
 
-    def avro(self) -> Callable[[bytes], Any]:
-        """Return what decodes an Avro value to dicts, lists and simple values; see `_remembering`."""
-        from confluent_kafka.schema_registry.avro import AvroDeserializer
+    def avro(self, value: bytes) -> Any:
+        """Decode an Avro value to dicts, lists and simple values.
 
-        return self._remembering(AvroDeserializer(self._lookups))
+        Raises:
+            MalformedError: the registry doesn't know the ID, or the value is out of bounds.
+            TransientError: the registry can't be asked.
+        """
+        if not names_schema(value):
+            raise MalformedError("the value doesn't begin with the ID of a schema, as Confluent's serializers write it")
+        return self._avro_schema(value).read(value[PREFIX_BYTES:])
 
     def protobuf(self, message_class: Any) -> Callable[[bytes], Any]:
         """Return what decodes a Protobuf value to a message; see `_remembering`."""
@@ -70,7 +103,7 @@ class SchemaRegistry:
         return self._remembering(ProtobufDeserializer(message_class, schema_registry_client=self._lookups))
 
     def content(self, value: bytes) -> tuple[str, Any]:
-        """Decode a value by the schema that it names.
+        """Decode a value by the schema that it names, to be shown.
 
         Returns:
             ``Avro`` or ``Protobuf``, and the content in dicts, lists and simple values.
@@ -80,24 +113,48 @@ class SchemaRegistry:
             TransientError: the registry doesn't answer.
         """
         try:
-            schema = self._lookups.get_schema(int.from_bytes(value[1:_PREFIX_BYTES]), fmt=_SERIALIZED)
+            schema = self._lookups.get_schema(int.from_bytes(value[1:PREFIX_BYTES]), fmt=_SERIALIZED)
             if schema.schema_type == "PROTOBUF":
                 return "Protobuf", self._message(value, schema)
             if schema.schema_type == "AVRO":
-                return "Avro", self.avro()(value)
+                return "Avro", self._avro_schema(value).shown(value[PREFIX_BYTES:], _MOST_SHOWN_VALUES)
         except (MalformedError, TransientError):
             raise
         except Exception as error:
             raise MalformedError(f"the value can't be read by its schema: {type(error).__name__}: {error}") from error
+        if schema.schema_type == "JSON":
+            raise MalformedError(id_before_json(value))
         raise MalformedError(f"the value's schema is of the type {schema.schema_type}: expected AVRO or PROTOBUF")
+
+    def _avro_schema(self, value: bytes) -> AvroSchema:
+        """Return the schema that a value names, looked up once."""
+        prefix = value[:PREFIX_BYTES]
+        if prefix not in self._avro:
+            schema = self._lookups.get_schema(int.from_bytes(prefix[1:]))
+            if schema.schema_type != "AVRO":
+                raise MalformedError(f"the value's schema is of the type {schema.schema_type}: expected AVRO")
+            referred = self._references(schema, {})
+            self._avro[prefix] = AvroSchema(schema.schema_str, [one.schema_str for one in referred.values()])
+        return self._avro[prefix]
+
+    def _references(self, schema: Any, found: dict[str, Any], **form: str) -> dict[str, Any]:
+        """Return the schemas that a schema refers to by their names, each after those that it refers to itself."""
+        for reference in schema.references or ():
+            if reference.name not in found:
+                version = self._lookups.get_version(reference.subject, reference.version, deleted=True, **form)
+                self._references(version.schema, found, **form)
+                found[reference.name] = version.schema
+        return found
 
     def _message(self, value: bytes, schema: Any) -> Any:
         from confluent_kafka.schema_registry import prefix_schema_id_deserializer
         from confluent_kafka.schema_registry.serde import SchemaId
-        from google.protobuf import descriptor_pool, json_format, message_factory
+        from google.protobuf import descriptor_pool, json_format, message_factory, text_format
 
         pool = descriptor_pool.DescriptorPool()
-        self._add_file(pool, "value.proto", schema)
+        referred = self._references(schema, {}, fmt=_SERIALIZED)
+        for name, one in (*referred.items(), ("value.proto", schema)):
+            _add_file(pool, name, one, referred)
         named = SchemaId("PROTOBUF")
         content = prefix_schema_id_deserializer(value, None, named).read()
         first, *nested = named.message_indexes or [0]
@@ -105,22 +162,10 @@ class SchemaRegistry:
         for index in nested:
             kind = kind.nested_types[index]
         message = message_factory.GetMessageClass(kind).FromString(content)
-        return json_format.MessageToDict(message, preserving_proto_field_name=True)
-
-    def _add_file(self, pool: Any, name: str, schema: Any) -> None:
-        """Add a schema and what it refers to; Google's own files are known without a registry."""
-        from google.protobuf import descriptor_pb2, descriptor_pool
-
-        file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(schema.schema_str, validate=True))
-        for reference in schema.references:
-            referred = self._lookups.get_version(reference.subject, reference.version, fmt=_SERIALIZED)
-            self._add_file(pool, reference.name, referred.schema)
-        known = {reference.name for reference in schema.references}
-        for dependency in file.dependency:
-            if dependency not in known:
-                pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(dependency).serialized_pb)
-        file.name = name
-        pool.Add(file)
+        try:
+            return json_format.MessageToDict(message, preserving_proto_field_name=True)
+        except (ValueError, ArithmeticError, json_format.Error):  # a time outside of the calendar, for example
+            return text_format.MessageToString(message, as_utf8=True).splitlines()
 
     def _remembering(self, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         """Return a decoder that remembers which schemas its deserializer has, and looks up others.
@@ -130,10 +175,22 @@ class SchemaRegistry:
 
         def decode(value: bytes) -> Any:
             decoded = deserialize(value)
-            self._known.add(value[:_PREFIX_BYTES])
+            self._known.add(value[:PREFIX_BYTES])
             return decoded
 
         return decode
+
+
+def _add_file(pool: Any, name: str, schema: Any, known: Collection[str]) -> None:
+    """Add a schema to those that it refers to; Google's own files are known without a registry."""
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(schema.schema_str, validate=True))
+    for dependency in file.dependency:
+        if dependency not in known:
+            pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(dependency).serialized_pb)
+    file.name = name
+    pool.Add(file)
 
 
 class _Lookups:

@@ -15,6 +15,7 @@ from console.pages.acting import MOST_REASON, Button, buttons, names_some, requi
 from console.tables import Tables
 from redrive.dead_letter import DeadLetter, Redriven, find
 from redrive.decoded import Decoded
+from redrive.difference import Content
 from redrive.filter import FIELDS, literal, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
@@ -94,7 +95,7 @@ def dead_letter(asked: Asked, tables: Tables) -> Page:
         "key": _lines(content.key),
         "has_value": content.value is not None,
         "value": _lines(content.value),
-        "decoded": _decoded(content.value, tables),
+        "decoded": _decoded(content, tables),
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
         "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
@@ -213,13 +214,14 @@ def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
         "instance", "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class",
         "error_message",
     )  # fmt: skip
+    row = {**row, "original_timestamp": letter.produced()}
     facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
     shown = cells(list(facts), list(facts.values()))
     return {_NAMES.get(name, name.replace("_", " ")): cell for name, cell in zip(facts, shown, strict=True)}
 
 
-def _decoded(value: bytes | None, tables: Tables) -> Decoded | None:
-    found = tables.decode(value)
+def _decoded(content: Content, tables: Tables) -> Decoded | None:
+    found = tables.decode(content)
     if found is None:
         return None
     return found._replace(text=_lines(found.text.encode()) if found.text else "", problem=safe(found.problem))

@@ -11,7 +11,7 @@ from processor.dispatch.retry_decision import is_retriable
 from processor.handlers.payload import Format, Payload
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record
-from wait_registry.schema_registry import SchemaRegistry
+from wait_registry.schema_registry import SchemaRegistry, id_before_json, id_in_header, names_schema
 from wait_registry.settings.processor import SchemaRegistrySettings
 
 _SHOWN_PROBLEMS: Final = 5
@@ -47,15 +47,14 @@ class Decoder:
                     "set processor.schema_registry.url"
                 )
             adapter = _adapter(name, payload)
-            self._registry = SchemaRegistry(settings)
-            read = self._registry.avro()
-            self._decode = lambda value: adapter.validate_python(read(value))
+            self._registry = registry = SchemaRegistry(settings)
+            self._decode = lambda value: adapter.validate_python(registry.avro(value))
         else:
             self._decode = _adapter(name, payload).validate_json
 
     def decodes_at_once(self, record: Record) -> bool:
-        """Return whether `decode` makes no request, as it does for a schema that it hasn't seen yet."""
-        return self._registry is None or record.value is None or self._registry.knows(record.value)
+        """Return whether `decode` neither asks for a schema nor takes long."""
+        return self._registry is None or record.value is None or self._registry.is_quick(record.value)
 
     def decode(self, record: Record) -> Any:
         """Decode the value.
@@ -69,11 +68,15 @@ class Decoder:
                 return None
             name = self._payload.name
             raise MalformedError(f"the value is null, not {name}; a handler that takes null is annotated {name} | None")
+        if self._registry is not None and (problem := id_in_header(record.headers)):
+            raise MalformedError(problem)
         try:
             return self._decode(record.value)
         except MalformedError:
             raise
         except ValidationError as error:
+            if self._payload.format is Format.JSON and names_schema(record.value):
+                raise MalformedError(id_before_json(record.value)) from None
             # Its own text and traceback would quote the value.
             raise MalformedError(f"the value isn't {self._payload.name}: {_problems(error)}") from None
         except Exception as error:

@@ -17,7 +17,7 @@ _LOOKUPS: Final = 8
 class TypedAsynchronousHandler:
     """Decodes the value, then calls the user's coroutine function.
 
-    A value whose schema must be looked up is decoded in a thread, any other one at once.
+    A value whose schema must be looked up, or that takes long, is decoded in a thread, any other one at once.
 
     Args:
         function: the user's handler.

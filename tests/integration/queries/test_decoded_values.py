@@ -25,6 +25,10 @@ ORDER = """{"type": "record", "name": "Order", "fields": [
     {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}]}"""
 
 
+NODE = '{"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}'
+PRODUCED_US = 1_700_000_000_000_000
+
+
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistryServer]:
     with running_schema_registry(tmp_path_factory.mktemp("registry")) as server:
@@ -54,9 +58,9 @@ def shown(incident: Settings, url: str, value: bytes, offset: int) -> tuple[str,
     )
     with connect(incident.postgres, autocommit=True, application_name="test") as connection:
         connection.execute(
-            'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, body) '
-            "values ('decoded', 0, %s, now(), 'failed', %s)",
-            (offset, value),
+            'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, body, '
+            "original_timestamp_ms) values ('decoded', 0, %s, now(), 'failed', %s, %s)",
+            (offset, value, PRODUCED_US),
         )
         (letter,) = find(connection, f"decoded:0:{offset}")
         printed = "\n".join(lines(letter, for_display(access)))
@@ -82,6 +86,13 @@ def test_protobuf_is_shown_by_the_schema_that_it_names(incident: Settings, regis
         assert '"at": "1970-01-01T00:00:01Z"' in text
 
 
+def test_avro_that_is_nested_too_deep_is_shown_in_digits(incident: Settings, registry: SchemaRegistryServer) -> None:
+    prefix = registry.avro(NODE, {"next": None})[:5]
+    for text in shown(incident, registry.url, prefix + b"\2" * 5_000 + b"\0", 6):
+        assert "the value can't be read by its schema: nested too deep, expected at most 100 levels" in text
+        assert "02 02 02 02" in text
+
+
 def test_what_has_no_known_schema_is_shown_in_digits(incident: Settings, registry: SchemaRegistryServer) -> None:
     for text in shown(incident, registry.url, b"\0\0\0\x12\x67abc", 3):
         assert "the schema registry doesn't know the value's schema" in text
@@ -98,3 +109,4 @@ def test_json_has_line_breaks_and_no_character_that_hides_others(incident: Setti
     value = json.dumps({"name": "a\u202eb", "id": 1}, ensure_ascii=False).encode()
     for text in shown(incident, "", value, 5):
         assert '"name": "a\\u202eb",\n' in text
+        assert f"{PRODUCED_US}, which looks like µs (2023-11-14 22:13:20 UTC): the producer must give ms" in text

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from google.protobuf import descriptor_pb2, timestamp_pb2
 from pydantic import BaseModel, SecretStr
 
 from processor.handlers.loading import handler_from
@@ -127,14 +128,74 @@ async def test_a_record_is_malformed_only_if_its_schema_is_unknown(answer: Answe
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (b"", "the value isn't Order in Avro: SerializationError: Expecting data framing"),
-        (b'{"id": 1}', "SerializationError: Invalid magic byte"),
+        (b"", "the value doesn't begin with the ID of a schema"),
+        (b'{"id": 1}', "the value doesn't begin with the ID of a schema"),
         (ORDER[:5] + b"\xff" * 20, "the value isn't Order in Avro"),
     ],
 )
 async def test_a_value_that_its_schema_does_not_describe_is_malformed(value: bytes, said: str) -> None:
     with HttpService(lambda call: FOUND) as service, pytest.raises(MalformedError, match=said):
         await call(Kept().asynchronous, value, service.address)
+
+
+NODE = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+
+
+class Node(BaseModel):
+    next: Node | None
+
+
+@pytest.mark.parametrize(("levels", "outcome"), [(100, "Done"), (5_000, "malformed")])
+async def test_deep_avro_is_decoded_or_malformed(levels: int, outcome: str) -> None:
+    async def handle(node: Annotated[Node, Avro]) -> None: ...
+
+    with HttpService(lambda call: Answer(200, {"schema": json.dumps(NODE)})) as service:
+        async with HandlerTester(handle, schema_registry={"url": service.address}) as tester:
+            found = await tester.outcome_of(record(b"\0\0\0\0\7" + b"\2" * (levels - 1) + b"\0"))
+    assert outcome == (found.reason if isinstance(found, DeadLetter) else type(found).__name__)
+
+
+def with_references(call: Call) -> Answer:
+    """Answer with a schema that refers to two others, which both refer to a fourth."""
+    fields = {"1": {"id": "int", "b": "B", "c": "C"}, "B": {"d": "D"}, "C": {"d": "D"}, "D": {"id": "int"}}
+    asked = call.path.split("/")[-3 if "versions" in call.path else -1]
+    schema = {**SCHEMA, "name": asked.replace("1", "Order"), "fields": []}
+    schema["fields"] = [{"name": name, "type": kind} for name, kind in fields[asked].items()]
+    named = [{"name": kind, "subject": kind, "version": 1} for kind in fields[asked].values() if kind in fields]
+    return Answer(200, {"schema": json.dumps(schema), "references": named, "subject": asked, "version": 1, "id": 9})
+
+
+async def test_what_a_schema_refers_to_is_looked_up_once() -> None:
+    kept = Kept()
+    with HttpService(with_references) as service:
+        await call(kept.asynchronous, ORDER + b"\2\2", service.address)
+    assert kept.got == [Order(id=2)]
+    asked = sorted(one.path.partition("?")[0] for one in service.calls)
+    assert asked == ["/schemas/ids/1", *(f"/subjects/{name}/versions/1" for name in "BCD")]
+
+
+@pytest.mark.parametrize("value", [ORDER, b"\4"])
+async def test_a_schema_id_in_a_header_is_named_without_a_lookup(value: bytes) -> None:
+    given = record(value, headers=(("__value_schema_id", b"\0\0\0\0\1"),))
+    with HttpService(lambda call: FOUND) as service:
+        async with HandlerTester(Kept().asynchronous, schema_registry={"url": service.address}) as tester:
+            outcome = await tester.outcome_of(given)
+    assert isinstance(outcome, DeadLetter)
+    assert str(outcome.error).startswith("the schema's ID is in the header __value_schema_id, which isn't supported")
+    assert service.calls == []
+
+
+def test_a_time_outside_of_the_calendar_is_shown_as_it_is_written() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="t.proto", syntax="proto3")
+    file.dependency.append(timestamp_pb2.DESCRIPTOR.name)
+    field = file.message_type.add(name="T").field.add(name="at", number=1, type=11, label=1)
+    field.type_name = ".google.protobuf.Timestamp"
+    schema = base64.b64encode(file.SerializeToString()).decode()
+    at = timestamp_pb2.Timestamp(seconds=2**62).SerializeToString()
+    with HttpService(lambda call: Answer(200, {"schema": schema, "schemaType": "PROTOBUF"})) as service:
+        registry = schema_registry.SchemaRegistry(SchemaRegistrySettings(url=service.address))
+        found = registry.content(b"\0\0\0\0\1\0\n" + bytes([len(at)]) + at)
+    assert found == ("Protobuf", ["at {", f"  seconds: {2**62}", "}"])
 
 
 async def test_a_value_without_what_the_model_needs_is_malformed() -> None:

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.decoded import MOST_BYTES, SHOWN_CHARACTERS, Decoded, decoded
+from wait_registry.records.headers import Headers
 
+ID_HEADER = ("__value_schema_id", b"\1" + bytes(16))
 TEXTS = st.text() | st.sampled_from(['"', "\\", '\\"', "{", "},[", ": ", "\n"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
@@ -92,3 +94,21 @@ def test_line_breaks_take_no_more_room_than_is_shown() -> None:
 )
 def test_other_values_are_shown_as_they_are(value: bytes | None) -> None:
     assert decoded(value, None) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "said"),
+    [
+        (b"\x06o-1\x04", (ID_HEADER,), "the schema's ID is in the header __value_schema_id, which isn't supported"),
+        (b"\0\0\0\0\1avro", (ID_HEADER,), "the schema's ID is in the header __value_schema_id"),
+        (b'\0\0\0\0\7{"id": 1}', (), "the value begins with the ID of a schema (7), which isn't supported for JSON"),
+        (b"text", (("__value_schema_id", None),), None),
+    ],
+)
+def test_a_schema_id_where_it_is_not_supported_is_named(value: bytes, headers: Headers, said: str | None) -> None:
+    found = decoded(value, None, headers)
+    assert (found is None) if said is None else (found is not None and found.problem.startswith(said))
+
+
+def test_json_is_shown_whatever_its_headers_are() -> None:
+    assert decoded(b"[1]", None, (ID_HEADER,)) == decoded(b"[1]", None)

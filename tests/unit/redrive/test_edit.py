@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -228,3 +230,21 @@ def test_a_difference_is_named(changed: dict[str, object], lines: list[str]) -> 
 def test_what_programs_read_in_different_ways_is_compared_as_bytes(left: bytes, right: bytes) -> None:
     first = next(difference(SAME._replace(value=left), SAME._replace(value=right)))
     assert "the first difference is at byte" in first
+
+
+def test_a_long_name_is_not_written_for_each_of_a_thousand_fields() -> None:
+    name = "n" * 200_000
+    left, right = (Content(None, (), json.dumps({name: [digit] * 5_000}).encode()) for digit in (1, 2))
+    tracemalloc.start()
+    for compare in (difference, changes):
+        assert sum(map(len, compare(left, right))) < 2_000_000
+    assert tracemalloc.get_traced_memory()[1] < 32 * 1024 * 1024
+    tracemalloc.stop()
+
+
+def test_json_of_more_than_a_megabyte_is_compared_as_bytes() -> None:
+    small, large = (Content(None, (), json.dumps([1] * many).encode()) for many in (1, 400_000))
+    (first, *_) = difference(small, large)
+    assert first == "value: 3 bytes, 1200000 bytes; the first difference is at byte 2"
+    *_, last = changes(small, large)
+    assert last == "Values of more than 1048576 bytes aren't compared field by field."

@@ -31,7 +31,7 @@ def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redrive
         yield f"{row['state']} by {by} at {row['state_at']}, job {job}{because}"
     for label, text in (
         ("record", places.get("record")),
-        ("produced", row["original_timestamp"]),
+        ("produced", letter.produced()),
         ("consumed at", places.get("consumed at")),
         ("group", row["consumer_group"]),
         ("instance", row["instance"]),
@@ -48,7 +48,7 @@ def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redrive
     yield f"headers: {len(letter.content.headers)}"
     for name, value in letter.content.headers:
         yield f"{_INDENT}{safe(name)} = {value_text(value)}"
-    yield from _content("value", letter.content.value, decoded(letter.content.value, registry))
+    yield from _content("value", letter.content.value, decoded(letter.content.value, registry, letter.content.headers))
     if row["error_stacktrace"]:
         yield "stack trace:"
         for line in safe(row["error_stacktrace"], "\n\t").rstrip().split("\n"):
