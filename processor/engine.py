@@ -50,6 +50,7 @@ from processor.events import (
     PollingWithoutRoom,
     Publish,
     Published,
+    ReadTo,
     Register,
     Registered,
     RegistrationRefused,
@@ -148,6 +149,7 @@ class Engine:
         self._effects: list[Effect] = []
         self._steps: dict[type, Callable[[Any, Instant], None]] = {
             Polled: self._polled,
+            ReadTo: self._read_to,
             PollingWithoutRoom: self._polling_without_room,
             Registered: self._registered,
             RegistrationRefused: self._registration_refused,
@@ -299,6 +301,12 @@ class Engine:
             self._effects += self._fetching.pause_retries(self.partitions.values())
         if self._slots.behind_of(event.place) > self._share():
             self._effects += self._fetching.crowds(event.place)
+
+    def _read_to(self, event: ReadTo, now: Instant) -> None:
+        partition = self.partitions[event.place]
+        # The first record of a log shows which offset to commit. What is polled in a drain is dropped.
+        if partition.position != UNKNOWN and not self.draining:
+            partition.read_to(event.offset)
 
     def _announce(self, partition: Partition, first: int) -> None:
         """Commit where a log begins, and poll its records again then."""

@@ -74,6 +74,13 @@ class Polled(NamedTuple):
     timestamps_ms: Sequence[int] = ()
 
 
+class ReadTo(NamedTuple):
+    """Every record of a partition below this offset was polled; the last one may be followed by transaction markers."""
+
+    place: TopicPartition
+    offset: int
+
+
 class Registered(NamedTuple):
     """The broker acknowledged wait records."""
 
@@ -163,6 +170,7 @@ class Draining(NamedTuple):
 Event: TypeAlias = (
     Assigned
     | Polled
+    | ReadTo
     | Registered
     | RegistrationRefused
     | CommitAnswered

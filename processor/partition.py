@@ -32,7 +32,7 @@ class Recorded(NamedTuple):
 class Partition:
     """Keeps ``confirmed <= requested <= committable <= position``, and enforces it.
 
-    All are offsets of the next record, `UNKNOWN` before the first: ``position`` after the last polled record,
+    All are offsets of the next record, `UNKNOWN` before the first: ``position`` below which every record was polled,
     ``committable`` below which every record is settled or registered, ``requested`` of the highest commit that was
     sent, which may be done whatever its answer was, ``confirmed`` of the last commit that the broker confirmed.
 
@@ -125,6 +125,10 @@ class Partition:
         self._offsets.extend(offsets)
         self._safe.extend(bytes(len(offsets)))
         self.position = offsets[-1] + 1
+
+    def read_to(self, offset: int) -> None:
+        """Note that no record is left to poll below an offset: transaction markers or aborted records precede it."""
+        self.position = max(self.position, offset)
 
     def make_safe(self, number: int) -> None:
         """Note that a commit may pass this record: it is registered or settled."""

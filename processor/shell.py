@@ -27,6 +27,7 @@ from processor.events import (
     Pause,
     PollingWithoutRoom,
     Publish,
+    ReadTo,
     Register,
     Release,
     Result,
@@ -78,6 +79,8 @@ REBALANCING = frozenset(
         KafkaError._DESTROY,
     }
 )
+# The partition is consumed until the client finds out, and the other topics stay.
+DELETED = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
 class Shell:
@@ -218,8 +221,7 @@ class Shell:
         if now_s - self._housekeeping_s >= HOUSEKEEPING_S:
             self._housekeeping_s = now_s
             self.consumer.read_ends()
-            if self.engine.paused:
-                self.consumer.ask_ends(now_s)
+            self._pass_positions_on()
         if not due:
             return False
         self._polled_s = now_s
@@ -250,6 +252,13 @@ class Shell:
             self._stats.consumed[place[0]] += partition.polled - before
             self._stats.passed_over += sum(offset < partition.position for offset in event.foreign)
         return bool(there)
+
+    def _pass_positions_on(self) -> None:
+        """Have commits pass the transaction markers and aborted records behind what was polled."""
+        for owner in self.consumer.assigned.values():
+            partition = self.engine.partitions.get(owner.place)
+            if partition is not None and owner.position > partition.position:
+                self.step(ReadTo(owner.place, owner.position))
 
     def _take_ended(self) -> None:
         try:
@@ -302,7 +311,7 @@ class Shell:
 
     def _commit_failed(self, error: KafkaError, what: str) -> None:
         self._stats.commits["failed"] += 1
-        if error.code() in REBALANCING or is_transient(error):
+        if error.code() in REBALANCING | DELETED or is_transient(error):
             log.warning("commit of %s failed, it will be tried again: %s (%s)", what, error.str(), error.name())
         else:
             self._fault.report(kafka_failure(error, f"committing offsets of {what}"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka.admin import AdminClient
 
 from processor.intake.subscription import SubscribedTopic
 from wait_registry.errors import ConfigurationError
-from wait_registry.kafka.cluster import readable_topic_ids, topic_ids
+from wait_registry.kafka.cluster import describe_existing, readable_topic_ids
+
+log = logging.getLogger(__name__)
 
 
 class ConsumedTopics:
@@ -29,14 +32,19 @@ class ConsumedTopics:
         self._topics = tuple(topics)
         self._own = frozenset(topic.name for topic in self._topics if topic.own)
         self._redelivered = frozenset(topic.name for topic in self._topics if topic.redelivered_to_origin)
+        self._partitions: dict[str, int] = {}
 
     @classmethod
     def look_up(cls, admin: AdminClient, group: str, topics: Iterable[SubscribedTopic]) -> ConsumedTopics:
-        """Ask the broker; a missing topic isn't compared. Raises as `topic_ids`."""
+        """Ask the broker; a missing topic isn't compared. Raises as `describe_existing`."""
         subscribed = tuple(topics)
-        ids = topic_ids(admin, [topic.name for topic in subscribed if not topic.optional])
+        needed = describe_existing(admin, [topic.name for topic in subscribed if not topic.optional])
         optional = readable_topic_ids(admin, [topic.name for topic in subscribed if topic.optional])
-        return cls(group, {**ids, **optional}, subscribed)
+        ids = {topic: str(described.topic_id) for topic, described in needed.items()}
+        consumed = cls(group, {**ids, **optional}, subscribed)
+        for topic, described in needed.items():
+            consumed._compare_partitions(topic, len(described.partitions))
+        return consumed
 
     @property
     def names(self) -> list[str]:
@@ -69,7 +77,7 @@ class ConsumedTopics:
         return self._ids.get(topic)
 
     def recreated(self, admin: AdminClient) -> list[str]:
-        """Compare with the present identities; a deleted topic doesn't stop the others.
+        """Compare with the present identities, and log what was added or deleted.
 
         Returns:
             The retry and redelivery topics that were recreated, whose IDs are the new ones from now on.
@@ -78,12 +86,35 @@ class ConsumedTopics:
             ConfigurationError: an input topic was recreated; the process must stop.
             TransientError: the cluster can't be reached now; retry.
         """
-        changed = {topic: now for topic, now in topic_ids(admin, self._ids).items() if now != self._ids[topic]}
-        for topic, now in changed.items():
-            if not self.is_own(topic):
-                self._require_same(topic, self._ids[topic], now)
+        found = describe_existing(admin, self._ids)
+        for topic in sorted(self._ids.keys() - found.keys()):
+            advice = "" if self.is_own(topic) else ", or remove it from processor.topics"
+            log.warning(
+                "topic %s doesn't exist any more. The other topics are consumed. Create it again%s", topic, advice
+            )
+        changed = {}
+        for topic, described in found.items():
+            before, now = self._ids[topic], str(described.topic_id)
+            if now != before:
+                if not self.is_own(topic):
+                    self._require_same(topic, before, now)
+                changed[topic] = now
+                self._partitions.pop(topic, None)
+            self._compare_partitions(topic, len(described.partitions))
         self.appeared(changed)
         return sorted(changed)
+
+    def _compare_partitions(self, topic: str, now: int) -> None:
+        before = self._partitions.setdefault(topic, now)
+        self._partitions[topic] = now
+        if now > before:
+            log.warning(
+                "topic %s has %d partitions now, it had %d. The group consumes the new ones from their beginning, "
+                "within a minute",
+                topic,
+                now,
+                before,
+            )
 
     def require_committed_in(self, topic: str, topic_id: str | None) -> None:
         """Compare with the ID that the topic had when an offset was committed; None if the commit has no ID.

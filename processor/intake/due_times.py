@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 # Clocks of broker and processor differ by less.
 _AHEAD_MS: Final = 60_000
-# Of so many polls it is known when they were: each has records that the ones before hadn't.
+# Of as many polls it is known when they were: each has records that the ones before hadn't.
 _MOST_POLLS: Final = 1_000
 
 
@@ -19,7 +19,7 @@ class DueTimes:
     """Says which records are due; of the first one that isn't, it remembers when it will be.
 
     A record is due a delay after its timestamp, or after it was polled first if that was earlier: none waits longer.
-    Producers may set any timestamp in an input topic, and in a retry topic if somebody has changed its timestamp type.
+    Producers may set any timestamp in an input topic, and in a retry topic whose timestamp type was changed.
 
     Args:
         delay_s: the delay, s.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import threading
-import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -20,7 +18,6 @@ from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.group_config import group_config, rebalances_incrementally
-from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
@@ -28,6 +25,7 @@ from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.service.ending import Fault
+from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
@@ -37,7 +35,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ASK_ENDS_EVERY_S = 5.0
 LEAST_LEAVE_S = 1.0
 
 
@@ -73,16 +70,15 @@ class GroupConsumer:
         self._loop = asyncio.get_running_loop()
         self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
-        self._by_partition = PolledMessages(self._group, self.assigned, fault, is_own=start_offsets.is_own)
+        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._note_gone)
+        # By partition whose position isn't in its log: the error, if records may be lost.
+        self._gone: dict[TopicPartition, PermanentError] = {}
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         # By partition, of its last assignment here.
         self._metadata: dict[TopicPartition, CommitMetadata] = {}
         self._closing = False
         self._topics: list[str] = []
-        self._log_ends = LogEnds(time.monotonic)
-        self._asking: Future[None] | None = None
-        self._asked_s = -math.inf
         with usable_settings():
             self.consumer = Consumer(self._config(settings))
         self._pauses = Pauses(self.consumer, self.assigned)
@@ -146,15 +142,49 @@ class GroupConsumer:
             self._assign(self.consumer, starts)
             self._take_over(starts)
         records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
-        if gone := self._by_partition.gone:
-            self._membership.join_again(f"the log has changed before the position in {', '.join(gone)}")
-            gone.clear()
+        if self._gone:
+            self._judge_gone(self._gone)
+            self._gone = {}
         return records
+
+    def _note_gone(self, owner: AssignedLog, error: PermanentError) -> None:
+        self._gone[owner.place] = error
+
+    def _judge_gone(self, gone: Mapping[TopicPartition, PermanentError]) -> None:
+        """Report that records may be lost, unless this group has handled them: another member may have, unknown here.
+
+        Another program or retention may have emptied a retry or redelivery topic: it continues at its beginning.
+        """
+        owners = {place: self.assigned[place] for place in gone}
+
+        def is_assigned() -> bool:
+            return all(self.assigned.get(place) is owner for place, owner in owners.items())
+
+        def judge() -> None:
+            for place, owner in owners.items():
+                if self._start_offsets.is_own(owner.topic):
+                    continue
+                passed = self._start_offsets.is_passed(place, owner.position, is_assigned)
+                if passed is None:
+                    return
+                if not passed:
+                    self._fault.report(gone[place])
+                    return
+            places = ", ".join(map(repr, owners.values()))
+            self._membership.join_again(f"the log has changed before the position in {places}")
+
+        # A daemon: a broker that doesn't answer must not keep the process from ending.
+        threading.Thread(target=self._guarded, args=(judge, None), name="positions-gone", daemon=True).start()
 
     @property
     def polling(self) -> bool:
         """Whether a poll runs."""
         return self.thread.polling
+
+    @property
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that aren't fetched now."""
+        return self._pauses.places
 
     def offsets(self, commit: Commit | Release) -> list[Answer]:
         """Return the offsets for the client, with what they rely on as metadata."""
@@ -187,17 +217,6 @@ class GroupConsumer:
         for owner in self.assigned.values():
             partition = Answer(owner.topic, owner.partition)
             owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
-
-    def ask_ends(self, now_s: float) -> None:
-        """Ask the broker for the ends, in the consumer's thread: no fetch returns them while polling is paused."""
-        still_asking = self._asking is not None and not self._asking.done()
-        if self._closing or still_asking or now_s - self._asked_s < ASK_ENDS_EVERY_S:
-            return
-        self._asked_s = now_s
-        self._asking = self.thread.submit(self._ask_ends, list(self.assigned.values()))
-
-    def _ask_ends(self, owners: list[AssignedLog]) -> None:
-        self._log_ends.ask(self.consumer, owners, lambda: bool(self._pauses) and not self._closing)
 
     async def close(self, limit_s: float) -> None:
         """Leave the group; the listener's ``revoked`` is called for what is still assigned.
@@ -303,8 +322,8 @@ class GroupConsumer:
         release = self._guarded(lambda: asyncio.run_coroutine_threadsafe(give_up(), self._loop).result(), nothing)
         if release is not None and (offsets := self.offsets(release)):
             # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
-            error = self._commit_last(offsets)
-            self._on_loop(lambda: self._listener.commit_answered(error, offsets))
+            error, answers = self._commit_last(offsets)
+            self._on_loop(lambda: self._listener.commit_answered(error, answers))
         self._guarded(lambda: self._unassign(consumer, partitions), None)
 
     def on_lost(self, consumer: Consumer, partitions: list[Answer]) -> None:
@@ -324,13 +343,11 @@ class GroupConsumer:
         self.pending_starts.forget(places)
         return [place for place in places if self.assigned.pop(place, None) is not None]
 
-    def _commit_last(self, offsets: list[Answer]) -> KafkaError | None:
+    def _commit_last(self, offsets: list[Answer]) -> tuple[KafkaError | None, list[Answer]]:
         try:
-            answers = self.consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as raised:
-            error: KafkaError = raised.args[0]
-            return error
-        return next((answer.error for answer in answers if answer.error is not None), None)
+            return None, self.consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            return error.args[0], offsets
 
     def on_commit(self, error: KafkaError | None, partitions: list[Answer]) -> None:
         """Pass the answer to a commit to the event loop (the client's callback)."""

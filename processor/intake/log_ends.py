@@ -1,48 +1,77 @@
-"""Asks the broker for the ends of partitions."""
+"""Keeps the lag of partitions fresh that aren't fetched, and counts which of its records are due."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from processor.intake.record_source import RecordSource
+from processor.intake.subscription import SubscribedTopic
+from wait_registry.records.topics import TopicPartition
 
-from processor.intake.assigned_log import AssignedLog
+ASK_EVERY_S: Final = 5.0
+# A timestamp further in the future is a producer's, and doesn't show when its record is due.
+AHEAD_MS: Final = 60_000
 
-log = logging.getLogger(__name__)
-
-# The limit for holding the consumer's only thread: a poll, a commit or the shutdown may wait for it.
-ROUND_S = 0.5
+# Offset and timestamp, ms since the epoch, of the first record from a time on; both -1 if there is none.
+First: TypeAlias = tuple[int, int]
 
 
 class LogEnds:
-    """Asks for one partition after another, with a time limit per round; the next round continues there.
+    """Asks the broker, since no fetch returns the end of a partition that is paused, nor which of its records are due.
 
     Args:
-        monotonic: measures a round, s.
+        source: has the assigned partitions, and knows which are paused.
+        topics: the consumed topics, by name.
+        ends: returns the ends of partitions, of those for which the broker answers in time.
+        firsts: returns the first record of each partition from a time on, ms since the epoch, in the same way.
+        now_ms: reads the wall clock.
     """
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._left: list[AssignedLog] = []
+    def __init__(
+        self,
+        source: RecordSource,
+        topics: Mapping[str, SubscribedTopic],
+        ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
+        firsts: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, First]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._source = source
+        self._topics = topics
+        self._ends = ends
+        self._firsts = firsts
+        self._now_ms = now_ms
 
-    def ask(self, consumer: Consumer, assigned: Iterable[AssignedLog], wanted: Callable[[], bool]) -> None:
-        """Ask for one round; a partition without an answer waits for a later round.
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            await asyncio.sleep(ASK_EVERY_S)
+            await self.run_once()
 
-        Args:
-            consumer: the client that asks.
-            assigned: the assigned partitions.
-            wanted: returns whether to continue. While records are fetched, an answer takes as long as a fetch, which
-                returns the ends too.
-        """
-        ours = list(assigned)
-        self._left = [owner for owner in self._left if owner in ours] or ours
-        end_s = self._monotonic() + ROUND_S
-        while self._left and wanted() and (left_s := end_s - self._monotonic()) > 0:
-            owner = self._left.pop(0)
-            try:
-                partition = TopicPartition(owner.topic, owner.partition)
-                owner.update_watermarks(*consumer.get_watermark_offsets(partition, timeout=left_s))
-            except KafkaException as error:
-                log.debug("the end of %r isn't known now: %s", owner, error)
-                return
+    async def run_once(self) -> None:
+        """Ask once; what the broker doesn't answer in time stays as it is."""
+        now_ms = self._now_ms()
+        # A later assignment of the same partition is another log.
+        logs = dict(self._source.assigned)
+        delays_ms = {place: round(1000 * self._topics[place[0]].delay_s) for place in logs}
+        not_due = {place: now_ms - delay_ms + 1 for place, delay_ms in delays_ms.items() if delay_ms}
+        asked = not_due.keys() | (self._source.paused & logs.keys())
+        ends = await asyncio.to_thread(self._ends, asked)
+        firsts = await asyncio.to_thread(self._firsts, not_due)
+        for place, end in ends.items():
+            logs[place].note_end(end)
+            if place in firsts:
+                logs[place].due_end = due_end(firsts[place], end, now_ms)
+
+
+def due_end(first: First, end: int, now_ms: int) -> int:
+    """Return the offset below which the records of a delayed partition are due.
+
+    Args:
+        first: the first record that isn't due by its timestamp.
+        end: of the log.
+        now_ms: the present moment.
+    """
+    offset, timestamp_ms = first
+    return end if offset < 0 or timestamp_ms > now_ms + AHEAD_MS else offset

@@ -17,21 +17,20 @@ class Pauses:
     Args:
         consumer: the client.
         assigned: the logs of its partitions, at whose positions they are resumed.
+
+    Attributes:
+        places: the paused partitions.
     """
 
     def __init__(self, consumer: Consumer, assigned: Mapping[TopicPartition, AssignedLog]) -> None:
         self._consumer = consumer
         self._assigned = assigned
-        self._paused: set[TopicPartition] = set()
-
-    def __bool__(self) -> bool:
-        """Return whether any partition is paused; from any thread."""
-        return bool(self._paused)
+        self.places: set[TopicPartition] = set()
 
     def pause(self, places: Collection[TopicPartition]) -> None:
         """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
         there = self._there(places)
-        self._paused.update((place.topic, place.partition) for place in there)
+        self.places.update((place.topic, place.partition) for place in there)
         self._consumer.pause(there)
 
     def resume(self, places: Collection[TopicPartition]) -> None:
@@ -40,7 +39,7 @@ class Pauses:
         librdkafka's thread of the broker notices a resumed partition at its next round, up to a second later, and one
         that was sought at once (2.16: `rd_kafka_toppar_set_fetch_state` wakes that thread, resuming doesn't).
         """
-        self._paused.difference_update(places)
+        self.places.difference_update(places)
         there = self._there(places)
         self._consumer.resume(there)
         for partition in there:
@@ -50,7 +49,7 @@ class Pauses:
 
     def forget(self, places: Iterable[TopicPartition]) -> None:
         """Note partitions that are given up."""
-        self._paused.difference_update(places)
+        self.places.difference_update(places)
 
     def _seek(self, partition: Answer, offset: int) -> None:
         try:

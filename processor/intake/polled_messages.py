@@ -39,11 +39,9 @@ class PolledMessages:
         group: names the consumer in errors.
         assigned: the logs of the assigned partitions, whose positions it moves.
         fault: where such an error is reported.
-        when_gone: what to do if the position of a partition isn't in its log.
-        is_own: returns whether a topic is a retry or redelivery topic.
-
-    Attributes:
-        gone: partitions of own topics whose positions aren't in their logs: the group has to be joined again.
+        position_gone: called if the position of an assigned partition isn't in its log; reports that, unless it finds
+            out that nothing is lost.
+        when_gone: what to do about it.
     """
 
     def __init__(
@@ -51,15 +49,14 @@ class PolledMessages:
         group: str,
         assigned: Mapping[TopicPartition, AssignedLog],
         fault: Fault,
+        position_gone: Callable[[AssignedLog, PermanentError], None] | None = None,
         when_gone: str = SET_POSITION,
-        is_own: Callable[[str], bool] = lambda topic: False,
     ) -> None:
         self._group = group
         self._assigned = assigned
         self._fault = fault
+        self._position_gone = position_gone or (lambda _, error: fault.report(error))
         self._when_gone = when_gone
-        self._is_own = is_own
-        self.gone: list[str] = []
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
@@ -87,23 +84,24 @@ class PolledMessages:
     def _judge(self, error: KafkaError, message: Message) -> None:
         code = error.code()
         where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        owner = self._assigned.get((message.topic(), message.partition()))
         if code == KafkaError._PARTITION_EOF:
-            owner = self._assigned.get((message.topic(), message.partition()))
             if owner is not None:
-                owner.end_seen = max(owner.end_seen, message.offset())
-        elif code in _OUT_OF_RANGE and message.topic() is not None and self._is_own(message.topic()):
-            self.gone.append(where)
+                owner.reached_end(message.offset())
         elif code in _OUT_OF_RANGE:
-            self._fault.report(PermanentError(self._out_of_range(where, message)))
+            # The client passes on what answers a fetch of an earlier assignment.
+            if owner is None or 0 <= message.offset() < owner.position:
+                log.info("consumer: ignored for %s, which was given up: %s", where, error.str())
+            else:
+                self._position_gone(owner, PermanentError(self._out_of_range(owner, message)))
         elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
             log.warning("consumer: %s (%s)", error.str(), error.name())
         else:
             self._fault.report(kafka_failure(error, f"consuming {where}"))
 
-    def _out_of_range(self, where: str, message: Message) -> str:
-        owner = self._assigned.get((message.topic(), message.partition()))
-        offset = message.offset() if owner is None or owner.position < 0 else owner.position
+    def _out_of_range(self, owner: AssignedLog, message: Message) -> str:
+        offset = message.offset() if owner.position < 0 else owner.position
         return (
-            f"the position {offset} of {where} is not in the log (deleted by retention, or the topic was recreated): "
+            f"the position {offset} of {owner!r} is not in the log (deleted by retention, or the topic was recreated): "
             f"{message.error().str()}. Records may be lost: find out which ones, then {self._when_gone}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from confluent_kafka import KafkaError, Message
@@ -37,6 +38,7 @@ class RecordSource(Protocol):
         polling: the event loop must not use the client meanwhile.
         assigned: the log of each partition whose records come from here.
         pending_starts: the partitions that can't start yet.
+        paused: the partitions that aren't fetched now, so that no fetch returns their ends.
     """
 
     assigned: dict[TopicPartition, AssignedLog]
@@ -48,6 +50,10 @@ class RecordSource(Protocol):
     @property
     def pending_starts(self) -> Sized:
         """The partitions that can't start yet."""
+
+    @property
+    def paused(self) -> AbstractSet[TopicPartition]:
+        """The partitions that aren't fetched now."""
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Begin to get records."""
@@ -69,9 +75,6 @@ class RecordSource(Protocol):
 
     def read_ends(self) -> None:
         """Note the ends of the assigned partitions, for the lag."""
-
-    def ask_ends(self, now_s: float) -> None:
-        """Ask the broker for the ends, while nothing is fetched."""
 
     async def close(self, limit_s: float) -> None:
         """Give everything up; the listener's ``revoked`` is called for what is still assigned."""

@@ -138,6 +138,27 @@ class StartOffsets:
                 log.warning("asking again for committed offsets: %s", error)
         return []
 
+    def is_passed(self, place: tuple[str, int], position: int, wanted: Callable[[], bool]) -> bool | None:
+        """Return whether the group has committed beyond a position that isn't in the log; waits through an outage.
+
+        Then another member has had the partition, and nothing is lost: what is committed was settled or registered.
+
+        Args:
+            place: topic and partition.
+            position: of this member.
+            wanted: returns whether the partition is still assigned. If it isn't, or if the process must end, the answer
+                is None.
+        """
+        while wanted() and not self._stopping(ASK_PAUSE_S):
+            try:
+                committed = int(self._another([TopicPartition(*place)])[0].offset)
+            except TransientError as error:
+                log.warning("asking again for committed offsets: %s", error)
+                continue
+            if (first := self._beginnings([place]).get(place)) is not None:
+                return committed > position and committed >= first
+        return None
+
     def _starts(self, answers: list[TopicPartition]) -> list[Start]:
         places = [(answer.topic, answer.partition) for answer in answers]
         ends = self._ends(places)

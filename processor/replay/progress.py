@@ -50,7 +50,7 @@ class Progress:
     def note_read(self, log: AssignedLog) -> bool:
         """Return whether a range was read to its end just now, for the first time."""
         end = self.ranges[log.place].stop
-        if log.place in self._read or max(log.position, log.end_seen) < end:
+        if log.place in self._read or log.position < end:
             return False
         self._read.add(log.place)
         return True

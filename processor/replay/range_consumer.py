@@ -62,7 +62,7 @@ class RangeConsumer:
         self._membership = membership
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self.pending_starts: tuple[Start, ...] = ()
-        self._sorted = PolledMessages(settings.processor.group, self.assigned, fault, RANGE_GONE)
+        self._sorted = PolledMessages(settings.processor.group, self.assigned, fault, when_gone=RANGE_GONE)
         self._loop = asyncio.get_running_loop()
         self._thread = ConsumerThread()
         self._logged_s = time.monotonic()
@@ -103,6 +103,11 @@ class RangeConsumer:
     def polling(self) -> bool:
         """Whether a poll runs."""
         return self._thread.polling
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """None: the ends of the ranges are known."""
+        return frozenset()
 
     def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Drop what the replay doesn't take, and fetch no more of a partition whose range was read."""
@@ -150,9 +155,6 @@ class RangeConsumer:
         for place, owner in self.assigned.items():
             offsets = self._progress.ranges[place]
             owner.update_watermarks(offsets.start, offsets.stop)
-
-    def ask_ends(self, now_s: float) -> None:
-        """Ask for nothing: the ends of the ranges are known."""
 
     async def close(self, limit_s: float) -> None:
         """Give the partitions up and close the client, which has no group to leave."""

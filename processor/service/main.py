@@ -27,8 +27,10 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
+from processor.intake.log_ends import LogEnds
 from processor.intake.lost_offsets import warn_of_lost_offsets
 from processor.intake.membership import Membership
+from processor.intake.open_transactions import OpenTransactions
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
 from processor.pipeline import Context, Pipeline
@@ -51,7 +53,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, readable_topic_ids, topic_names
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
-from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
+from wait_registry.kafka.positions import beginnings_in_time, ends_in_time, firsts_in_time
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.processor import SourceKind
@@ -231,9 +233,16 @@ class ProcessorService:
     ) -> list[asyncio.Task[None]]:
         """Start what runs alongside the pipeline."""
         emptied = EmptiedTopics(admin, pipeline.committed_of_own_topics)
+        source, clock = pipeline.group_consumer, self._clock
+        ends, firsts = partial(ends_in_time, admin), partial(firsts_in_time, admin)
+        log_ends = LogEnds(source, facts.topics, ends, firsts, clock.now_ms)
+        stable_ends = partial(ends_in_time, admin, isolation="read_committed")
+        transactions = OpenTransactions(source.assigned, stable_ends, clock.monotonic)
         tasks = [
             asyncio.create_task(self._broker_watch(admin, wait_topic, facts).run(), name="broker-watch"),
             asyncio.create_task(emptied.run(), name="emptied-topics"),
+            asyncio.create_task(log_ends.run(), name="log-ends"),
+            asyncio.create_task(transactions.run(), name="open-transactions"),
         ]
         # With --once, and in a replay, what is to be consumed is known. A share group consumes the input topics alone.
         later = facts.consumed.absent and facts.once is None

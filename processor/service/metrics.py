@@ -63,6 +63,9 @@ def partition_readings(
             yield Reading(metrics.PROCESSOR_COMMIT_LAG, lag, labels)
         if owner.lag is not None:
             yield Reading(metrics.PROCESSOR_CONSUMER_LAG, owner.lag, labels)
+        delayed = partition is not None and partition.due_times is not None
+        if (due := owner.due_lag(delayed)) is not None:
+            yield Reading(metrics.PROCESSOR_DUE_LAG, due, labels)
     yield Reading(metrics.PROCESSOR_ASSIGNED, count)
 
 

@@ -112,6 +112,11 @@ class ShareGroupConsumer:
         """Whether a poll runs."""
         return self._thread.polling
 
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """None: how far the group is behind is known to the broker alone."""
+        return frozenset()
+
     def _take(self, messages: list[Message]) -> Mapping[TopicPartition, list[Message]]:
         records = [message for message in messages if message.error() is None]
         for message in sorted(records, key=Message.offset):
@@ -155,9 +160,6 @@ class ShareGroupConsumer:
 
     def read_ends(self) -> None:
         """Note nothing: the client doesn't know the ends."""
-
-    def ask_ends(self, now_s: float) -> None:
-        """Ask for nothing: how far the group is behind is known to the broker alone."""
 
     async def close(self, limit_s: float) -> None:
         """Acknowledge what is settled, release the other records for the group's other members, and leave."""

@@ -102,11 +102,30 @@ def test_a_deleted_input_topic_is_warned_about(
     running = at.changed("processor", topics=(at.topic, other)).start()
     wait_until(lambda: running.done == 3, what="all records")
     at.topics.delete(at.topic)
-    wait_until(lambda: "topic does not exist" in caplog.text, 90, "a warning")
+    wait_until(lambda: f"topic {at.topic} doesn't exist any more" in caplog.text, 90, "a warning")
     at.topics.produce(other, [b"value"] * 2)
     wait_until(lambda: running.done == 5, 90, "the records of the other topic")
     running.stop()
     at.resolved_stories(5)
+
+
+@pytest.mark.fault("F18")
+def test_an_input_topic_deleted_under_load_does_not_stop_the_others(
+    processor_scenario: ProcessorScenarioFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = processor_scenario(partitions=1)
+    other = at.topics.create(f"{at.topic}.other", 1)
+    running = at.changed("processor", topics=(at.topic, other)).start().wait_joined()
+    # Records of it are in flight at any time, and so are commits.
+    at.produce([b"value"] * 20_000)
+    wait_until(lambda: running.done >= 500, what="the first records")
+    at.topics.delete(at.topic)
+    at.topics.produce(other, [b"value"] * 2)
+    wait_until(lambda: f"commit of {at.topic}[0] failed" in caplog.text, 90, "a refused commit")
+    wait_until(lambda: running.stats.consumed[other] == 2, 90, "the records of the other topic")
+    running.stop()
+    committed = at.changed("processor", topics=(other,))
+    wait_until(lambda: committed.committed() == [2], what="their commit")
 
 
 @pytest.mark.fault("F19")

@@ -107,13 +107,14 @@ class Spark:
         return table_of(ask("read", begin, end, self._options["kafka.isolation.level"] == "read_committed"))
 
 
-def _offsets(_: Any, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: str) -> dict[int, int]:
-    return {NAME.partition: 0 if spec is OffsetSpec.earliest() else ask("end", isolation == "read_committed")}
+def _listed(_: Any, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation: str) -> dict[int, Any]:
+    offset = 0 if spec is OffsetSpec.earliest() else ask("end", isolation == "read_committed")
+    return {NAME.partition: SimpleNamespace(offset=offset)}
 
 
 def install(patch: MonkeyPatch) -> None:
     """Give the product these clients; remove safeguards after that."""
-    patch.setattr("wait_registry.kafka.positions._offsets", _offsets)
+    patch.setattr("wait_registry.kafka.positions._ask", _listed)
     patch.setattr("sink.read.kafka_reader.to_arrow", lambda frame, _: frame.table())
     patch.setattr("sink.read.start_positions.describe_wait_topic", lambda *_: IDENTITY)
     patch.setattr("sink.rebuild.tables.describe_wait_topic", lambda *_: IDENTITY)

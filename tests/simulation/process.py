@@ -30,6 +30,7 @@ from processor.events import (
     Polled,
     PollingWithoutRoom,
     Publish,
+    ReadTo,
     Register,
     Release,
     Result,
@@ -189,7 +190,11 @@ class Process:
             self._hear(self._news.popleft())
 
     def _poll(self, place: TopicPartition, most: int) -> int:
-        log = [(at, nature) for at, nature in self._world.log(place) if at >= self.position[place]][:most]
+        unread = [(at, nature) for at, nature in self._world.log(place) if at >= self.position[place]]
+        if not unread and (end := self._world.end(place)) > self.position[place]:
+            self.position[place] = end
+            self._step(ReadTo(place, end))
+        log = unread[:most]
         if not log:
             return 0
         self._world.story.append(f"    {self.number} polls {place} {[at for at, _ in log]}")

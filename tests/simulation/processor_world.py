@@ -115,6 +115,7 @@ class ProcessorWorld:
         reaches: states of records, and sentences of `reached`, that must be seen.
         metadata: whether commits have any.
         unknown_ends: whether the log's end may be unknown at an assignment.
+        markers: how many offsets before the first record, between two and behind the last are no records.
     """
 
     name: str
@@ -134,6 +135,7 @@ class ProcessorWorld:
     passes: tuple[float, ...] = (LONG_S,)
     metadata: bool = True
     unknown_ends: bool = False
+    markers: int = 0
     answered: bool = False
     reaches: tuple[str, ...] = ()
 
@@ -176,12 +178,14 @@ class ProcessorWorld:
     # ---- a step
 
     def _begun(self, natures: tuple[Nature, ...]) -> Step:
-        scene = self._scene(list(enumerate(natures)))
+        offsets = range(self.markers, (self.markers + 1) * (len(natures) + 1), self.markers + 1)
+        scene = self._scene(list(zip(offsets, natures, strict=False)))
         self._give(scene, None)
         return f"the records are {', '.join(nature.value for nature in natures)}", False, self._situation(scene)
 
     def _scene(self, log: list[tuple[int, Nature]]) -> Scene:
-        world = World({PLACE: log}, metadata=self.metadata, unknown_ends=float(self.unknown_ends))
+        ends = float(self.unknown_ends)
+        world = World({PLACE: log}, metadata=self.metadata, unknown_ends=ends, markers=self.markers)
         if self.late and log:
             world.produced[PLACE] = 0
         if self.before is not None:

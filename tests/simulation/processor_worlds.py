@@ -64,6 +64,7 @@ WORLDS: tuple[Small, ...] = (
         moves=1,
         reaches=(CALLED_AGAIN,),
     ),
+    partial(off, "off: 1 record and a marker, a move", late=True, markers=1, moves=1, reaches=(CALLED_AGAIN,)),
     partial(off, "off: 1 record, a loss", losses=1, reaches=("RUNNING",)),
     partial(
         off,

@@ -62,6 +62,7 @@ class Run:
         own = Random(-1 - seed)
         self._cancel_after_s = own.choice([None, None, 1.0])
         self._routes = own.choice([None, None, {0: 1}, {0: 1, 1: 1}])
+        self.world.markers = own.choice([0, 1, 3])
         self._acts = 0.0 if deadly else Random(-2 - seed).choice([0.0, 0.0, 0.01, 0.05])
         self._operators = Operators(self.world, Random(-3 - seed))
         self._processes: list[Process] = []

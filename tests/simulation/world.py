@@ -64,6 +64,7 @@ class World:
     story: list[str] = field(default_factory=list)
     metadata: bool = True  # whether commits have some
     refuses_letters: bool = False  # whether a dead letter may be too large at first
+    markers: int = 0  # how many offsets behind the last record of an input are no records
     unknown_ends: float = 0.0  # how likely it is that the log's end isn't known at an assignment
     # How many records of a log have been produced; all of them, if it isn't named here.
     produced: dict[TopicPartition, int] = field(default_factory=dict)
@@ -108,9 +109,12 @@ class World:
         return [record for record in self.logs[place][: self.produced.get(place)] if record[0] >= first]
 
     def end(self, place: TopicPartition) -> int:
-        """Return the end of a log."""
-        log = self.log(place)
-        return log[-1][0] + 1 if log else self.first.get(place, 0)
+        """Return the end of a log: what is no record comes together with the record before it."""
+        log, produced = self.logs[place], self.produced.get(place)
+        if produced is not None and produced < len(log):
+            return log[produced][0]
+        markers = 0 if place == RETRIES else self.markers
+        return log[-1][0] + 1 + markers if log else 0
 
     def start(self, place: TopicPartition) -> int:
         """Return the offset at which the next owner of a partition starts."""

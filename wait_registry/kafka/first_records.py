@@ -10,13 +10,18 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.positions import Isolation
 from wait_registry.settings.kafka import KafkaSettings
 
 POLL_S = 0.2
 
 
 def first_records(
-    kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int]
+    kafka: KafkaSettings,
+    group: str,
+    topic: str,
+    offsets: Mapping[int, int],
+    isolation: Isolation = "read_committed",
 ) -> dict[int, Message | None]:
     """Read one record from each offset on.
 
@@ -25,6 +30,7 @@ def first_records(
         group: named to the broker, since the client requires one; it is never joined, and nothing is committed.
         topic: what to read.
         offsets: where to read, by partition.
+        isolation: whether records of open transactions are read.
 
     Returns:
         By partition its record, None if it has none up to its end. A partition that doesn't answer within
@@ -38,6 +44,7 @@ def first_records(
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "queued.max.messages.kbytes": 1024,
+        "isolation.level": isolation,
     }
     found: dict[int, Message | None] = {}
     deadline = time.monotonic() + kafka.request_timeout_s

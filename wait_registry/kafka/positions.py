@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from typing import Literal
 
@@ -51,7 +51,11 @@ def earliest_offsets(admin: AdminClient, topic: str, partitions: Iterable[int]) 
 
 
 def offsets_from_time(
-    admin: AdminClient, topic: str, partitions: Iterable[int], time_ms: int
+    admin: AdminClient,
+    topic: str,
+    partitions: Iterable[int],
+    time_ms: int,
+    isolation: Isolation = "read_committed",
 ) -> dict[int, tuple[int, int]]:
     """Find the first record of each partition that has a timestamp or a later one.
 
@@ -61,47 +65,64 @@ def offsets_from_time(
         admin: the client to ask.
         topic, partitions: what to ask for.
         time_ms: since 1970 in UTC, ms.
+        isolation: as in `end_offsets`.
 
     Returns:
         Its offset and its timestamp, ms since 1970; -1 and -1 for a partition without such a record.
     """
     spec = OffsetSpec.for_timestamp(time_ms)
-    found = _ask(admin, topic, partitions, spec, "read_committed", least=-1)
+    found = _ask(admin, topic, partitions, spec, isolation, least=-1)
     return {partition: (info.offset, info.timestamp) for partition, info in found.items()}
 
 
 def ends_in_time(
-    admin: AdminClient, places: Iterable[tuple[str, int]], limit_s: float = 1.0
+    admin: AdminClient,
+    places: Iterable[tuple[str, int]],
+    limit_s: float = 1.0,
+    isolation: Isolation = "read_uncommitted",
 ) -> dict[tuple[str, int], int]:
-    """List the ends of partitions (high watermarks), of those only for which the broker answers in time.
+    """List the ends of partitions, of those only for which the broker answers in time.
 
     Args:
         admin: the client to ask.
         places: topics and partitions.
         limit_s: how long to wait for all answers, s.
+        isolation: as in `end_offsets`.
     """
-    return _in_time(admin, places, OffsetSpec.latest(), limit_s)
+    found = _in_time(admin, dict.fromkeys(places, OffsetSpec.latest()), limit_s, isolation)
+    return {place: offset for place, (offset, _) in found.items() if offset >= 0}
 
 
 def beginnings_in_time(
     admin: AdminClient, places: Iterable[tuple[str, int]], limit_s: float = 1.0
 ) -> dict[tuple[str, int], int]:
     """List the first offsets still in the log, otherwise as `ends_in_time`."""
-    return _in_time(admin, places, OffsetSpec.earliest(), limit_s)
+    found = _in_time(admin, dict.fromkeys(places, OffsetSpec.earliest()), limit_s)
+    return {place: offset for place, (offset, _) in found.items() if offset >= 0}
+
+
+def firsts_in_time(
+    admin: AdminClient, times_ms: Mapping[tuple[str, int], int], limit_s: float = 1.0
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Find what `offsets_from_time` finds, for a time of each partition, otherwise as `ends_in_time`."""
+    return _in_time(admin, {place: OffsetSpec.for_timestamp(ms) for place, ms in times_ms.items()}, limit_s)
 
 
 def _in_time(
-    admin: AdminClient, places: Iterable[tuple[str, int]], spec: OffsetSpec, limit_s: float
-) -> dict[tuple[str, int], int]:
-    wanted = {TopicPartition(*place): spec for place in places}
+    admin: AdminClient,
+    specs: Mapping[tuple[str, int], OffsetSpec],
+    limit_s: float,
+    isolation: Isolation = "read_uncommitted",
+) -> dict[tuple[str, int], tuple[int, int]]:
+    wanted = {TopicPartition(*place): spec for place, spec in specs.items()}
     if not wanted:
         return {}
-    futures = admin.list_offsets(wanted, request_timeout=limit_s)
+    futures = admin.list_offsets(wanted, isolation_level=_LEVELS[isolation], request_timeout=limit_s)
     done, _ = wait(futures.values(), limit_s)
     return {
-        (asked.topic, asked.partition): int(future.result().offset)
+        (asked.topic, asked.partition): (int(future.result().offset), int(future.result().timestamp))
         for asked, future in futures.items()
-        if future in done and future.exception() is None and future.result().offset >= 0
+        if future in done and future.exception() is None
     }
 
 

@@ -185,7 +185,13 @@ PROCESSOR_OUTBOX = _gauge(
 PROCESSOR_ASSIGNED = _gauge("waitreg_processor_assigned_partitions", "Input partitions assigned to this process")
 PROCESSOR_CONSUMER_LAG = _gauge(
     "waitreg_processor_consumer_lag",
-    "Records of an input partition that haven't been consumed yet",
+    "Records of a consumed partition that haven't been consumed yet, those that aren't due included",
+    topic=OPEN,
+    partition=OPEN,
+)
+PROCESSOR_DUE_LAG = _gauge(
+    "waitreg_processor_due_lag",
+    "Those of them that are due: all, except in retry topics and delayed inputs",
     topic=OPEN,
     partition=OPEN,
 )

@@ -20,9 +20,10 @@ def quick_watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.fault("F34")
+@pytest.mark.usefixtures("quick_watch")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_partitions_added_to_an_input_are_read_from_their_start(
-    protocol: str, faulty_scenario: ScenarioFactory
+    protocol: str, faulty_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     handler = Counts()
     at = faulty_scenario(handler, AT_FIRST, group_protocol=protocol)
@@ -34,6 +35,7 @@ def test_partitions_added_to_an_input_are_read_from_their_start(
         early = [seen.publish_each(b"early") for _ in range(10)]
         assert (THEN - 1, 0) in early[0], "it is there before anybody consumes it"
         wait_until(lambda: set(handler.calls) == set(seen.published), what="all records of all partitions")
+        wait_until(lambda: f"{at.topic} has {THEN} partitions now, it had {AT_FIRST}" in caplog.text, what="a warning")
         running.stop()
         seen.publish_each(b"later")
         at.run_once()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import register
@@ -88,6 +88,32 @@ def test_records_without_a_consumer_are_a_warning(prepared: SettingsFactory, top
         line = say(group.group_offsets, settings)
     seen = f"0 of 3 partitions of {topic} have one, 7 offsets to the end, 1 members in the group"
     assert (line.severity, seen in line.message) == (Severity.WARNING, True), "it has never committed"
+
+
+def test_what_is_not_due_is_told_apart(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared({"processor.delay_s": 3600})
+    hour_ago_ms = int(time.time() * 1000) - 3_700_000
+    topics.produce(
+        settings.processor.topics[0],
+        [Outgoing(b"", partition=0, timestamp_ms=hour_ago_ms), Outgoing(b"", partition=0)],
+    )
+    assert "2 offsets to the end (1 of them due), 0 members" in say(group.group_offsets, settings).message
+
+
+def test_a_transaction_that_stays_open_is_a_warning(prepared: SettingsFactory, topics: Topics) -> None:
+    settings = prepared()
+    topic = settings.processor.topics[0]
+    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topic})
+    producer.init_transactions(60)
+    messages = []
+    for age_s in (0, 61):
+        producer.begin_transaction()
+        producer.produce(topic, b"", partition=1, timestamp=int((time.time() - age_s) * 1000))
+        producer.flush(60)
+        messages.append([one.message for one in group.group_offsets(settings) if one.severity is Severity.WARNING])
+        producer.abort_transaction(60)
+    said = f"open for more than 60 s, and nothing behind it can be read: {topic}[1] at offset 2"
+    assert [any(said in message for message in each) for each in messages] == [False, True]
 
 
 def test_rows_that_are_long_due_are_a_warning(prepared: SettingsFactory, database: Database) -> None:

@@ -109,6 +109,12 @@ def test_a_transaction_marker_at_the_end_of_the_log_is_no_lag(processor_scenario
     running = at.start()
     wait_until(lambda: running.done == 2, what="both records")
     wait_until(lambda: lags(running) == [0.0], 20, "the end of the lag")
+    # What other tools take for lag.
+    producer.begin_transaction()
+    producer.produce(at.topic, b"aborted")
+    producer.flush(60)
+    producer.abort_transaction(60)
+    wait_until(lambda: at.committed() == [6], 20, "a commit of the log's end")
     running.stop()
 
 

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
+from processor.intake.due_times import DueTimes
 from processor.partition import Partition
 from processor.service.ending import Fault
 from processor.service.metrics import partition_readings, stats_readings
@@ -73,6 +74,17 @@ def test_the_lag_of_an_unread_partition_counts_from_its_start() -> None:
     unknown.update_watermarks(-1001, -1001)
     lags = values(partition_readings([unread, taken, unknown], {}), m.PROCESSOR_CONSUMER_LAG)
     assert lags == {("orders", "0"): 30, ("orders", "1"): 10}
+
+
+def test_what_is_not_due_is_no_due_lag() -> None:
+    inputs, early, unasked = (AssignedLog((topic, 0), 5) for topic in ("orders", "orders.retry", "orders.later"))
+    partitions = {log.place: Partition(log.place, 5, due_times=DueTimes(10, True)) for log in (early, unasked)}
+    for log in (inputs, early, unasked):
+        log.note_end(45)
+    early.due_end = 9
+    found = list(partition_readings([inputs, early, unasked], partitions))
+    assert values(found, m.PROCESSOR_CONSUMER_LAG) == {(log.topic, "0"): 40 for log in (inputs, early, unasked)}
+    assert values(found, m.PROCESSOR_DUE_LAG) == {("orders", "0"): 40, ("orders.retry", "0"): 4}
 
 
 def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> None:

@@ -41,6 +41,25 @@ def test_eager_registers_before_the_call(story: str) -> None:
     play(story)
 
 
+@pytest.mark.guarantee("P2.1")
+@stories("""
+    a commit passes the transaction markers behind the last record
+    poll 0 > start 0 | done 0 | read_to 3 | after 1 > commit 3 | confirmed 3 | after 1 | poll 3 > start 3
+    a partition without records has them too
+    read_to 3 | after 1 > commit 3
+    no commit passes a record before them that isn't settled
+    poll 0 1 > start 0 1 | done 0 | read_to 5 | after 1 > commit 1 | confirmed 1 | after 1 | done 1 | after 1 > commit 5
+    what is polled in a drain is dropped, so no commit passes it
+    poll 0 > start 0 | drain > pause a | done 0 | read_to 3 | after 1 > commit 1
+""")
+def test_a_commit_passes_what_is_no_record(story: str) -> None:
+    play(story, mode="off")
+
+
+def test_without_an_offset_the_first_record_shows_where_to_begin() -> None:
+    play("read_to 3 | after 1 | poll 3 > start 3 | after 1", mode="off", recorded_mode=None, start=None)
+
+
 @pytest.mark.guarantee("P1.19", "P1.22", "P2.6")
 @stories("""
     a fast record costs no registration

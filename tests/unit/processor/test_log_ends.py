@@ -1,75 +1,54 @@
-"""Where partitions end is asked of the broker for a moment only, and every partition has its turn."""
+"""The lag of partitions that aren't fetched is fresh, and of delayed ones it is known how much is due."""
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from collections.abc import Iterable, Mapping
+
+import pytest
 
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.log_ends import ROUND_S, LogEnds
-from tests.unit.processor.parts import PLACE, iterate_until
+from processor.intake.log_ends import AHEAD_MS, First, LogEnds, due_end
+from processor.intake.subscription import subscription
 from tests.unit.processor.pipeline_bench import PipelineBench
+from wait_registry.records.topics import TopicPartition
+from wait_registry.settings.root import Settings
+
+FETCHED, PAUSED, RETRIES = ("input", 1), ("input", 2), ("input.group.retry.10s", 0)
+NOW_MS = 1_000_000
 
 
-class SlowBroker:
-    """Takes a fifth of a round for every answer; ``silent`` partitions get none."""
-
-    def __init__(self, silent: frozenset[int] = frozenset()) -> None:
-        self.now_s = 0.0
-        self.asked: list[int] = []
-        self._silent = silent
-
-    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
-        self.asked.append(partition.partition)
-        if partition.partition in self._silent:
-            self.now_s += timeout
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        self.now_s += ROUND_S / 5
-        return 0, 10 + partition.partition
-
-
-def owners(count: int) -> list[AssignedLog]:
-    return [AssignedLog(("orders", number), None) for number in range(count)]
-
-
-def test_a_round_is_bounded_and_the_next_one_continues_there() -> None:
-    broker, ours = SlowBroker(), owners(12)
-    ends = LogEnds(lambda: broker.now_s)
-    for rounds in (1, 2, 3):
-        ends.ask(broker, ours, lambda: True)
-        assert broker.now_s < (rounds + 0.5) * ROUND_S
-    assert broker.asked == list(range(12))
-    assert [owner.high_watermark for owner in ours] == [10 + number for number in range(12)]
-    ends.ask(broker, ours, lambda: True)
-    assert broker.asked[12:] == list(range(5)), "from the beginning again"
-
-
-def test_a_partition_without_an_answer_does_not_hold_up_the_others() -> None:
-    broker, ours = SlowBroker(frozenset({0})), owners(3)
-    ends = LogEnds(lambda: broker.now_s)
-    ends.ask(broker, ours, lambda: True)
-    assert broker.now_s <= ROUND_S
-    ends.ask(broker, ours, lambda: True)
-    assert broker.asked == [0, 1, 2]
-
-
-def test_a_round_ends_when_it_is_unwanted() -> None:
-    broker, ours = SlowBroker(), owners(6)
-    ends = LogEnds(lambda: broker.now_s)
-    ends.ask(broker, ours, lambda: len(broker.asked) < 2)
-    assert broker.asked == [0, 1]
-    ends.ask(broker, ours[4:], lambda: True)
-    assert broker.asked == [0, 1, 4, 5]
-
-
-async def test_a_paused_consumer_asks_for_the_ends_of_its_partitions() -> None:
-    bench, broker = PipelineBench(), SlowBroker()
+async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
+    asked: list[object] = []
+    bench = PipelineBench()
     consumer = bench.group_consumer
-    owner = consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
-    consumer.consumer.assign([TopicPartition(*PLACE)])
-    consumer.pause([PLACE])
-    consumer.consumer = broker  # type: ignore[assignment]
-    consumer.ask_ends(0.0)
-    await iterate_until(lambda: owner.high_watermark == 10)
-    consumer.ask_ends(0.1)
-    assert broker.asked == [0], "it isn't asked again at once"
+    consumer.paused.update([PAUSED, ("input", 3)])
+    for place in (FETCHED, PAUSED, RETRIES):
+        consumer.assigned[place] = AssignedLog(place, 4)
+
+    def ends(places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        asked.append(sorted(places))
+        return dict.fromkeys(places, 10)
+
+    def firsts(times_ms: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, First]:
+        asked.append(times_ms)
+        return dict.fromkeys(times_ms, (6, NOW_MS))
+
+    given = {"topics": ["input"], "group": "group", "retry": {"delays": ["10s"]}}
+    topics = subscription(Settings.model_validate({"processor": given}), "instance", ())
+    await LogEnds(consumer, topics, ends, firsts, lambda: NOW_MS).run_once()
+    assert asked == [[PAUSED, RETRIES], {RETRIES: NOW_MS - 10_000 + 1}]
+    assert [owner.lag for owner in consumer.assigned.values()] == [None, 6, 6]
+    assert [owner.due_lag(owner.place == RETRIES) for owner in consumer.assigned.values()] == [None, 6, 2]
     await bench.pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("first", "due"),
+    [
+        pytest.param((7, NOW_MS - 1), 7, id="some are due"),
+        pytest.param((-1, -1), 10, id="all are due"),
+        pytest.param((7, NOW_MS + AHEAD_MS + 1), 10, id="a timestamp in the future says nothing"),
+    ],
+)
+def test_records_below_the_first_that_is_too_young_are_due(first: First, due: int) -> None:
+    assert due_end(first, 10, NOW_MS) == due

@@ -14,7 +14,8 @@ from tests.unit.processor.parts import PLACE
 # What happens, each with a number from which its argument is drawn.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "make safe", "request", "confirm", "confirm an old one"]), st.integers(0, 1 << 30)
+        st.sampled_from(["add", "read to", "make safe", "request", "confirm", "confirm an old one"]),
+        st.integers(0, 1 << 30),
     ),
     max_size=60,
 )
@@ -40,6 +41,8 @@ class Moving:
                 at += 1
             partition.add(offsets)
             self.records += [(offset, False) for offset in offsets]
+        elif step == "read to":
+            partition.read_to(number % 8)
         elif step == "make safe" and self.records:
             at = number % len(self.records)
             partition.make_safe(at)

@@ -20,7 +20,7 @@ def progress(*steps: tuple[str, int]) -> Progress:
         elif step == "beyond":  # a record behind the range, which isn't handed on
             log.position = offset
         elif step == "end":
-            log.end_seen = offset
+            log.reached_end(offset)
         elif step == "rewind":
             log.rewind(offset)
             found.note_rewound(PLACE, offset)
@@ -58,7 +58,7 @@ def test_all_ranges_must_be_read() -> None:
     logs[PLACE].position = 20
     assert [two.note_read(log) for log in logs.values()] == [True, False]
     assert not two.reached(logs)
-    logs["orders", 1].end_seen = 3
+    logs["orders", 1].reached_end(3)
     assert [two.note_read(log) for log in logs.values()] == [False, True]
     assert two.reached(logs)
 

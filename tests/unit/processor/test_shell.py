@@ -27,6 +27,8 @@ REFUSALS = [
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.STALE_MEMBER_EPOCH,
+    # An input topic was deleted, and others may be there.
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
 ]
 SLOW_BROKER = {"test.mock.broker.rtt": 200}
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
+from wait_registry.clock import SystemClock
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
 from wait_registry.kafka.errors import cause_of, is_access_problem
+from wait_registry.kafka.first_records import first_records
 from wait_registry.kafka.group_description import group_members
-from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.positions import earliest_offsets, end_offsets, offsets_from_time
 from wait_registry.kafka.requests import persistently
 from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
@@ -22,8 +24,11 @@ from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     from processor.intake.start_offsets import Start, StartOffsets
+    from processor.intake.subscription import SubscribedTopic
 
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
+# As a processor warns of one.
+OPEN_FOR_S: Final = 60.0
 RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
@@ -54,13 +59,8 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
             partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
-            yield _topic_line(
-                client,
-                settings,
-                topic,
-                {start.partition: -1 if start.offset is None else start.offset for start in starts},
-                members,
-            )
+            found = {start.partition: -1 if start.offset is None else start.offset for start in starts}
+            yield from _topic_lines(client, settings, topics[topic], found, members)
     finally:
         consumer.close()
 
@@ -106,28 +106,73 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
     return found
 
 
-def _topic_line(client: Admin, settings: Settings, topic: str, starts: Mapping[int, int], members: int) -> Diagnosis:
+def _topic_lines(
+    client: Admin, settings: Settings, subscribed: SubscribedTopic, starts: Mapping[int, int], members: int
+) -> Iterator[Diagnosis]:
     from processor.intake.lost_offsets import FIX as LOST_FIX
     from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
 
+    topic, now_ms = subscribed.name, SystemClock().now_ms()
     first = earliest_offsets(client, topic, starts)
+    stable = end_offsets(client, topic, starts)
     ends = end_offsets(client, topic, starts, "read_uncommitted")
     for partition, offset in starts.items():
         if offset >= 0 and not first[partition] <= offset <= ends[partition]:
             raise _outside(settings, topic, partition, offset, (first[partition], ends[partition]))
-    waiting = sum(ends[number] - (offset if offset >= 0 else first[number]) for number, offset in starts.items())
+    begins = {number: offset if offset >= 0 else first[number] for number, offset in starts.items()}
+    due = None
+    if subscribed.delay_s:
+        young = _from(client, topic, now_ms - round(1000 * subscribed.delay_s) + 1, ends)
+        due = sum(max(0, young[number] - begin) for number, begin in begins.items())
+    waiting = sum(ends[number] - begin for number, begin in begins.items())
     committed = sum(offset >= 0 for offset in starts.values())
     is_input = topic in settings.processor.topics
     if is_input and waiting and not committed and (sign := sign_of_earlier_work(settings, client, topic)):
-        return warning(lost_line(settings.processor.group, topic, sign, sorted(starts), waiting), LOST_FIX)
-    return lag_line(settings.processor.group, topic, committed, len(starts), waiting, members)
+        yield warning(lost_line(settings.processor.group, topic, sign, sorted(starts), waiting), LOST_FIX)
+    else:
+        yield lag_line(settings.processor.group, topic, committed, len(starts), waiting, members, due)
+    yield from _open_transactions(settings, topic, {n: at for n, at in stable.items() if at < ends[n]}, now_ms)
 
 
-def lag_line(group: str, topic: str, committed: int, partitions: int, waiting: int, members: int) -> Diagnosis:
-    """Report how far a group is in a topic; warn if no member consumes the records, or if it never committed."""
+def _from(client: Admin, topic: str, time_ms: int, ends: Mapping[int, int]) -> dict[int, int]:
+    """Return where the records from a time on begin, at the end where there are none."""
+    found = offsets_from_time(client, topic, ends, time_ms, "read_uncommitted")
+    return {number: ends[number] if offset < 0 else offset for number, (offset, _) in found.items()}
+
+
+def _open_transactions(settings: Settings, topic: str, begins: Mapping[int, int], now_ms: int) -> Iterator[Diagnosis]:
+    """Warn of transactions that are open for long, by the timestamp of the first record of each."""
+    if not begins:
+        return
+    found = first_records(settings.kafka, settings.processor.group, topic, begins, "read_uncommitted")
+    old_ms = now_ms - round(1000 * OPEN_FOR_S)
+    old = sorted(number for number, first in found.items() if first is not None and first.timestamp()[1] < old_ms)
+    if old:
+        places = ", ".join(f"{topic}[{number}] at offset {begins[number]}" for number in old)
+        yield warning(
+            f"a transaction has been open for more than {OPEN_FOR_S:g} s, and nothing behind it can be read: {places}",
+            'end it: docs/runbook.md, "Transaction stays open"',
+        )
+
+
+def lag_line(
+    group: str, topic: str, committed: int, partitions: int, waiting: int, members: int, due: int | None = None
+) -> Diagnosis:
+    """Report how far a group is in a topic; warn if no member consumes the records, or if it never committed.
+
+    Args:
+        group: the group.
+        topic: the consumed topic.
+        committed: partitions with a committed offset.
+        partitions: of the topic.
+        waiting: offsets to the end.
+        members: of the group.
+        due: how many of them are due; None in a topic without a delay.
+    """
+    of_these = "" if due is None else f" ({due} of them due)"
     seen = (
-        f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end, "
-        f"{members} members in the group"
+        f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
+        f"{of_these}, {members} members in the group"
     )
     if waiting > 0 and (members == 0 or committed == 0):
         return warning(f"{seen} (records to the end with no member, or with nothing committed, are a warning)", START)

@@ -1,0 +1,72 @@
+"""Warns of a transaction that stays open in a consumed topic: nothing behind its first record can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from processor.intake.assigned_log import AssignedLog
+from wait_registry.records.topics import TopicPartition
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S: Final = 15.0
+# The services' own transactions end after 30 s at most.
+OPEN_FOR_S: Final = 60.0
+
+
+class OpenTransactions:
+    """Looks at partitions that have lag and from which no record has come for `OPEN_FOR_S`.
+
+    A lack of room or time has the same look, so the broker is asked whether there is a record that may be read.
+
+    Args:
+        assigned: the logs of the assigned partitions.
+        stable_ends: returns the last stable offsets of partitions, of those for which the broker answers in time.
+        monotonic: returns seconds of a clock that never steps.
+    """
+
+    def __init__(
+        self,
+        assigned: Mapping[TopicPartition, AssignedLog],
+        stable_ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._assigned = assigned
+        self._stable_ends = stable_ends
+        self._monotonic = monotonic
+        # Since when a log is at its position.
+        self._since_s: dict[tuple[AssignedLog, int], float] = {}
+        self._warned: set[tuple[AssignedLog, int]] = set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self.run_once()
+
+    async def run_once(self) -> None:
+        """Look once; warn once of each place where nothing can be read."""
+        now_s = self._monotonic()
+        behind = [(owner, owner.position) for owner in self._assigned.values() if owner.lag]
+        self._since_s = {at: self._since_s.get(at, now_s) for at in behind}
+        self._warned.intersection_update(behind)
+        halted = {at[0].place: at for at in behind if self._has_halted(at, now_s)}
+        ends = await asyncio.to_thread(self._stable_ends, halted)
+        for place, end in ends.items():
+            owner, position = at = halted[place]
+            if end <= position:
+                self._warned.add(at)
+                log.warning(
+                    "no record of %r could be read for %.0f s, although its log has %d more offsets: a transaction is "
+                    "open at offset %d. Other partitions continue. See docs/runbook.md, 'Transaction stays open'",
+                    owner,
+                    now_s - self._since_s[at],
+                    owner.lag or 0,
+                    end,
+                )
+
+    def _has_halted(self, at: tuple[AssignedLog, int], now_s: float) -> bool:
+        return now_s - self._since_s[at] >= OPEN_FOR_S and at not in self._warned

@@ -1,0 +1,67 @@
+"""What the client returns is judged by the present assignment, not by that of the request."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.polled_messages import PolledMessages
+from processor.intake.start_offsets import StartOffsets
+from processor.service.ending import Fault
+from tests.unit.processor.parts import PLACE
+from wait_registry.kafka.cluster import TopicIdentity
+
+
+def out_of_range(offset: int) -> Any:
+    read = {
+        "topic": PLACE[0],
+        "partition": PLACE[1],
+        "offset": offset,
+        "error": KafkaError(KafkaError.OFFSET_OUT_OF_RANGE),
+    }
+    return SimpleNamespace(**{name: lambda what=what: what for name, what in read.items()})
+
+
+@pytest.mark.parametrize(
+    ("position", "reports"),
+    [
+        pytest.param(None, False, id="the partition is no longer assigned"),
+        pytest.param(50, False, id="it was assigned again, behind that position"),
+        pytest.param(4, True, id="it is there"),
+        pytest.param(-1, True, id="it had no offset"),
+    ],
+)
+def test_a_position_that_is_gone_counts_where_it_is_this_assignments(position: int | None, reports: bool) -> None:
+    assigned = {} if position is None else {PLACE: AssignedLog(PLACE, position)}
+    fault = Fault()
+    assert PolledMessages("group", assigned, fault).sort([out_of_range(4)]) == {}
+    assert (fault.error is not None) is reports
+
+
+@pytest.mark.parametrize(
+    ("committed", "first", "passed"),
+    [
+        pytest.param(9, 9, True, id="another member has emptied the topic"),
+        pytest.param(12, 9, True, id="another member is further"),
+        pytest.param(4, 9, False, id="records were deleted unread"),
+        pytest.param(8, 9, False, id="records were deleted behind another member too"),
+        pytest.param(-1001, 9, False, id="nothing is committed"),
+        pytest.param(4, 0, False, id="the topic was recreated"),
+    ],
+)
+def test_nothing_is_lost_if_the_group_has_committed_what_is_gone(committed: int, first: int, passed: bool) -> None:
+    def another(partitions: list[Any]) -> list[Any]:
+        return [SimpleNamespace(offset=committed)]
+
+    consumed = ConsumedTopics("group", {})
+    identity = TopicIdentity("wait", "id", 1)
+    starts = StartOffsets(
+        identity, consumed, lambda _: False, another, lambda _: {}, lambda places: dict.fromkeys(places, first)
+    )
+    assert starts.is_passed(PLACE, 4, lambda: True) is passed
+    assert starts.is_passed(PLACE, 4, lambda: False) is None, "it was given up, so there is nothing to report"
