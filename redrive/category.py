@@ -27,6 +27,7 @@ class Category(StrEnum):
     MAY_BE_DONE = "may_be_done"
     MAX_REDRIVES = "max_redrives"
     UNREADABLE = "unreadable"
+    TARGET_UNNAMED = "target_unnamed"
     TARGET_MISSING = "target_missing"
     TARGET_UNREAD = "target_unread"
     IDENTITY_LOST = "identity_lost"
@@ -38,9 +39,9 @@ class Category(StrEnum):
 
 DONE: Final = {Kind.REDRIVE: Category.REDRIVEN, Kind.ARCHIVE: Category.ARCHIVED, Kind.RESTORE: Category.RESTORED}
 MEANINGS: Final = {
-    Category.REDRIVEN: "sent again",
-    Category.ARCHIVED: "marked as no longer wanted",
-    Category.RESTORED: "marked as open again",
+    Category.REDRIVEN: "will be sent again",
+    Category.ARCHIVED: "will be marked as no longer wanted",
+    Category.RESTORED: "will be marked as open again",
     Category.FOREIGN: "no processor of this project wrote it, so its group and record are unknown",
     Category.ALREADY_REDRIVEN: "its delivery was redriven before",
     Category.ALREADY_ARCHIVED: "it is archived: restore it first",
@@ -53,7 +54,9 @@ MEANINGS: Final = {
     Category.MAY_BE_DONE: "it expired, so the work may have been done",
     Category.MAX_REDRIVES: "its record was redriven redrive.max_redrives times",
     Category.UNREADABLE: "no record can be made of its row",
-    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`",
+    Category.TARGET_UNNAMED: "its group's redelivery topic would have a name that Kafka refuses: `--to origin`",
+    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`, "
+    "or for a share group `--to origin`",
     Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute",
     Category.IDENTITY_LOST: "its group would take it for a new record: not all of its commits in the topic say "
     "processor.redeliver_to = origin. Set it for every processor of the group, or leave `--to origin` out",

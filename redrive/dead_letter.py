@@ -14,7 +14,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.operation import Place
 from wait_registry.records.times import MAX_TIME_MS, MIN_TIME_MS
-from wait_registry.records.topics import is_topic_name
+from wait_registry.records.topics import is_kept_topic_name
 
 if TYPE_CHECKING:
     import psycopg
@@ -146,9 +146,12 @@ def parse_place(text: str) -> Place:
 
 
 def place_in(text: str) -> Place | None:
-    """Return the place that a text is, ``topic:partition:offset``; None if it is something else."""
+    """Return the place that a text is, ``topic:partition:offset``; None if it is something else.
+
+    The topic may be a deleted one, as the tables name it: ``topic@ID``.
+    """
     match = re.fullmatch(r"(.+):([0-9]{1,9}):([0-9]{1,18})", text)
-    if match is None or not is_topic_name(match[1]):
+    if match is None or not is_kept_topic_name(match[1]):
         return None
     return Place(match[1], int(match[2]), int(match[3]))
 
@@ -159,15 +162,21 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
     Raises:
         ConfigurationError: the tables have none.
     """
-    if ":" in which:
-        letters = _find(reader, 'topic = %s and partition = %s and "offset" = %s', *parse_place(which))
-    else:
-        letters = _find(reader, "wait_expiration_uuid = %s", which.strip().lower())
+    letters = find_at(reader, parse_place(which)) if ":" in which else _of_delivery(reader, which.strip().lower())
     if not letters:
         raise ConfigurationError(
             f"the tables have no dead letter {which!r}: `waitreg dlq list since=30d` lists them with their places"
         )
     return letters
+
+
+def find_at(reader: Reader, place: Place) -> list[DeadLetter]:
+    """Return the dead letter at a place; none if the tables have none there."""
+    return _find(reader, 'topic = %s and partition = %s and "offset" = %s', *place)
+
+
+def _of_delivery(reader: Reader, wait_id: str) -> list[DeadLetter]:
+    return _find(reader, "wait_expiration_uuid = %s", wait_id)
 
 
 def _find(reader: Reader, where: str, *parameters: object) -> list[DeadLetter]:

@@ -1,7 +1,8 @@
 """Which dead letters are meant: conditions such as ``group=payments reason=failed since=2h``.
 
 The command, the address of a page and the record of what an operator did have the same text, and this is its only
-parser. Of several ``=`` and ``~`` conditions on one field one must hold; all others must hold.
+parser. Conditions on different fields must all hold. Of several ``=`` and ``~`` conditions on the same field, one is
+enough.
 """
 
 from __future__ import annotations
@@ -81,8 +82,10 @@ FIELDS: Final[Mapping[str, Field]] = {
         """topic || ':' || partition || ':' || "offset\"""",
         Kind.TEXT,
         "place of the dead letter, topic:partition:offset",
-        "topic = substring(%s from '^(.*):[0-9]+:[0-9]+$') and partition = substring(%s from ':([0-9]+):[0-9]+$')::int"
-        """ and "offset" = substring(%s from ':([0-9]+)$')::bigint""",
+        # More digits than a partition or an offset has would be an error of Postgres.
+        "topic = substring(%s from '^(.*):[0-9]{1,9}:[0-9]{1,18}$')"
+        " and partition = substring(%s from ':([0-9]{1,9}):[0-9]{1,18}$')::int"
+        """ and "offset" = substring(%s from ':[0-9]{1,9}:([0-9]{1,18})$')::bigint""",
     ),
     "reason": Field(
         "coalesce(reason, 'foreign')", Kind.TEXT, "failed, expired, blocked, unregistrable, malformed or foreign"

@@ -59,7 +59,8 @@ select * from (
     from operator_event as event
     left join operation using (job)
     where %(place)s::text is null
-        or (dead_letter_topic = %(topic)s and dead_letter_partition = %(partition)s and dead_letter_offset = %(offset)s)
+        or (dead_letter_topic in (%(topic)s, %(topic_of_then)s)
+            and dead_letter_partition = %(partition)s and dead_letter_offset = %(offset)s)
 ) as done
 where at >= %(since)s and (%(by)s::text is null or by = %(by)s) and (%(job)s::text is null or job = %(job)s)
 order by at desc, job, record
@@ -165,7 +166,15 @@ def audit(
     """
     of = parse_place(place) if place is not None else None
     topic, partition, offset = of or (None, None, None)
-    values = {"topic": topic, "partition": partition, "offset": offset, "place": place, "deliveries": deliveries}
+    topic_of_then = of.as_written().topic if of is not None else None
+    values = {
+        "topic": topic,
+        "topic_of_then": topic_of_then,
+        "partition": partition,
+        "offset": offset,
+        "place": place,
+        "deliveries": deliveries,
+    }
     cursor = reader.execute(_AUDIT.encode(), {**values, "since": since, "rows": rows, "by": by, "job": job})
     return Rows([column.name for column in cursor.description or ()], cursor.fetchall())
 

@@ -22,20 +22,29 @@ select
     case when finished_late then 'yes' else 'no' end as finished_late,
     consumer_group as "group",
     original_topic || ':' || original_partition || ':' || original_offset as record,
-    wait_registry_text(substring(key from 1 for 200)) as key,
+    wait_registry_key(substring(key from 1 for 1024)) || case when octet_length(key) > 1024 then '…' else '' end as key,
     octet_length(body) as bytes,
     delivery,
-    wait_expiration_uuid as wait_id
+    wait_expiration_uuid as wait_id,
+    topic,
+    partition,
+    "offset"
 from dead_letter
 where {where}
 order by dead_letter_time desc, topic desc, partition desc, "offset" desc
 limit %s
 """
+# The last columns are for the cursor, and aren't shown.
+_PLACE_COLUMNS: Final = 3
+_AT: Final = 1
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
+# Numbers and quoted values in messages differ from record to record, also where the message is cut.
+_MESSAGE: Final = (
+    r"""left(regexp_replace(left(error_message, 2000), '(?<!\w)(''[^'']*''|"[^"]*")(?!\w)|[0-9]+', '#', 'g'), 200)"""
+)
 GROUPINGS: Final = {
     **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},
-    # Numbers in messages differ from record to record.
-    "message": "regexp_replace(left(error_message, 200), '[0-9]+', '#', 'g')",
+    "message": _MESSAGE,
     "delivery": "delivery",
     "hour": "date_trunc('hour', dead_letter_time)",
 }
@@ -111,10 +120,10 @@ def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None)
         after: the cursor of the page before.
     """
     found = _ask(reader, *page_query(chosen, rows, after))
-    if len(found.rows) <= rows:
-        return found
-    shown = found.rows[:rows]
-    return Rows(found.columns, shown, Cursor(shown[-1][1], parse_place(shown[-1][0])))
+    columns, places = found.columns[:-_PLACE_COLUMNS], [Place(*row[-_PLACE_COLUMNS:]) for row in found.rows[:rows]]
+    shown = [row[:-_PLACE_COLUMNS] for row in found.rows[:rows]]
+    more = len(found.rows) > rows
+    return Rows(columns, shown, Cursor(shown[-1][_AT], places[-1]) if more else None)
 
 
 def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows:

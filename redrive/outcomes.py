@@ -26,7 +26,7 @@ from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.dead_letter import dead_letter_topic
-from wait_registry.records.topics import TopicPartition
+from wait_registry.records.topics import TopicPartition, is_topic_name
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,8 @@ class Outcomes:
         complete = bool(committed) and self._have([self._wait_topic])
         registered = {mark for (mark,) in self._rows("registered", values)}
         own = {dead_letter_topic(self._dead_letters, topic, group) for topic in self.inputs(job)}
-        complete = complete and self._have(own.union(topics))
+        # Those of a deleted topic can't become more.
+        complete = complete and self._have(filter(is_topic_name, own.union(topics)))
         dead = {mark for (mark,) in self._rows("dead_again", values)}
         counts = Counter[Outcome]()
         for mark, topic, number, offset in marks:

@@ -10,7 +10,7 @@ from wait_registry.errors import DataError
 from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, redelivery_headers
-from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.topics import is_topic_name, redelivery_topic
 
 # What the lineage block adds at most, with the longest names of topics and groups (255 bytes each), bytes.
 LINEAGE_BYTES: Final = 4_096
@@ -78,6 +78,8 @@ class Route:
         if candidate.record is None:
             return Category.FOREIGN
         target, readers = self._targets(self.topic(candidate)), self._readers()
+        if self._to != ORIGIN and not is_topic_name(target.topic):
+            return Category.TARGET_UNNAMED
         if target.problem is not None:
             return Category.TARGET_MISSING
         if self._to == ORIGIN and candidate.record.partition >= target.partitions:

@@ -35,10 +35,18 @@ class CountingThread:
         name: of the thread.
         count: returns how long Postgres worked, s; it raises nothing while the service can continue.
         close: called at the end, in the thread.
+        pause: returns how long to wait after a count that took so long, both s.
     """
 
-    def __init__(self, name: str, count: Callable[[], float], close: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        name: str,
+        count: Callable[[], float],
+        close: Callable[[], None] = lambda: None,
+        pause: Callable[[float], float] = pause_after,
+    ) -> None:
         self._count = count
+        self._pause = pause
         self._close = close
         self._stop = Event()
         self._thread = Thread(target=self._run, name=name, daemon=True)
@@ -60,5 +68,5 @@ class CountingThread:
     def _run(self) -> None:
         pause_s = 0.0
         while not self._stop.wait(pause_s):
-            pause_s = pause_after(self._count())
+            pause_s = self._pause(self._count())
         self._close()

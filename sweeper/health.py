@@ -16,7 +16,12 @@ def longest_silence_s(interval_s: float) -> float:
 
 
 def readiness(
-    scheduled: bool, trouble: str | None, swept_s_ago: float | None, interval_s: float, running_s: float | None = None
+    scheduled: bool,
+    trouble: str | None,
+    swept_s_ago: float | None,
+    interval_s: float,
+    running_s: float | None = None,
+    postgres: str | None = None,
 ) -> Health:
     """Return whether sweeps happen and succeed.
 
@@ -26,6 +31,7 @@ def readiness(
         swept_s_ago: since the last sweep ended, s; None before the first.
         interval_s: between sweeps, s.
         running_s: since the sweep that is running started, s; None when none is.
+        postgres: why Postgres can't be used now; None while it can.
     """
     reasons = []
     if not scheduled:
@@ -36,6 +42,8 @@ def readiness(
         reasons.append(f"the last sweep ended {swept_s_ago:.0f} s ago, one is due every {interval_s:g} s")
     if running_s is not None and running_s > max(LONGEST_SWEEP_S, INTERVALS * interval_s):
         reasons.append(f"a sweep has been running for {running_s:.0f} s")
+    if postgres is not None:
+        reasons.append(postgres)
     if trouble is not None:
         reasons.append(f"the last sweep failed: {trouble}")
     return Health.of(reasons)

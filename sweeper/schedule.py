@@ -7,9 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
 
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
 log = logging.getLogger(__name__)
+# Its warnings name its own functions; `Schedule` logs the same.
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 CLOCK_CHECK_S = 5.0
 # A clock that is set back by less delays a run by less, too.
@@ -32,6 +35,7 @@ class Schedule:
         self._at_work = Lock()
         self._interval = timedelta(seconds=interval_s)
         self._scheduler = BackgroundScheduler(timezone=UTC)
+        self._scheduler.add_listener(self._still_at_work, EVENT_JOB_MAX_INSTANCES)
         self.planned = self._scheduler.add_job(
             self._run,
             "interval",
@@ -77,6 +81,13 @@ class Schedule:
     def request_stop(self) -> None:
         """Ask `run` to end; from any thread, also before it was called."""
         self._ended.set()
+
+    def _still_at_work(self, _: JobSubmissionEvent) -> None:
+        log.warning(
+            "a sweep takes longer than sweeper.interval_s (%g s), and the next one starts when it has ended. If this "
+            "lasts, Postgres or Kafka may not answer: see /health/ready",
+            self._interval.total_seconds(),
+        )
 
     def _follow_the_clock(self) -> None:
         """Plan again when the host's clock was set back: APScheduler would wait until it has caught up."""

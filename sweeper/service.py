@@ -18,6 +18,7 @@ from sweeper.backlog_watch import BacklogWatch
 from sweeper.health import readiness
 from sweeper.job import SparkJob
 from sweeper.metrics import Instruments
+from sweeper.postgres_watch import PostgresWatch
 from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
@@ -84,6 +85,7 @@ class SweeperService:
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
         self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
+        self._postgres = PostgresWatch(settings, self._connections)
         self._watches: list[BacklogWatch | AlertWatch] = [BacklogWatch(settings, self._connections)]
         if settings.alerts.rule:
             self._watches.append(AlertWatch(settings, self._connections))
@@ -132,6 +134,7 @@ class SweeperService:
             None if last is None else now - self._last_ended,
             self._settings.sweeper.interval_s,
             now - self._began if self._schedule.running else None,
+            self._postgres.trouble(),
         )
 
     def _give_up(self) -> None:
@@ -154,13 +157,14 @@ class SweeperService:
             watch.expose(self._registry)
         with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            for watch in self._watches:
-                watch.thread.start()
+            threads = [self._postgres.thread, *(watch.thread for watch in self._watches)]
+            for thread in threads:
+                thread.start()
             try:
                 self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
             finally:
-                for watch in self._watches:
-                    watch.thread.stop()
+                for thread in threads:
+                    thread.stop()
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

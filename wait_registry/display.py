@@ -57,6 +57,12 @@ def value_text(value: bytes | None) -> str:
     return safe(json.dumps(text, ensure_ascii=False) if text == "null" or text.startswith(('"', "\\x")) else text)
 
 
+def bytes_text(data: bytes) -> str:
+    """Return bytes as conditions take them: text, else ``\\x`` and hexadecimal digits, also of text that begins so."""
+    text = data.decode() if is_text(data) else ""
+    return text if is_text(data) and not text.startswith("\\x") else f"\\x{data.hex()}"
+
+
 def lines_of(data: bytes, most: int = MOST_BYTES, as_text: bool = True) -> Iterator[str]:
     """Yield the lines that show bytes: of text its own, else offset, hexadecimal digits and ASCII.
 

@@ -83,8 +83,11 @@ def _is_verified(directory: Path, sums: Mapping[str, str]) -> bool:
 def _run_ivy(kinds: Mapping[str, Mapping[str, str]], target: Path, lists: Traversable) -> None:
     total = sum(map(len, kinds.values()))
     print(f"jars: fetching {total} for {' and '.join(kinds)} (55 to 70 MB, a minute or two)", flush=True)
-    ivy = subprocess.run(ivy_command(kinds, target, lists), check=False)
+    ivy = subprocess.run(
+        ivy_command(kinds, target, lists), check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if ivy.returncode != 0:
+        print(ivy.stdout, end="", flush=True)
         raise ConfigurationError(
             "Ivy could not fetch the jars (a proxy goes into JAVA_TOOL_OPTIONS, a mirror into ~/.ivy2/ivysettings.xml "
             "or $IVY_SETTINGS); see its output above"

@@ -13,13 +13,12 @@ from console.cells import Cell, cells, dead_letter_link, dead_letters_link
 from console.page import Asked, Download, NotThere, Page, Redirect, address
 from console.pages.acting import MOST_REASON, Button, buttons, names_some, require_reason
 from console.tables import Tables
-from redrive.dead_letter import DeadLetter, Redriven, find
+from redrive.dead_letter import DeadLetter, Redriven, find_at
 from redrive.decoded import Decoded
 from redrive.difference import Content
 from redrive.filter import FIELDS, literal, parse_filter
 from redrive.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
 from wait_registry.display import lines_of, safe, value_text
-from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.query_file import load_query
 from wait_registry.records.operation import Place
 
@@ -47,6 +46,7 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
         "buttons": buttons(tables.person, kept) if asked.actor is not None else [], "named": names_some(chosen),
+        "reads_only": asked.actor is None,
         "longer": _list(conditions, "30d", by), **_any_state(conditions, since, by),
     }  # fmt: skip
     if by and by != "none":
@@ -199,12 +199,10 @@ def find_dead_letter(asked: Asked, tables: Tables) -> DeadLetter:
         NotThere: the tables have none there.
     """
     place = Place(asked.path["topic"], int(asked.path["partition"]), int(asked.path["offset"]))
-    try:
-        return find(tables, str(place))[0]
-    except ConfigurationError:
-        raise NotThere(
-            f"The tables have no dead letter {place}. They keep dead letters for sweeper.retention_days."
-        ) from None
+    found = find_at(tables, place)
+    if not found:
+        raise NotThere(f"The tables have no dead letter {place}. They keep dead letters for sweeper.retention_days.")
+    return found[0]
 
 
 def _facts(letter: DeadLetter) -> Mapping[str, Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -21,11 +21,10 @@ from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages, poll
+from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.service.ending import Fault
-from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
@@ -71,8 +70,8 @@ class GroupConsumer:
         self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self._by_partition = PolledMessages(self._group, self.assigned, fault, self._note_gone)
-        # By partition whose position isn't in its log: the error, if records may be lost.
-        self._gone: dict[TopicPartition, PermanentError] = {}
+        # Logs that don't have their positions, and the messages that said so.
+        self._gone: list[tuple[AssignedLog, Message]] = []
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         # By partition, of its last assignment here.
@@ -144,34 +143,35 @@ class GroupConsumer:
         records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
         if self._gone:
             self._judge_gone(self._gone)
-            self._gone = {}
+            self._gone = []
         return records
 
-    def _note_gone(self, owner: AssignedLog, error: PermanentError) -> None:
-        self._gone[owner.place] = error
+    def _note_gone(self, owner: AssignedLog, message: Message) -> None:
+        self._gone.append((owner, message))
 
-    def _judge_gone(self, gone: Mapping[TopicPartition, PermanentError]) -> None:
-        """Report that records may be lost, unless this group has handled them: another member may have, unknown here.
+    def _judge_gone(self, gone: list[tuple[AssignedLog, Message]]) -> None:
+        """Report that records may be lost, unless another member of the group has handled them meanwhile.
 
-        Another program or retention may have emptied a retry or redelivery topic: it continues at its beginning.
+        A retry or redelivery topic continues at its beginning, whoever has emptied it.
         """
-        owners = {place: self.assigned[place] for place in gone}
+        positions = {place: owner.position for place, owner in self.assigned.items() if owner.position >= 0}
 
-        def is_assigned() -> bool:
-            return all(self.assigned.get(place) is owner for place, owner in owners.items())
+        def are_assigned() -> bool:
+            return all(self.assigned.get(owner.place) is owner for owner, _ in gone)
 
         def judge() -> None:
-            for place, owner in owners.items():
+            for owner, message in gone:
                 if self._start_offsets.is_own(owner.topic):
                     continue
-                passed = self._start_offsets.is_passed(place, owner.position, is_assigned)
+                passed = self._start_offsets.is_passed(owner.place, owner.position, are_assigned)
                 if passed is None:
                     return
                 if not passed:
-                    self._fault.report(gone[place])
+                    others = [place for place in self._start_offsets.outside(positions) if place != owner.place]
+                    self._fault.report(position_error(owner, message, others))
                     return
-            places = ", ".join(map(repr, owners.values()))
-            self._membership.join_again(f"the log has changed before the position in {places}")
+            logs = ", ".join(repr(owner) for owner, _ in gone)
+            self._membership.join_again(f"their logs don't have the positions of {logs} any more")
 
         # A daemon: a broker that doesn't answer must not keep the process from ending.
         threading.Thread(target=self._guarded, args=(judge, None), name="positions-gone", daemon=True).start()

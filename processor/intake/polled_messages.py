@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message
 
@@ -11,11 +11,12 @@ from processor.intake.assigned_log import AssignedLog
 from processor.service.ending import Fault
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.kafka.outside_log import REWIND, partitions_text
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
 
-SET_POSITION = "set the position with `waitreg rewind --to-earliest`, with --topic and --partition, and start again"
+SET_POSITION = f"stop every processor of the group, run `{REWIND}`, and start again"
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -32,6 +33,25 @@ def poll(consumer: Consumer, count: int, timeout_s: float) -> list[Message]:
     return [first, *rest]
 
 
+def position_error(
+    owner: AssignedLog, message: Message, others: Collection[TopicPartition] = (), what_to_do: str = SET_POSITION
+) -> PermanentError:
+    """Return the error of a position that isn't in its log.
+
+    Args:
+        owner: the log.
+        message: what the client returned instead of a record.
+        others: partitions of which the same is true.
+        what_to_do: completes "find out which ones, then".
+    """
+    offset = message.offset() if owner.position < 0 else owner.position
+    more = f" The same holds for {partitions_text(others)}." if others else ""
+    return PermanentError(
+        f"the position {offset} of {owner!r} is not in the log (deleted by retention, or the topic was recreated): "
+        f"{message.error().str()}.{more} Records may be lost: find out which ones, then {what_to_do}"
+    )
+
+
 class PolledMessages:
     """Sorts what the client returns; an error that won't pass ends the process.
 
@@ -39,9 +59,8 @@ class PolledMessages:
         group: names the consumer in errors.
         assigned: the logs of the assigned partitions, whose positions it moves.
         fault: where such an error is reported.
-        position_gone: called if the position of an assigned partition isn't in its log; reports that, unless it finds
-            out that nothing is lost.
-        when_gone: what to do about it.
+        position_gone: called with the log of a partition whose position isn't in it, and with the message that says so;
+            reports a `position_error`, unless it finds out that nothing is lost.
     """
 
     def __init__(
@@ -49,14 +68,12 @@ class PolledMessages:
         group: str,
         assigned: Mapping[TopicPartition, AssignedLog],
         fault: Fault,
-        position_gone: Callable[[AssignedLog, PermanentError], None] | None = None,
-        when_gone: str = SET_POSITION,
+        position_gone: Callable[[AssignedLog, Message], None] | None = None,
     ) -> None:
         self._group = group
         self._assigned = assigned
         self._fault = fault
-        self._position_gone = position_gone or (lambda _, error: fault.report(error))
-        self._when_gone = when_gone
+        self._position_gone = position_gone or (lambda *gone: fault.report(position_error(*gone)))
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
@@ -93,15 +110,8 @@ class PolledMessages:
             if owner is None or 0 <= message.offset() < owner.position:
                 log.info("consumer: ignored for %s, which was given up: %s", where, error.str())
             else:
-                self._position_gone(owner, PermanentError(self._out_of_range(owner, message)))
+                self._position_gone(owner, message)
         elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
             log.warning("consumer: %s (%s)", error.str(), error.name())
         else:
             self._fault.report(kafka_failure(error, f"consuming {where}"))
-
-    def _out_of_range(self, owner: AssignedLog, message: Message) -> str:
-        offset = message.offset() if owner.position < 0 else owner.position
-        return (
-            f"the position {offset} of {owner!r} is not in the log (deleted by retention, or the topic was recreated): "
-            f"{message.error().str()}. Records may be lost: find out which ones, then {self._when_gone}"
-        )

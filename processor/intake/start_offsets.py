@@ -18,6 +18,7 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
 from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.kafka.outside_log import outside_log
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,10 @@ class StartOffsets:
             else start
             for start in starts
         ]
+
+    def outside(self, offsets: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
+        """Return the partitions whose offset isn't in the log, as far as the broker answers in time."""
+        return outside_log(offsets, self._beginnings(list(offsets)), self._ends(list(offsets)))
 
     def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[Start]:
         """Return the partitions with their start offset; waits through a broker outage.

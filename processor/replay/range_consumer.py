@@ -19,7 +19,7 @@ from processor.intake.group_config import tuning
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages, poll
+from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.record_source import Listener
 from processor.replay.progress import Progress
 from processor.service.ending import Fault
@@ -62,7 +62,12 @@ class RangeConsumer:
         self._membership = membership
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self.pending_starts: tuple[Start, ...] = ()
-        self._sorted = PolledMessages(settings.processor.group, self.assigned, fault, when_gone=RANGE_GONE)
+        self._sorted = PolledMessages(
+            settings.processor.group,
+            self.assigned,
+            fault,
+            lambda owner, message: fault.report(position_error(owner, message, what_to_do=RANGE_GONE)),
+        )
         self._loop = asyncio.get_running_loop()
         self._thread = ConsumerThread()
         self._logged_s = time.monotonic()

@@ -74,9 +74,12 @@ class HistoryDirectory:
             with (self._state / "lock").open("w") as file:
                 _lock(file, self.path)
                 yield
-        except PermissionError as error:
+        except OSError as error:
+            if error.filename is None:
+                raise  # of a connection, not of the folder
             raise ConfigurationError(
-                f"can't write to {error.filename}: make {self.path} writable for this user"
+                f"can't write to {error.filename}: {error.strerror}. Make {self.path} a folder that this user may "
+                "create and write to, or name another one"
             ) from None
 
     def progress(self) -> Progress | None:

@@ -23,6 +23,7 @@ from sink.read.log_ends import Log, read_log
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity, describe_topic, identity_changed, require_same_identity
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.records.topics import kept_topic_name
 from wait_registry.settings.topics import WaitTopicSettings
 
 log = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ def _keep_apart(connection: Connection, topic: str, topic_id: str) -> None:
     The new topic counts its offsets from 0 again, so its dead letters would replace those of the old one, of which
     these rows are all that is left.
     """
-    kept = f"{topic}@{topic_id}"  # no topic's name has an @
+    kept = kept_topic_name(topic, topic_id)
     log.warning(
         "dead letter topic %s was recreated: reading it from its beginning. Rows of the old one are kept, with %s for "
         "their topic",

@@ -20,7 +20,7 @@ select
     original_topic,
     original_partition,
     original_offset,
-    wait_registry_text(substring(key from 1 for 200)) as key,
+    wait_registry_key(substring(key from 1 for 1024)) || case when octet_length(key) > 1024 then '…' else '' end as key,
     left(wait_registry_text(body), 2000) as body,
     error_stacktrace,
     wait_expiration_uuid as wait_id,

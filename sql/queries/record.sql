@@ -1,8 +1,9 @@
 -- Was a record done, as far as the tables can say?
 -- What to do: Give topic, partition and offset, or a key. `waiting`: not done yet. `dead letter`: not done, unless it
 -- says `finished late`; an `expired` record may have been done, so ask the called service. `consumed`: the tables have
--- no row of the record, but its group registered a later record of the partition. So the record was done or discarded,
--- or its dead letter is older than the retention. The tables can't say which: a finished record leaves no row. `no
+-- no row of the record, but its group registered a later record of the partition; `at` is when the tables got that
+-- later record, not when this one was done. So the record was done or discarded, or its dead letter is older than the
+-- retention. The tables can't say which: a finished record leaves no row. `no
 -- trace`: the record was not consumed yet, or was finished and no later record is in the tables; compare its offset
 -- with the group's committed offset (`waitreg doctor processor`). All this is true only if the tables are fresh
 -- (`sink_freshness`).

@@ -33,7 +33,7 @@ GROUP: Final = "billing"
 WAIT_ID: Final = "019fc448-d29b-8abc-9def-0123456789ab"
 ENCODER: Final = WaitRecordEncoder(GROUP, "host-1", "waitreg.dlq", "redeliver", 3)
 NOW_MS: Final = 1_795_227_600_123
-POLICIES: Final = (Policy(False, "{topic}.{group}.dlq", True, 3), Policy(True, "waitreg.dlq", False, 1))
+POLICIES: Final = (Policy("{topic}.{group}.dlq", True, 3), Policy("waitreg.dlq", False, 1))
 SECRET: Final = "s3cr3t-word"
 # An object is 56 bytes at least and "[]," takes three in JSON; what a first call imports and caches is in the base.
 BYTES_PER_BYTE: Final = 64

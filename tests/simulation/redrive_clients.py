@@ -69,7 +69,9 @@ class View:
             if after is None or cursor > after:
                 place = Place("orders.dlq", 0, number)
                 standing = self._standing(WAIT_IDS[number], record)
-                yield Candidate(place, "failed", WAIT_IDS[number], GROUP, record, *[False] * 4, 1, cursor, standing)
+                yield Candidate(
+                    place, "failed", WAIT_IDS[number], GROUP, record, False, False, False, False, 1, cursor, standing
+                )
 
     def _standing(self, wait_id: str, record: Place) -> Standing:
         marks = [event for event in self._events if isinstance(event, Mark) and event.wait_id == wait_id]

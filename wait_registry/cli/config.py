@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
 from wait_registry.settings.names import setting_names
-from wait_registry.settings.secrets import describe
+from wait_registry.settings.secrets import describe, shown_settings
 
 
 @click.command(
     "config",
     cls=Command,
-    examples=("waitreg config", "waitreg config --all", "waitreg config --set processor.max_in_flight=20"),
+    examples=(
+        "waitreg config",
+        "waitreg config --all",
+        "waitreg config --json",
+        "waitreg config --set processor.max_in_flight=20",
+    ),
 )
 @click.option("--all", "listing", is_flag=True, help="List every setting with default, bounds and reason.")
+@click.option("--json", "as_json", is_flag=True, help="Print the settings in effect as one JSON object.")
 @click.pass_obj
-def command(invocation: Invocation, listing: bool) -> int:
+def command(invocation: Invocation, listing: bool, as_json: bool) -> int:
     """Print the settings in effect, or list all settings.
 
     Prints the settings that a service started here would use, with secrets masked. If a name is unknown or a value
     out of bounds, it ends with 2 and says what to write instead.
     """
     if listing:
+        if as_json:
+            raise ConfigurationError("--json prints the settings in effect, and --all lists all: give one of the two")
         _print_reference()
-    else:
-        print(describe(invocation.settings()))
+        return 0
+    settings = invocation.settings()
+    print(json.dumps(shown_settings(settings), ensure_ascii=False, indent=2) if as_json else describe(settings))
     return 0
 
 

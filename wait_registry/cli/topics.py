@@ -48,15 +48,22 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
 
 
 @command.command("check", cls=Command, examples=_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, as `waitreg doctor --json` does.")
 @click.pass_obj
-def check(invocation: Invocation) -> int:
+def check(invocation: Invocation, as_json: bool) -> int:
     """Compare the topics with what the guarantees need.
 
     Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
-    Ends with 2 if there is an error. Every service makes the same check when it starts. `waitreg doctor --json` makes
-    it for scripts.
+    Ends with 2 if there is an error. Every service makes the same check when it starts.
     """
-    return _report(_check(invocation.settings()))
+    from wait_registry.cli.check_report import as_json as report
+    from wait_registry.cli.check_report import exit_code
+
+    lines = _check(invocation.settings())
+    if not as_json:
+        return _report(lines)
+    print(report(lines, []))
+    return exit_code(lines)
 
 
 def _report(lines: list[Diagnosis]) -> int:

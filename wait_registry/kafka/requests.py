@@ -136,9 +136,9 @@ def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegis
 
 def _what_it_may_be(admin: Admin) -> str:
     if admin.event is not None:
-        return f"; the client reports: {admin.event.str()}"
+        return f"; the client reports: {admin.event.str()}. If this continues, check kafka.bootstrap_servers"
     # A listener with TLS or SASL closes the connection of a client without it, without a reason.
     return (
-        f"; no broker answers at {admin.bootstrap_servers}: if this continues, check whether that address is a "
-        f"listener for kafka.security.protocol={admin.protocol}"
+        f"; no broker answers at {admin.bootstrap_servers}: if this continues, check kafka.bootstrap_servers, and "
+        f"whether that address is a listener for kafka.security.protocol={admin.protocol}"
     )

@@ -113,7 +113,9 @@ def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = (
         plain = f"kafka-topics --bootstrap-server {bootstrap_servers} --create --topic {spec.topic}"
         fix = f"{plain}, or `waitreg topics create --input-partitions 6`"
     names = [name for name in existing if name != spec.topic and not name.startswith("__")]
-    close = difflib.get_close_matches(spec.topic, names, 1, 0.75)
+    # Names with the group in them are derived, so a similar one is that of another group.
+    derived = spec.role in (TopicRole.RETRY, TopicRole.REDELIVERY)
+    close = [] if derived else difflib.get_close_matches(spec.topic, names, 1, 0.75)
     seen = f"missing, did you mean {close[0]}?" if close else "missing"
     rule = f"the {spec.role} topic"
     if spec.required:
@@ -254,10 +256,7 @@ def _input_delay(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:
     # An operator in a hurry might recreate the topic instead and lose its records.
-    fix = (
-        "nothing on a single broker; kafka-reassign-partitions with three or more. "
-        f"Never delete the {spec.role} topic for this"
-    )
+    fix = "nothing on a single broker; kafka-reassign-partitions with three or more. Never delete a topic for this"
     yield _replicated(spec, "replication factor", state.replicas, 3, fix)
     name, insync = "min.insync.replicas", int(state.config.get("min.insync.replicas", 1))
     if insync > state.replicas:
@@ -270,5 +269,5 @@ def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Dia
 
 def _replicated(spec: TopicSpec, rule: str, seen: int, least: int, fix: str) -> Diagnosis:
     severity = Severity.OK if seen >= least else Severity.WARNING
-    why = "fewer is for development: a lost disk loses acknowledged records"
+    why = "with fewer, a lost disk loses acknowledged records"
     return _diagnosis(spec, rule, severity, seen, f"at least {least}", fix, why)

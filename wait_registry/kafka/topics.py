@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -19,6 +20,7 @@ from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, ch
 from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from wait_registry.settings.topic_relations import redelivery_name_problems
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,10 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
     asked = [spec.topic for spec in specs if spec.required or spec.topic in names]
     states, existing = persistently(client, lambda: _look_up(client, asked, optional))
     found: list[Diagnosis] = []
+    if service in (None, "redrive"):
+        # For the other services, the check of the settings reports it.
+        for problem in redelivery_name_problems(settings):
+            found.append(replace(problem, subject="redelivery topics", id="topic.redelivery.name"))
     for spec in specs:
         state = states.get(spec.topic)
         bootstrap = settings.kafka.bootstrap_servers
@@ -91,8 +97,18 @@ def require_topics(settings: Settings, service: Service | None = None) -> None:
         ConfigurationError: lists every error with the command that fixes it.
     """
     found = check_topics(settings, service)
-    log_warnings(found, log)
+    log_warnings(_by_message(found), log)
     refuse_errors(found)
+
+
+def _by_message(found: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield one diagnosis for all topics of which it is true: most clusters have one replication factor."""
+    equal: dict[tuple[str, str, str], list[Diagnosis]] = {}
+    for one in found:
+        equal.setdefault((one.severity, one.message, one.fix), []).append(one)
+    for first, *others in equal.values():
+        names = ", ".join(one.subject.removeprefix("topic ") for one in (first, *others))
+        yield replace(first, subject=f"topics {names}") if others else first
 
 
 def topic_config(admin: AdminClient, topic: str) -> dict[str, str]:

@@ -119,8 +119,14 @@ class EmbeddedStack:
             _keep_from_cleaning(temporary, started)
             return temporary
         data_dir = self._given_dir.expanduser().absolute()
-        data_dir.mkdir(parents=True, exist_ok=True)
-        lock = started.enter_context((data_dir / "lock").open("w"))
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            lock = started.enter_context((data_dir / "lock").open("w"))
+        except OSError as error:
+            raise ConfigurationError(
+                f"--data-dir: can't write to {error.filename}: {error.strerror}. Name a folder that this user may "
+                "create and write to"
+            ) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -50,7 +50,7 @@ class Place(NamedTuple):
         return f"{self.topic}:{self.partition}:{self.offset}"
 
     def as_written(self) -> Place:
-        """Return it with the topic's name of then: the tables keep those of a deleted topic as ``orders.dlq@ID``."""
+        """Return it with the topic's name of then; see `kept_topic_name`."""
         return self._replace(topic=self.topic.partition("@")[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
 from wait_registry.records.delays import delay_text, parse_delay
@@ -20,6 +21,23 @@ def is_topic_name(text: str) -> bool:
     on it can't read the request and closes the connection, as in an outage.
     """
     return len(text) <= MAX_TOPIC_LENGTH and text not in (".", "..") and _NAME.fullmatch(text) is not None
+
+
+def kept_topic_name(topic: str, topic_id: str) -> str:
+    """Return the name under which the tables keep the dead letters of a deleted topic; no topic has such a name.
+
+    Args:
+        topic: its name.
+        topic_id: in base64. The result has the alphabet of addresses, as Kafka's tools show it: with a slash, it would
+            be another address of the console.
+    """
+    return f"{topic}@{topic_id.replace('+', '-').replace('/', '_')}"
+
+
+def is_kept_topic_name(text: str) -> bool:
+    """Return whether the tables may have dead letters of a topic of this name: a topic's, or a `kept_topic_name`."""
+    name, at, topic_id = text.partition("@")
+    return is_topic_name(name) and (not at or is_topic_name(topic_id))
 
 
 def redelivery_topic(topic: str, group: str) -> str:
@@ -43,6 +61,32 @@ def retry_delay_s(name: str, topic: str, group: str) -> int | None:
     except ValueError:
         return None
     return delay if delay and name == retry_topic(topic, group, delay) else None
+
+
+def left_topics(names: Iterable[str], topics: Collection[str], group: str) -> dict[str, tuple[str, str]]:
+    """Return retry and redelivery topics that a group with these input topics doesn't consume, and may have left.
+
+    It left them if an input topic was removed from its settings, or if the group had another name. Those of another
+    name may belong to another group of the same input.
+
+    Args:
+        names: of all topics.
+        topics: the input topics of the group.
+        group: its name.
+
+    Returns:
+        The input topic and the group of each, by name.
+    """
+    found = {}
+    for name in names:
+        stem = name.removesuffix(".redeliver") if name.endswith(".redeliver") else name.rpartition(".retry.")[0]
+        owners = [(stem.removesuffix(_of_group("", group)), group)]
+        owners += [(topic, stem.removeprefix(f"{topic}.").replace("..", ".")) for topic in topics]
+        for topic, of in owners:
+            fits = name == redelivery_topic(topic, of) or retry_delay_s(name, topic, of) is not None
+            if fits and of and is_topic_name(topic) and not topic.endswith(".") and (topic in topics) != (of == group):
+                found[name] = (topic, of)
+    return found
 
 
 def _retry_prefix(topic: str, group: str) -> str:

@@ -39,14 +39,19 @@ def sounds_secret(key: str) -> bool:
 
 def describe(settings: Settings) -> str:
     """List every setting and its value on a line of its own, with secrets masked."""
-    lines: list[str] = []
+    return "\n".join(f"{name} = {value}" for name, value in shown_settings(settings).items())
+
+
+def shown_settings(settings: Settings) -> dict[str, str]:
+    """Return every setting and its value as text, with secrets masked."""
+    found: dict[str, str] = {}
     for setting in setting_names().values():
         value = value_of(settings, setting.name)
         if setting.is_table and isinstance(value, dict):
-            lines += (f"{setting.name}.{key} = {shown_value(setting, key, one)}" for key, one in value.items())
+            found |= {f"{setting.name}.{key}": shown_value(setting, key, one) for key, one in value.items()}
         else:
-            lines.append(f"{setting.name} = {shown_value(setting, None, value)}")
-    return "\n".join(lines)
+            found[setting.name] = shown_value(setting, None, value)
+    return found
 
 
 def shown_value(setting: SettingName, key: str | None, value: Any) -> str:

@@ -91,7 +91,14 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
             "processor.retry.delays or processor.expiry_policy=redeliver require: use letters, digits, dots, _ and - "
             "only"
         )
-    elif group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
+    else:
+        yield from redelivery_name_problems(settings)
+
+
+def redelivery_name_problems(settings: Settings) -> Iterator[Diagnosis]:
+    """Yield a warning if the group has no redelivery topic, because the topic's name would be none."""
+    group = settings.processor.group
+    if group and not all(is_topic_name(redelivery_topic(topic, group)) for topic in settings.processor.topics):
         yield warning(
             f"processor.group is {group!r}, which makes names of redelivery topics that Kafka refuses, so the group "
             "has none. Its dead letters can be redriven with `--to origin` only, which takes processor.redeliver_to = "

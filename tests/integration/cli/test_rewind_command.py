@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from tests.integration.doctor.findings import look
 from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, numbers
 from tests.support.command import Ended, run_waitreg
@@ -185,6 +187,29 @@ def test_the_tables_say_how_many_are_registered(
     assert f"{at.topic}  0          10         3       7              0        2" in shown.output
     assert "unknown" not in shown.output
     assert "missing" not in shown.output
+
+
+@pytest.mark.guarantee("P8.6")
+def test_doctor_names_each_partition_outside_its_log_and_its_fix_moves_these_alone(
+    processor_scenario: ScenarioFactory, rewind: Rewind
+) -> None:
+    at = processor_scenario(partitions=4)
+    at.produce([Outgoing(b"value", partition=number % 4) for number in range(12)])
+    at.run_once()
+    at.produce([Outgoing(b"value", partition=number % 4) for number in range(12)])
+    at.topics.delete_before(at.topic, {1: 5, 2: 4})
+    found = look(at.settings, "processor").one("group.offsets")
+    assert f"aren't in the logs of {at.topic}[1-2]" in found.message
+    command = re.search("`waitreg rewind (.*?)`", found.fix)
+    assert command is not None
+    moved = rewind(at, *command[1].split())
+    assert moved.code == 0, moved.errors
+    assert at.committed() == [3, 5, 4, 3]
+    again = rewind(at, *command[1].split())
+    assert (again.code, again.output) == (
+        0,
+        f"Nothing to move: each committed offset of group {at.group} is in its log.\n",
+    )
 
 
 @pytest.mark.guarantee("P8.6")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,22 @@ def test_create_resolves_the_dead_letter_topics_or_names_what_is_unset(
     assert run_waitreg(tmp_path, "topics", "create", settings=named).code == 0, "they are listed"
 
 
+def test_a_redelivery_topic_without_a_name_is_reported_with_what_to_do(
+    settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path
+) -> None:
+    orders = names("orders")
+    topics.create(orders, 1)
+    settings = settings_for({"processor.topics": (orders,), "processor.group": "data/serving"})
+    topics.delete_at_end(settings.wait.topic, settings.dead_letter.topic)
+    for command in ("create", "check"):
+        ended = run_waitreg(tmp_path, "topics", command, settings=settings)
+        assert ended.code == 0, ended.output + ended.errors
+        assert "warning   redelivery topics: processor.group is 'data/serving'" in ended.output
+        assert "`--to origin`" in ended.output
+    report = json.loads(run_waitreg(tmp_path, "topics", "check", "--json", settings=settings).output)
+    assert "topic.redelivery.name" in [check["id"] for check in report["checks"]]
+
+
 def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFactory, tmp_path: Path) -> None:
     away = settings_for({"kafka.bootstrap_servers": "127.0.0.1:1", "kafka.request_timeout_s": 2})
     ended = run_waitreg(tmp_path, "topics", "check", settings=away)
@@ -92,3 +109,4 @@ def test_a_broker_that_is_away_ends_with_1_and_one_line(settings_for: SettingsFa
     [line] = ended.errors.splitlines()
     assert line.startswith("waitreg topics check: ")
     assert "127.0.0.1:1" in line and "Connection refused" in line
+    assert "check kafka.bootstrap_servers" in line

@@ -102,6 +102,23 @@ def test_missing_redelivery_topics_are_named(
     assert found.standing("group.offsets") is offsets
 
 
+@pytest.mark.parametrize(
+    ("topic", "group", "said"), [("old", "", "name {topic} in"), ("", "old", "processor.group={group}")]
+)
+def test_records_in_topics_that_the_group_left_are_named(
+    topic: str, group: str, said: str, prepared: SettingsFactory, topics: Topics, names: Names, sound: dict[str, str]
+) -> None:
+    settings = prepared(sound)
+    topic, group = (topic and names(topic)) or settings.processor.topics[0], group or settings.processor.group
+    left = topics.create(redelivery_topic(topic, group), 2)
+    assert look(settings, "processor").standing("group.left") is Severity.OK
+    topics.produce(left, [b"order"])
+    found = look(settings, "processor").one("group.left")
+    assert found.severity is Severity.WARNING
+    assert f"{left} has 1 offsets to its end" in found.message
+    assert said.format(topic=topic, group=group) in found.fix
+
+
 def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactory, sound: dict[str, str]) -> None:
     settings = prepared(sound)
     url = "postgresql://me:hunter2@127.0.0.1:1/registry"

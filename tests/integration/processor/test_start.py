@@ -22,6 +22,20 @@ def test_a_position_outside_the_log_ends_the_process_with_the_fix(processor_scen
     assert at.committed() == [100], "nothing is decided for the operator"
 
 
+def test_each_assigned_partition_that_retention_has_overtaken_is_named(processor_scenario: ScenarioFactory) -> None:
+    at = processor_scenario(partitions=4)
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, number, 100) for number in (0, 2, 3)])
+    with pytest.raises(PermanentError, match="is not in the log") as ended:
+        at.start().join()
+    named = {
+        (f"{at.topic}[{first}]", f"{at.topic}[{others}]") for first, others in ((0, "2-3"), (2, "0, 3"), (3, "0, 2"))
+    }
+    assert any(
+        f"of {first} is" in str(ended.value) and f"holds for {others}." in str(ended.value) for first, others in named
+    )
+    assert "`waitreg rewind --to-earliest --only-outside-log`" in str(ended.value)
+
+
 def test_an_operators_position_is_respected(processor_scenario: ScenarioFactory) -> None:
     seen = Counts()
     at = processor_scenario(seen, 1)

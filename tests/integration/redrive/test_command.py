@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from io import BytesIO, TextIOWrapper
@@ -27,7 +28,8 @@ def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
     at.read()
     status, printed = typed("redrive", f"group={at.group}", "--without-members")
     assert status == 0
-    assert "3  redriven          sent again" in printed
+    assert printed.startswith("dry run: redrive dead letters of group")
+    assert "3  redriven          will be sent again" in printed
     assert f"records go to {at.target}" in printed
     assert "nothing was changed: add --send" in printed
     assert at.sent() == []
@@ -52,11 +54,26 @@ def test_a_redrive_ends_with_what_was_done(at: Scenario, typed: Type) -> None:
     assert "there is no dead letter with" in printed
 
 
+def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Type) -> None:
+    at.dead_letters(3)
+    at.read()
+    asked = ("redrive", f"group={at.group}", "--without-members", "--json")
+    status, printed = typed(*asked)
+    shown = json.loads(printed)
+    assert (status, shown["counts"], shown["targets"], shown["sent"]) == (0, {"redriven": 3}, {at.target: 3}, False)
+    assert "job" not in shown and at.sent() == []
+    status, printed = typed(*asked, "--send")
+    ended = json.loads(printed)
+    assert (status, ended["state"], ended["counts"], ended["sent"]) == (0, "finished", {"redriven": 3}, True)
+    assert {mark.job for mark in at.events() if isinstance(mark, Mark)} == {ended["job"]}
+
+
 def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed: Type) -> None:
     at.dead_letters(1)
     at.read()
     status, printed = typed("redrive", f"{at.settings.dead_letter.topic}:{at.place().partition}:0", "--send")
     assert status == 1
+    assert "nothing was changed: none of them can be redriven, for the reasons above" in printed
     assert "no_members" in printed and "--without-members" in printed
     assert at.sent() == []
 
@@ -195,6 +212,7 @@ def test_a_whole_topic_is_merged(at: Scenario, typed: Type) -> None:
         (("redrive",), "no dead letter is named"),
         (("redrive", "group=nobody"), "there is no dead letter with group=nobody"),
         (("redrive", "x:y"), "no place of a record"),
+        (("redrive", "place=x:99999999999:1"), "there is no dead letter with place=x:99999999999:1"),
         (("redrive", "group=a", "--rate", "1000"), "redrive.max_rate allows 500"),
         (("redrive", "--resume", "none"), "there is no job 'none'"),
         (("jobs", "cancel", "none"), "there is no job 'none'"),

@@ -139,6 +139,16 @@ def _redrive_and_archive(at: Scenario, processor: RunningProcessor, window: Visi
     expect(page.locator("#found")).to_contain_text("No dead letters with state=open.")
 
 
+def test_with_ticks_only_what_is_ticked_is_offered(at: Scenario, visit: Visitor) -> None:
+    at.dead_letters(3)
+    at.read()
+    page = visit().open(f"/dead-letters?where=group%3D{at.group}&by=none")
+    expect(page.get_by_role("button", name="Redrive …")).to_be_visible()
+    page.locator("td input").first.check()
+    expect(page.get_by_role("button", name="Redrive …")).to_be_hidden()
+    expect(page.get_by_role("button", name="Redrive ticked …")).to_be_visible()
+
+
 def test_two_operators_who_start_at_once_redrive_each_delivery_once(at: Scenario, visit: Visitor) -> None:
     at.dead_letters(6)
     at.read()

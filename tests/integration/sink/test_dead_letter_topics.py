@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Row
 from wait_registry.kafka.clients import admin
 from wait_registry.records.tombstone import Outcome, tombstone_headers
+from wait_registry.records.topics import kept_topic_name
 from wait_registry.telemetry import metrics
 
 
@@ -40,7 +41,7 @@ def test_letters_of_a_recreated_topic_are_shown_with_the_old_ones(
         rows = database.rows(settings, 'select topic, "offset", body from dead_letter')
         return {(topic, offset): body for topic, offset, body in rows}
 
-    kept = f"{topic}@{recorded.topic_id}"
+    kept = kept_topic_name(topic, recorded.topic_id)
     of_the_old = {(kept, 0): b"old 0", (kept, 1): b"old 1", (kept, 3): b"old 3"}
     with closing(HandFed(settings, topic, dead_letters=True)) as new:
         new.feed([letter(topic, 0, b"new 0"), letter(topic, 1, b"new 1")])

@@ -123,9 +123,9 @@ def test_an_outcome_of_an_earlier_pass_marks_nothing(streams: Streams, letters_f
     story = Story(new_id())
     passes = [story.wait(), story.tombstone(Outcome.DONE), story.wait(), story.tombstone(Outcome.EXPIRED)]
     letters = [story.dead_letter(Reason.FAILED), story.dead_letter(Reason.EXPIRED, registered=3)]
-    feeds = [lambda: streams.waits.feed(passes), lambda: streams.letters.feed(letters)]
-    for feed in reversed(feeds) if letters_first else feeds:
-        feed()
+    feeds: list[tuple[HandFed, list[Row]]] = [(streams.waits, passes), (streams.letters, letters)]
+    for stream, rows in reversed(feeds) if letters_first else feeds:
+        stream.feed(rows)
     assert streams.marked() == [(False, None)]
 
 

@@ -133,7 +133,7 @@ def test_fewer_than_three_replicas_are_warned_about(replicas: int) -> None:
     assert diagnosis.message.startswith(f"replication factor is {replicas}, ")
     assert "kafka-reassign-partitions" in diagnosis.fix
     assert "nothing on a single broker" in diagnosis.fix
-    assert "Never delete the wait topic" in diagnosis.fix
+    assert "Never delete a topic" in diagnosis.fix
     assert "recreate" not in diagnosis.fix, "a recreated wait topic has lost its records"
 
 

@@ -13,6 +13,7 @@ from wait_registry.cli.checks import (
     group,
     kafka_cluster,
     kafka_permissions,
+    left_topics,
     operations,
     postgres_permissions,
     postgres_server,
@@ -141,5 +142,6 @@ def _running() -> Iterator[Check]:
     yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
     sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery", "topic.retry")
     yield Check("group.offsets", "offsets of the group", group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)
+    yield Check("group.left", "topics that the group has left", left_topics.left, PROCESSOR, (_KAFKA,))
     kept = "how long the broker keeps offsets"
     yield Check("group.offsets.retention", kept, group.offsets_retention, PROCESSOR, (_KAFKA,))

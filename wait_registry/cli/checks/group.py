@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
 from wait_registry.clock import SystemClock
-from wait_registry.diagnosis import Diagnosis, ok, warning
+from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
 from wait_registry.kafka.errors import cause_of, is_access_problem
 from wait_registry.kafka.first_records import first_records
 from wait_registry.kafka.group_description import group_members
+from wait_registry.kafka.outside_log import REWIND, outside_log, partitions_text
 from wait_registry.kafka.positions import earliest_offsets, end_offsets, offsets_from_time
 from wait_registry.kafka.requests import persistently
 from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.records.topics import TopicPartition as TopicAndPartition
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
-    from processor.intake.start_offsets import Start, StartOffsets
+    from processor.intake.partition_start import Start
+    from processor.intake.start_offsets import StartOffsets
     from processor.intake.subscription import SubscribedTopic
 
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
@@ -31,6 +34,24 @@ OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or an
 OPEN_FOR_S: Final = 60.0
 RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
+
+
+class _Logs(NamedTuple):
+    """Of the partitions of a topic: where the group continues (-1 if it never committed), first offset, and end."""
+
+    offsets: Mapping[int, int]
+    firsts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    @classmethod
+    def look_up(cls, client: Admin, topic: str, offsets: Mapping[int, int]) -> _Logs:
+        firsts = earliest_offsets(client, topic, offsets)
+        return cls(offsets, firsts, end_offsets(client, topic, offsets, "read_uncommitted"))
+
+    @property
+    def begins(self) -> dict[int, int]:
+        """Where the group begins in each partition."""
+        return {number: self.firsts[number] if at < 0 else at for number, at in self.offsets.items()}
 
 
 def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
@@ -49,6 +70,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         # The check of the settings reports that it is missing.
         return
     members = group_members(client, group)
+    logs: dict[str, _Logs] = {}
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
         topics = subscription(settings, "", topic_names(client))
@@ -60,7 +82,11 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             found = {start.partition: -1 if start.offset is None else start.offset for start in starts}
-            yield from _topic_lines(client, settings, topics[topic], found, members)
+            logs[topic] = _Logs.look_up(client, topic, found)
+        outside = list(_outside(logs, group))
+        yield from outside
+        for topic, seen in () if outside else logs.items():
+            yield from _topic_lines(client, settings, topics[topic], seen, members)
     finally:
         consumer.close()
 
@@ -107,31 +133,25 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPar
 
 
 def _topic_lines(
-    client: Admin, settings: Settings, subscribed: SubscribedTopic, starts: Mapping[int, int], members: int
+    client: Admin, settings: Settings, subscribed: SubscribedTopic, logs: _Logs, members: int
 ) -> Iterator[Diagnosis]:
     from processor.intake.lost_offsets import FIX as LOST_FIX
     from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
 
-    topic, now_ms = subscribed.name, SystemClock().now_ms()
-    first = earliest_offsets(client, topic, starts)
-    stable = end_offsets(client, topic, starts)
-    ends = end_offsets(client, topic, starts, "read_uncommitted")
-    for partition, offset in starts.items():
-        if offset >= 0 and not first[partition] <= offset <= ends[partition]:
-            raise _outside(settings, topic, partition, offset, (first[partition], ends[partition]))
-    begins = {number: offset if offset >= 0 else first[number] for number, offset in starts.items()}
+    group, topic, now_ms = settings.processor.group, subscribed.name, SystemClock().now_ms()
     due = None
     if subscribed.delay_s:
-        young = _from(client, topic, now_ms - round(1000 * subscribed.delay_s) + 1, ends)
-        due = sum(max(0, young[number] - begin) for number, begin in begins.items())
-    waiting = sum(ends[number] - begin for number, begin in begins.items())
-    committed = sum(offset >= 0 for offset in starts.values())
+        young = _from(client, topic, now_ms - round(1000 * subscribed.delay_s) + 1, logs.ends)
+        due = sum(max(0, young[number] - begin) for number, begin in logs.begins.items())
+    waiting = sum(logs.ends[number] - begin for number, begin in logs.begins.items())
+    committed = sum(offset >= 0 for offset in logs.offsets.values())
     is_input = topic in settings.processor.topics
     if is_input and waiting and not committed and (sign := sign_of_earlier_work(settings, client, topic)):
-        yield warning(lost_line(settings.processor.group, topic, sign, sorted(starts), waiting), LOST_FIX)
+        yield warning(lost_line(group, topic, sign, sorted(logs.offsets), waiting), LOST_FIX)
     else:
-        yield lag_line(settings.processor.group, topic, committed, len(starts), waiting, members, due)
-    yield from _open_transactions(settings, topic, {n: at for n, at in stable.items() if at < ends[n]}, now_ms)
+        yield lag_line(group, topic, committed, len(logs.offsets), waiting, members, due)
+    stable = end_offsets(client, topic, logs.offsets)
+    yield from _open_transactions(settings, topic, {n: at for n, at in stable.items() if at < logs.ends[n]}, now_ms)
 
 
 def _from(client: Admin, topic: str, time_ms: int, ends: Mapping[int, int]) -> dict[int, int]:
@@ -179,10 +199,20 @@ def lag_line(
     return ok(seen)
 
 
-def _outside(settings: Settings, topic: str, partition: int, offset: int, log: tuple[int, int]) -> ConfigurationError:
-    group = settings.processor.group
-    return ConfigurationError(
-        f"group {group} has committed offset {offset} of {topic}[{partition}], whose log holds {log[0]} to {log[1]}: "
-        "records were deleted unread, or the topic was recreated. Choose where to continue: "
-        f"`waitreg rewind --to-earliest --topic {topic} --partition {partition}`"
-    )
+def _outside(logs: Mapping[str, _Logs], group: str) -> Iterator[Diagnosis]:
+    committed = _by_place({topic: found.offsets for topic, found in logs.items()})
+    committed = {place: offset for place, offset in committed.items() if offset >= 0}
+    firsts = _by_place({topic: found.firsts for topic, found in logs.items()})
+    ends = _by_place({topic: found.ends for topic, found in logs.items()})
+    if found := outside_log(committed, firsts, ends):
+        first = found[0]
+        yield error(
+            f"group {group} has committed offsets that aren't in the logs of {partitions_text(found)}: records were "
+            f"deleted unread, or a topic was recreated ({partitions_text([first])}: offset {committed[first]}, log "
+            f"{firsts[first]} to {ends[first]})",
+            f"stop every processor of the group; `{REWIND}` moves these partitions alone",
+        )
+
+
+def _by_place(by_topic: Mapping[str, Mapping[int, int]]) -> dict[TopicAndPartition, int]:
+    return {(topic, number): offset for topic, found in by_topic.items() for number, offset in found.items()}

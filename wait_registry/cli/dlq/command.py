@@ -18,6 +18,7 @@ from wait_registry.cli.dlq.edit import bytes_of, edit
 from wait_registry.cli.dlq.jobs import audit, jobs
 from wait_registry.cli.dlq.purge import purge
 from wait_registry.cli.dlq.redrive import archive, merge, redrive, restore
+from wait_registry.cli.dlq.show import as_json as json_of
 from wait_registry.cli.dlq.show import lines, write_body
 from wait_registry.errors import ConfigurationError
 
@@ -36,8 +37,9 @@ def command() -> None:
 
 _LIST_HELP: Final = f"""List dead letters, the newest first, or count them.
 
-A condition is FIELD=VALUE, FIELD!=VALUE, FIELD~PART, FIELD>=NUMBER or FIELD<NUMBER. Of several = and ~ on one field one
-must hold; all others must hold. An asterisk stands for any characters. Without since, the last 24 hours are listed.
+A condition is FIELD=VALUE, FIELD!=VALUE, FIELD~PART, FIELD>=NUMBER or FIELD<NUMBER. Conditions on different
+fields must all hold. Of several = and ~ conditions on the same field, one is enough. An asterisk stands for any
+characters. Without since, the last 24 hours are listed.
 
 \b
 {chr(10).join(f"  {name:<16} {field.meaning}" for name, field in FIELDS.items())}
@@ -91,13 +93,14 @@ def list_(
 )
 @click.argument("which", metavar="PLACE|WAIT-ID")
 @click.option("--body", type=click.Path(path_type=Path), metavar="FILE", help="Also write the value to FILE, as it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per dead letter, values whole.")
 @click.pass_obj
-def show(invocation: Invocation, which: str, body: Path | None) -> int:
+def show(invocation: Invocation, which: str, body: Path | None, as_json: bool) -> int:
     """Show a dead letter: error, record, and what happened to it.
 
     PLACE is topic:partition:offset of the dead letter, as `waitreg dlq list` prints it. A JSON value is shown with line
     breaks. An Avro or Protobuf value that names its schema is shown as JSON, if processor.schema_registry.url is set.
-    Other bytes that aren't text are shown as hexadecimal digits. At most 64 KiB of a value are shown. Characters that
+    Other bytes that aren't text are shown as hexadecimal digits. At most 2 KiB of a value are shown. Characters that
     could change the terminal are escaped.
     """
     from redrive.outcomes import last_redrive
@@ -114,15 +117,15 @@ def show(invocation: Invocation, which: str, body: Path | None) -> int:
         for letter in letters:
             wait_id = letter.row["wait_expiration_uuid"]
             redriven = None if wait_id is None else last_redrive(settings, connection, wait_id)
-            for line in lines(letter, registry, redriven):
+            for line in [json_of(letter, redriven)] if as_json else lines(letter, registry, redriven):
                 print(line)
         key = letters[0].row["idempotency_key"]
-        if key is not None:
+        if key is not None and not as_json:
             print("\ndeliveries of this record:")
             print_rows(connection, query, bind(query, {"id": key}))
     if body is not None:
         write_body(letters[0], body)
-    print(as_of)
+    print(as_of, file=sys.stderr if as_json else sys.stdout)
     return 0
 
 

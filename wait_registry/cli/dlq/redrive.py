@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
             click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later."),
             click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N dead letters."),
             click.option("--send", is_flag=True, help="Do it; without this nothing is changed."),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the dry run, or the result."),
         )
     ):
         function = option(function)
@@ -89,9 +91,11 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     if resume is not None:
         if which:
             raise ConfigurationError("a job that is resumed has its own conditions: give none")
+        if given["as_json"]:
+            raise ConfigurationError("--json is for a new job; `waitreg dlq jobs list --json` shows the resumed one")
         return _resume(settings, resume, given["send"])
     options = Options(given["reason"], to, given["rate"], given["limit"], allowed(given), given["canary"])
-    return _job(settings, Kind.REDRIVE, which, options, send=given["send"])
+    return _job(settings, Kind.REDRIVE, which, options, send=given["send"], as_json=given["as_json"])
 
 
 @click.command("merge", cls=Command, extra="query", examples=("waitreg dlq merge orders.dlq --send --rate 50",))
@@ -102,7 +106,7 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
 @click.pass_context
 def merge(context: click.Context, /, topics: tuple[str, ...], **given: Any) -> int:
     """Redrive everything that is open in dead letter topics; `waitreg dlq redrive dlq=TOPIC` has more options."""
-    result: int = context.invoke(redrive, which=tuple(f"dlq={topic}" for topic in topics), **given)
+    result: int = context.invoke(redrive, which=tuple(f"dlq={topic}" for topic in topics), as_json=False, **given)
     return result
 
 
@@ -114,9 +118,11 @@ def merge(context: click.Context, /, topics: tuple[str, ...], **given: Any) -> i
 )
 @_job_options
 @click.pass_obj
-def archive(invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool) -> int:
+def archive(
+    invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool, as_json: bool
+) -> int:
     """Mark dead letters as no longer wanted. Nothing is deleted; `waitreg dlq restore` takes it back."""
-    return _job(invocation.settings(), Kind.ARCHIVE, which, Options(reason, limit=limit), send=send)
+    return _job(invocation.settings(), Kind.ARCHIVE, which, Options(reason, limit=limit), send=send, as_json=as_json)
 
 
 @click.command(
@@ -124,18 +130,20 @@ def archive(invocation: Invocation, which: tuple[str, ...], reason: str, limit: 
 )
 @_job_options
 @click.pass_obj
-def restore(invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool) -> int:
+def restore(
+    invocation: Invocation, which: tuple[str, ...], reason: str, limit: int | None, send: bool, as_json: bool
+) -> int:
     """Mark archived dead letters as open again."""
-    return _job(invocation.settings(), Kind.RESTORE, which, Options(reason, limit=limit), send=send)
+    return _job(invocation.settings(), Kind.RESTORE, which, Options(reason, limit=limit), send=send, as_json=as_json)
 
 
-def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool) -> int:
+def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool, as_json: bool) -> int:
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, asker_of_command())
-    return begin(settings, found, f"have them {DONE[kind].value}", send=send)
+    return begin(settings, found, f"have them {DONE[kind].value}", send=send, as_json=as_json)
 
 
-def begin(settings: Settings, found: Survey, aim: str, *, send: bool) -> int:
+def begin(settings: Settings, found: Survey, aim: str, *, send: bool, as_json: bool = False) -> int:
     """Print what a dry run has found and, with ``send``, run its job, or have it await its approval.
 
     Args:
@@ -143,16 +151,20 @@ def begin(settings: Settings, found: Survey, aim: str, *, send: bool) -> int:
         found: by the dry run.
         aim: what --send is for, for the person who left it out.
         send: whether anything is changed.
+        as_json: whether one JSON object is printed instead of text.
 
     Returns:
         The exit status.
     """
     from redrive.job_change import ask_for_approval
 
-    show_survey(found)
-    if not to_send(found.job):
-        return 1
     awaits = needs_approval(settings.redrive, found.job)
+    if as_json:
+        return _begin_for_scripts(settings, found, awaits=awaits, send=send)
+    show_survey(found, send=send)
+    if not to_send(found.job):
+        print(f"nothing was changed: none of them can be {DONE[found.job.kind].value}, for the reasons above")
+        return 1
     if awaits:
         print("another person has to approve it before it begins (redrive.approve_above, redrive.approve_edits)")
     if not send:
@@ -164,15 +176,41 @@ def begin(settings: Settings, found: Survey, aim: str, *, send: bool) -> int:
     return _awaits(found.job)
 
 
+def _begin_for_scripts(settings: Settings, found: Survey, *, awaits: bool, send: bool) -> int:
+    """As `begin`, with one JSON object on standard output."""
+    from redrive.job_change import ask_for_approval
+
+    job, acted = found.job, to_send(found.job)
+    shown: dict[str, object] = {
+        "kind": job.kind.value,
+        "group": job.group,
+        "conditions": list(job.conditions),
+        "counts": job.expected,
+        "targets": dict(found.targets),
+        "awaits_approval": awaits,
+        "sent": bool(send and acted and not awaits),
+    }
+    code = 0 if acted else 1
+    if send and acted and awaits:
+        ask_for_approval(settings, job)
+        shown, code = {"job": job.job, **shown}, 1
+    elif send and acted:
+        ended = run(settings, job, lambda _: None)
+        shown = {"job": job.job, **shown, "state": ended.state.value, "counts": dict(ended.counts)}
+        code = _code(job, ended)
+    print(json.dumps(shown, ensure_ascii=False))
+    return code
+
+
 def allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the categories that options of a command allow."""
     return tuple(sorted(category.value for name, category in _ALLOWING.items() if given.get(name)))
 
 
-def show_survey(found: Survey) -> None:
-    """Print what a dry run has found."""
+def show_survey(found: Survey, *, send: bool) -> None:
+    """Print what a dry run has found; its job has a name only if it is begun."""
     job = found.job
-    print(f"job {job.job}: {job.kind.value} dead letters of group {job.group}")
+    print(f"{f'job {job.job}' if send else 'dry run'}: {job.kind.value} dead letters of group {job.group}")
     print(f"conditions: {' '.join(job.conditions)}")
     for category, count in sorted(job.expected.items(), key=lambda item: -item[1]):
         examples = ", ".join(map(str, found.examples[category]))
@@ -180,7 +218,10 @@ def show_survey(found: Survey) -> None:
         print(f"{'':>9}  {'':<18}e.g. {examples}")
     for topic, count in sorted(found.targets.items()):
         print(f"{count:>9}  records go to {topic}, at {job.rate:g} per second: about {count / job.rate:.0f} s")
-    print(f"marks up to {found.as_of:%Y-%m-%d %H:%M:%S} UTC are in the tables, later ones were read from the topic")
+    print(
+        f"what was redriven or archived until {found.as_of:%Y-%m-%d %H:%M:%S} UTC is in the tables; what came later "
+        "was read from the operations topic"
+    )
 
 
 def _meaning(category: Category, job: Requested) -> str:
@@ -207,8 +248,8 @@ def _awaits(job: Requested) -> int:
     return 1
 
 
-def execute(settings: Settings, job: Requested) -> int:
-    """Run a job to its end; Ctrl-C pauses it. Return 0 if it acted on all its dead letters."""
+def run(settings: Settings, job: Requested, report: Callable[[Progress], None]) -> Progress:
+    """Run a job until it ends; Ctrl-C pauses it."""
     import signal
 
     from redrive.executor import Executor
@@ -216,9 +257,14 @@ def execute(settings: Settings, job: Requested) -> int:
     stop = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:
-        ended = Executor(settings, job, stop, partial(_show_progress, job)).run()
+        return Executor(settings, job, stop, report).run()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def execute(settings: Settings, job: Requested) -> int:
+    """Run a job and print how it ended. Return 0 if it acted on all its dead letters."""
+    ended = run(settings, job, partial(_show_progress, job))
     print(f"\njob {job.job} is {ended.state.value}")
     for category, count in sorted(ended.counts.items(), key=lambda item: -item[1]):
         print(f"{count:>9}  {category}")
@@ -226,6 +272,10 @@ def execute(settings: Settings, job: Requested) -> int:
         return _awaits(job)
     if ended.state is State.PAUSED:
         print(f"to continue: waitreg dlq redrive --resume {job.job} --send")
+    return _code(job, ended)
+
+
+def _code(job: Requested, ended: Progress) -> int:
     done = ended.counts[DONE[job.kind]]
     return 0 if ended.state is State.FINISHED and done == sum(ended.counts.values()) else 1
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from redrive.dead_letter import DeadLetter, Redriven
 from redrive.decoded import Decoded, decoded
-from wait_registry.display import lines_of, safe, value_text
+from wait_registry.display import bytes_text, lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.schema_registry import SchemaRegistry
 
 _INDENT = "  "
+# A terminal shows no more bytes of a value.
+_MOST_BYTES: Final = 2048
+_FIELDS: Final = (
+    "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group", "instance",
+    "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
+    "error_stacktrace", "finished_late",
+)  # fmt: skip
 
 
 def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redriven | None = None) -> Iterator[str]:
@@ -49,10 +59,33 @@ def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redrive
     for name, value in letter.content.headers:
         yield f"{_INDENT}{safe(name)} = {value_text(value)}"
     yield from _content("value", letter.content.value, decoded(letter.content.value, registry, letter.content.headers))
-    if row["error_stacktrace"]:
+    if "\n" in (row["error_stacktrace"] or "").rstrip():  # otherwise it is the error again
         yield "stack trace:"
         for line in safe(row["error_stacktrace"], "\n\t").rstrip().split("\n"):
             yield f"{_INDENT}{line}"
+
+
+def as_json(letter: DeadLetter, redriven: Redriven | None = None) -> str:
+    """Return one JSON object with everything that `lines` shows, whole; arguments as there.
+
+    Bytes are text, else ``\\x`` and hexadecimal digits, as the condition ``key=`` takes them.
+    """
+    row, content = letter.row, letter.content
+    shown = {name: row[name] for name in _FIELDS}
+    fields = {
+        "place": str(letter.place),
+        **{name.replace(" ", "_"): str(place) for name, place in letter.places().items()},
+        **{name: value.isoformat() if isinstance(value, datetime) else value for name, value in shown.items()},
+        "may_be_done": letter.may_be_done(redriven),
+        "key": _text(content.key),
+        "headers": [[name, _text(value)] for name, value in content.headers],
+        "value": _text(content.value),
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else bytes_text(data)
 
 
 def write_body(letter: DeadLetter, file: Path) -> None:
@@ -76,5 +109,8 @@ def _content(name: str, data: bytes | None, shown: Decoded | None = None) -> Ite
         return
     about = f", {shown.format or shown.problem}" if shown else ""
     yield f"{name}: {len(data)} bytes{safe(about)}"
-    for line in lines_of(shown.text.encode() if shown and shown.text else data) if data else ():
+    whole = shown.text.encode() if shown and shown.text else data
+    for line in lines_of(whole, _MOST_BYTES) if data else ():
         yield f"{_INDENT}{line}"
+    if len(whole) > _MOST_BYTES and name == "value":
+        yield f"{_INDENT}(--body FILE writes the whole value, --json prints all of it)"

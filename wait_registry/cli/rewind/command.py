@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from wait_registry.cli.rewind.targets import Target
+    from wait_registry.records.topics import TopicPartition
     from wait_registry.settings.root import Settings
 
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     examples=(
         "waitreg rewind --to-time 2026-11-27T08:00:00Z --dry-run",
         "waitreg rewind --to-latest",
+        "waitreg rewind --to-earliest --only-outside-log   # after retention has overtaken the group",
         "waitreg rewind --topic orders --partition 3 --to-offset 84000",
     ),
 )
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="Only this partition of the one topic; may be repeated.",
 )
+@click.option(
+    "--only-outside-log",
+    is_flag=True,
+    help="Only partitions whose committed offset isn't in the log.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @click.pass_obj
 def command(
@@ -48,6 +56,7 @@ def command(
     to_earliest: bool,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
+    only_outside_log: bool,
     dry_run: bool,
 ) -> int:
     """Move the committed offsets of a group.
@@ -61,16 +70,20 @@ def command(
     as well. After a move forward, the printed `waitreg replay` handles the skipped records.
 
     Retry and redelivery topics are moved only if --topic names them, and only with --to-earliest: what another program
-    has skipped there is then handled.
+    has skipped there is then handled. A processor continues by itself where their logs begin.
     """
+    from wait_registry.cli.rewind.offsets import log_ends, require_no_members
     from wait_registry.cli.rewind.targets import Target, chosen_topics, parse_time
     from wait_registry.kafka.clients import admin
 
     settings = invocation.settings()
+    client = admin(settings.kafka)
     time_ms = None if to_time is None else parse_time(to_time)
     target = Target(time_ms, to_offset, to_latest, to_earliest)
     chosen = chosen_topics(settings.processor, topics, partitions, to_earliest)
-    _move(settings, admin(settings.kafka), target, chosen, partitions, dry_run)
+    if not dry_run:
+        require_no_members(settings.kafka, settings.processor.group)
+    _move(settings, client, target, log_ends(client, chosen, partitions), only_outside_log, dry_run)
     return 0
 
 
@@ -78,25 +91,30 @@ def _move(
     settings: Settings,
     admin: AdminClient,
     target: Target,
-    topics: list[str],
-    partitions: tuple[int, ...],
+    ends: Mapping[TopicPartition, tuple[int, int]],
+    only_outside_log: bool,
     dry_run: bool,
 ) -> None:
-    from wait_registry.cli.rewind.offsets import commit, log_ends, members_text, positions, require_no_members
+    from wait_registry.cli.rewind.offsets import commit, members_text, positions
+    from wait_registry.cli.rewind.outside import outside
     from wait_registry.cli.rewind.plan import plan_all
     from wait_registry.cli.rewind.registered import read_registered
     from wait_registry.cli.rewind.report import report
-    from wait_registry.cli.rewind.targets import landings
+    from wait_registry.cli.rewind.targets import by_topic, landings
     from wait_registry.kafka.group_description import describe_group
 
     kafka, group = settings.kafka, settings.processor.group
-    if not dry_run:
-        require_no_members(kafka, group)
-    ends = log_ends(admin, topics, partitions)
-    registered = read_registered(settings, admin, topics)
+    registered = read_registered(settings, admin, by_topic(ends))
+    found = positions(settings, admin, ends, registered)
+    if only_outside_log:
+        found = outside(admin, found)
+        ends = {place: ends[place] for place in found}
+        if not found:
+            print(f"Nothing to move: each committed offset of group {group} is in its log.")
+            return
     targets = landings(admin, target, ends)
     offsets = {place: landing.offset for place, landing in targets.items()}
-    moves = plan_all(positions(settings, admin, ends, registered), offsets)
+    moves = plan_all(found, offsets)
     for line in report(moves, registered, target.time_ms, targets):
         print(line)
     if not dry_run:

@@ -98,7 +98,9 @@ def positions(
     for answer in committed_offsets(settings.kafka, settings.processor.group, ends):
         place = (answer.topic, answer.partition)
         committed, metadata = _as_of_this_topic(answer, wait_topic, ids[answer.topic])
-        found[place] = Position(*ends[place], committed, metadata, registered.of(place), not registered.missing)
+        # The tables name registrations by their input topics.
+        of_input = registered.of(place) if answer.topic in settings.processor.topics else None
+        found[place] = Position(*ends[place], committed, metadata, of_input, not registered.missing)
     return found
 
 
