@@ -152,7 +152,7 @@ class GroupConsumer:
     def _judge_gone(self, gone: list[tuple[AssignedLog, Message]]) -> None:
         """Report that records may be lost, unless another member of the group has handled them meanwhile.
 
-        A retry or redelivery topic continues at its beginning, whoever has emptied it.
+        A retry or redelivery topic continues at its beginning, whichever program has emptied it.
         """
         positions = {place: owner.position for place, owner in self.assigned.items() if owner.position >= 0}
 

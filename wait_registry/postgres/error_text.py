@@ -58,7 +58,7 @@ _REFUSALS = (
 _PASSING = (
     (
         r"too many clients|remaining connection slots are reserved|too many connections for",
-        "end connections that nobody needs (pg_stat_activity lists them), or raise max_connections or the connection "
+        "end connections that are no longer needed (pg_stat_activity lists them), or raise max_connections or the connection "
         "limit of this role or database",
     ),
     (
