@@ -20,11 +20,30 @@ class Outcome(StrEnum):
     UNKNOWN = "not known yet"
 
 
+class Committed(NamedTuple):
+    """How far a group is in a partition.
+
+    Attributes:
+        offset: before which it consumes nothing any more.
+        kept_below: the offset that another program committed. Whether the group has consumed a record before it isn't
+            known.
+    """
+
+    offset: int
+    kept_below: int = 0
+
+    def consumed(self, offset: int) -> bool | None:
+        """Return whether the group has consumed a record; None if that isn't known."""
+        if offset >= self.offset:
+            return False
+        return None if offset < self.kept_below else True
+
+
 class Seen(NamedTuple):
     """What Kafka and the tables show of a redriven record.
 
     Attributes:
-        consumed: whether its group has committed its offset; None if the group couldn't be asked.
+        consumed: whether its group has consumed it; None if that isn't known.
         waiting: whether it, or a later delivery of it, is registered.
         dead_again: whether it, or a later delivery of it, is a dead letter.
         complete: whether the tables have all that was written until its group had committed its offset, and all dead

@@ -1,10 +1,10 @@
 """Reads what became of the records that a job redrove.
 
 The order of reading is why a record that the tables don't show is settled. A record below its group's committed offset
-was registered or settled before that offset was read. Once the tables have the wait topic up to the end that it has
-after that, a record without a registration is settled, or its next delivery is in a retry topic. If it is a dead
-letter, the dead letter was written before the registration ended. So once the tables have the dead letter topics up to
-the ends that these have after that, they show it.
+was registered or settled before that offset was read, unless another program had moved the offset. Once the tables have
+the wait topic up to the end that it has after that, a record without a registration is settled, or its next delivery is
+in a retry topic. If it is a dead letter, the dead letter was written before the registration ended. So once the tables
+have the dead letter topics up to the ends that these have after that, they show it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
+from confluent_kafka import TopicPartition as Answer
+
 from redrive.dead_letter import Reader, Redriven
 from redrive.listing import Rows
-from redrive.outcome import Outcome, Seen, outcome
+from redrive.outcome import Committed, Outcome, Seen, outcome
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin
+from wait_registry.kafka.commit_metadata import decode_metadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.postgres.queries import Queries
@@ -93,8 +96,8 @@ class Outcomes:
         dead = {mark for (mark,) in self._rows("dead_again", values)}
         counts = Counter[Outcome]()
         for mark, topic, number, offset in marks:
-            end = committed.get((topic, number))
-            consumed = None if end is None else offset < end
+            found = committed.get((topic, number))
+            consumed = None if found is None else found.consumed(offset)
             counts[outcome(Seen(consumed, mark in registered, mark in dead, complete))] += 1
         return counts
 
@@ -114,7 +117,7 @@ class Outcomes:
         values = {
             "topics": [topic for topic, _ in committed],
             "partitions": [number for _, number in committed],
-            "committed": list(committed.values()),
+            "committed": [found.offset for found in committed.values()],
         }
         return [number for (number,) in self._rows("comebacks", {"job": job, "after": after, **values})]
 
@@ -122,14 +125,14 @@ class Outcomes:
         """Return the input topics of the records that a job redrove."""
         return [topic for (topic,) in self._rows("inputs", {"job": job})]
 
-    def _committed(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return committed offsets, 0 where there is none; nothing if Kafka doesn't answer."""
+    def _committed(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
+        """Return how far the group is, 0 where it has committed nothing; nothing if Kafka doesn't answer."""
         try:
             found = committed_offsets(self._kafka, group, places)
         except TransientError as error:
             log.warning("what group %s has consumed is unknown: %s", group, error)
             return {}
-        return {(each.topic, each.partition): max(0, each.offset) for each in found}
+        return {(each.topic, each.partition): _committed_of(each) for each in found}
 
     def _have(self, topics: Iterable[str]) -> bool:
         """Wait a little until the tables have topics up to the ends that these have now; return whether they do."""
@@ -162,6 +165,12 @@ class Outcomes:
 
     def _rows(self, query: str, values: dict[str, Any]) -> list[Any]:
         return self._reader.execute(QUERIES[query].encode(), values).fetchall()
+
+
+def _committed_of(answer: Answer) -> Committed:
+    recorded, offset = decode_metadata(answer.metadata), max(0, answer.offset)
+    # Only processors write metadata, and keep in it what another program had passed.
+    return Committed(offset, offset if recorded is None else recorded.kept_below or 0)
 
 
 def outcome_rows(settings: Settings, reader: Reader, job: str) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from redrive import outcomes as module
 from redrive.filter import parse_filter
@@ -13,7 +14,9 @@ from redrive.outcome import Outcome
 from redrive.outcomes import Outcomes, last_redrive, outcome_rows
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
+from tests.support.committed_offsets import commit_as_operator
 from tests.support.waiting import wait_until
+from wait_registry.kafka.positions import end_offsets
 
 
 @pytest.fixture
@@ -112,3 +115,15 @@ def test_a_dead_letter_of_another_redrive_of_the_record_is_not_one_of_this(at: S
     at.read()
     assert became(at, "job-1") == {Outcome.SETTLED: 1}
     assert became(at, "job-2") == {Outcome.DEAD_AGAIN: 1}
+
+
+@pytest.mark.guarantee("R1.12")
+def test_what_another_program_had_a_group_pass_does_not_count_as_done(at: Scenario, impatient: None) -> None:
+    at.dead_letters(2)
+    at.read()
+    at.read_waits()
+    at.execute(at.request().job)
+    at.read_operations()
+    ends = end_offsets(at.admin, at.target, range(at.settings.dead_letter.partitions))
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.target, *end) for end in ends.items()])
+    wait_for_outcomes(at, {Outcome.UNKNOWN: 2})

@@ -11,6 +11,7 @@ from redrive.outcome import (
     WAIT,
     WINDOW,
     CanaryRules,
+    Committed,
     Outcome,
     Seen,
     after_canary,
@@ -36,6 +37,11 @@ RULES = CanaryRules(size=10, above=0.1, timeout_s=60.0, retries_s=30.0)
 )
 def test_a_record_is_settled_only_if_all_was_seen(seen: Seen, became: Outcome) -> None:
     assert outcome(seen) is became
+
+
+def test_an_offset_that_another_program_moved_proves_nothing_of_the_records_before_it() -> None:
+    assert [Committed(7).consumed(offset) for offset in (6, 7)] == [True, False]
+    assert [Committed(7, kept_below=5).consumed(offset) for offset in (4, 5, 7)] == [None, True, False]
 
 
 @given(st.sets(st.integers(1, 60)), st.integers(1, 20))
