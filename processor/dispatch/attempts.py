@@ -110,7 +110,7 @@ class Attempts:
                     self._attempts["ok"] += 1
                     if trace is not None:
                         trace.attempt_ended(None)
-                    return _DONE if answer is None else Discarded(answer.reason)
+                    return _DONE if answer is None else Discarded(_reason(answer))
                 self._attempts["error"] += 1
                 error, ours = _invalid(answer), True
             if trace is not None:
@@ -158,6 +158,13 @@ class Attempts:
                 self.slots.give()
                 return False
         return True
+
+
+def _reason(answer: Discard) -> str:
+    try:
+        return str(answer.reason)
+    except Exception as unusable:  # noqa: BLE001 - the handler's own class may raise anything
+        return f"its reason can't be shown: {type(unusable).__name__}"
 
 
 def _invalid(answer: object) -> InvalidAnswerError:

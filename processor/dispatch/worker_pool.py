@@ -179,7 +179,7 @@ class WorkerPool:
             if result is not None:
                 self._seconds[result.__class__].observe(monotonic() - started_s)
                 if result.__class__ is Discarded:
-                    log.info("discarded: %s", one_line(str(result[0])), extra=log_fields(taken))
+                    log.info("discarded: %s", one_line(result[0]), extra=log_fields(taken))
             self._end(entry, result)
             del entry, taken, result  # nothing may keep the record alive while the worker waits
             if deadline.revoked:

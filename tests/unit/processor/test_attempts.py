@@ -67,15 +67,22 @@ def answering(*answers: object) -> tuple[Callable[[Record], Coroutine[Any, Any, 
     return handler, calls
 
 
+class Unprintable:
+    def __str__(self) -> str:
+        raise LookupError("no")
+
+
 @pytest.mark.parametrize(
     ("answers", "result", "attempts"),
     [
         ([None], Done(), {"ok": 1}),
         ([Discard("old")], Discarded("old"), {"ok": 1}),
+        ([Discard(5)], Discarded("5"), {"ok": 1}),  # type: ignore[arg-type]
+        ([Discard(Unprintable())], Discarded("its reason can't be shown: LookupError"), {"ok": 1}),  # type: ignore[arg-type]
         ([TransientError("busy"), ConnectionResetError(), None], Done(), {"error": 2, "ok": 1}),
         ([TransientError("1"), TransientError("2"), LAST], Failed(LAST, retriable=True), {"error": 3}),
     ],
-    ids=["done", "discarded", "tried again", "the last error remains"],
+    ids=["done", "discarded", "a number", "no text", "tried again", "the last error remains"],
 )
 async def test_retriable_errors_are_tried_again(
     answers: list[object], result: Result, attempts: dict[str, int]
