@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Answer
 
 from processor.dispatch.worker_pool import WorkerPool
@@ -136,6 +136,7 @@ class Shell:
         # What the client can't do now: it has other callers wait while it polls or assigns.
         self._commit: Commit | None = None
         self._fetching: list[Pause | Resume] = []
+        self._with_own_times: set[str] = set()
         self._release = NOTHING_TO_RELEASE
         self._execute: dict[type, Callable[[Any], None]] = {
             Register: wait_records.write,
@@ -244,7 +245,10 @@ class Shell:
         now = self._now()
         for place, messages in there.items():
             self._clock_watch.observe_polled(messages[-1].timestamp())
-            event = polled(messages, place, self._by, self._topics[place[0]])
+            topic = self._topics[place[0]]
+            if topic.retries:
+                self._check_timestamps(topic, messages)
+            event = polled(messages, place, self._by, topic)
             partition = self.engine.partitions[place]
             before = partition.polled
             self.step(event, now)
@@ -252,6 +256,18 @@ class Shell:
             self._stats.consumed[place[0]] += partition.polled - before
             self._stats.passed_over += sum(offset < partition.position for offset in event.foreign)
         return bool(there)
+
+    def _check_timestamps(self, topic: SubscribedTopic, messages: list[Message]) -> None:
+        """Warn once of a retry topic whose timestamp type was changed: at the start it was right."""
+        if topic.name in self._with_own_times or all(each.timestamp()[0] != TIMESTAMP_CREATE_TIME for each in messages):
+            return
+        self._with_own_times.add(topic.name)
+        log.warning(
+            "records of the retry topic %s have timestamps of their producers instead of the broker's. Each waits for "
+            "%g s after its timestamp or after it was read, whichever is earlier. To fix it: `waitreg topics check`",
+            topic.name,
+            topic.delay_s,
+        )
 
     def _pass_positions_on(self) -> None:
         """Have commits pass the transaction markers and aborted records behind what was polled."""

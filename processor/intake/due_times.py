@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-log = logging.getLogger(__name__)
-
-# Clocks of broker and processor differ by less.
-_AHEAD_MS: Final = 60_000
 # Of as many polls it is known when they were: each has records that the ones before hadn't.
 _MOST_POLLS: Final = 1_000
 
@@ -29,14 +24,13 @@ class DueTimes:
         next_ms: when the first record that wasn't due is due, ms since the epoch.
     """
 
-    __slots__ = ("_delay_ms", "_polls", "_warned", "delay_s", "next_ms", "retries")
+    __slots__ = ("_delay_ms", "_polls", "delay_s", "next_ms", "retries")
 
     def __init__(self, delay_s: float, retries: bool) -> None:
         self.delay_s = delay_s
         self.retries = retries
         self._delay_ms = round(delay_s * 1000)
         self._polls: deque[tuple[int, int]] = deque(maxlen=_MOST_POLLS)  # the last offset, and when
-        self._warned = False
         self.next_ms = 0
 
     def due(self, offsets: Sequence[int], timestamps_ms: Sequence[int], now_ms: int) -> int:
@@ -60,11 +54,4 @@ class DueTimes:
         while self._polls[0][0] < offset:
             self._polls.popleft()
         polled_ms = self._polls[0][1]
-        if self.retries and timestamp_ms > polled_ms + _AHEAD_MS and not self._warned:
-            self._warned = True
-            log.warning(
-                "a record of a retry topic has a timestamp in the future, so a producer has set it instead of the "
-                "broker. It waits for %g s since it was read. What to change: waitreg topics check",
-                self.delay_s,
-            )
         return timestamp_ms if 0 <= timestamp_ms < polled_ms else polled_ms

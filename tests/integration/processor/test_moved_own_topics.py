@@ -114,3 +114,15 @@ def test_neither_does_one_that_is_emptied_or_recreated_under_a_running_processor
     wait_until(lambda: running.settled.get("retried") == 4 * COUNT, what="the next records in the same topic")
     assert len(at.topics.read(waiting)) == COUNT
     running.stop()
+
+
+def test_a_retry_topic_whose_timestamp_type_is_changed_under_a_processor_is_warned_of(
+    processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = processor_scenario(fails, 1, LADDER, max_attempts=1)
+    waiting = retry_topic(at.topic, at.group, STEPS_S[1])
+    running = at.start().wait_joined()
+    at.topics.configure(waiting, "message.timestamp.type", "CreateTime")
+    at.produce([b"value"] * COUNT)
+    wait_until(lambda: f"the retry topic {waiting} have timestamps of their producers" in caplog.text, what="a warning")
+    running.stop()

@@ -137,11 +137,10 @@ def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_p
     assert DueTimes(10, retries=False).due([0], [-1], 0) == 0
 
 
-def test_timestamps_in_the_future_hold_up_no_retry_topic(caplog: pytest.LogCaptureFixture) -> None:
+def test_timestamps_in_the_future_hold_up_no_retry_topic() -> None:
     times, first_ms = DueTimes(5, retries=True), 1_000_000
     batch = list(range(20)), [first_ms * 1_000] * 19 + [first_ms - 6_000]
     assert times.due(*batch, first_ms) == 0
-    assert "a timestamp in the future" in caplog.text
     # Another one comes while the first ones wait.
     assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 4_000) == 0
     assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 5_000) == 20
