@@ -54,9 +54,10 @@ MEANINGS: Final = {
     Category.MAY_BE_DONE: "it expired, so the work may have been done",
     Category.MAX_REDRIVES: "its record was redriven redrive.max_redrives times",
     Category.UNREADABLE: "no record can be made of its row",
-    Category.TARGET_UNNAMED: "its group's redelivery topic would have a name that Kafka refuses: `--to origin`",
-    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`, "
-    "or for a share group `--to origin`",
+    Category.TARGET_UNNAMED: "its group's redelivery topic would have a name that Kafka refuses: `--to origin`, with "
+    "processor.redeliver_to = origin",
+    Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`. "
+    "A share group has none: `waitreg replay`",
     Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute",
     Category.IDENTITY_LOST: "its group would take it for a new record: not all of its commits in the topic say "
     "processor.redeliver_to = origin. Set it for every processor of the group, or leave `--to origin` out",

@@ -1,8 +1,8 @@
 -- Which dead letters came in, one by one, with their error and their record?
 -- What to do: Read `error_message` and `error_stacktrace`; `body` is the record's value, up to 2,000 characters. A
--- record with reason `expired` may have been done: ask the called service before you redeliver it. If `finished_late`
--- is yes, it was done. Narrow the list by group, topic and reason (failed, expired, blocked, unregistrable, malformed); rows=100
--- lists more. `dead_letters_by_reason` counts them. The view `dead_letter_readable` has the whole record.
+-- record with reason `expired` may have been done: ask the called service before you redrive it. If `finished_late` is
+-- yes, it was done. Narrow the list by group, topic and reason (failed, expired, blocked, unregistrable, malformed);
+-- rows=100 lists more. `dead_letters_by_reason` counts them. The view `dead_letter_readable` has the whole record.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 10 \endif

@@ -2,8 +2,9 @@
 -- What to do: If one error class dominates `failed`, the cause is a bug or the downstream: read one error_message
 -- (`dead_letters`), fix the cause, then redrive. `expired` means that a process died with these records in flight.
 -- Those in `finished_late` were finished later. The others may have been done too: ask the called service by the
--- idempotency key before you redrive them. `unregistrable` records are larger than wait.max_message_bytes. If the reason is empty,
--- another program wrote to the dead letter topic. With a Kafka Connect sink `finished_late` is always 0.
+-- idempotency key before you redrive them. `unregistrable` records are larger than wait.max_message_bytes. If the
+-- reason is empty, another program wrote to the dead letter topic. With a Kafka Connect sink `finished_late` is always
+-- 0.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 

@@ -1,7 +1,7 @@
 -- When were records dead-lettered, by reason and error class?
 -- What to do: Find the bucket in which the problem started, and compare it with what happened then, for instance a
 -- deployment or an outage of the downstream. If the numbers rise and stay high, suspect a bug or a changed downstream.
--- If they fall again, the outage is over: redeliver. One bucket of `expired` means that a process died. minutes=5
+-- If they fall again, the outage is over: redrive. One bucket of `expired` means that a process died. minutes=5
 -- hours=3 gives smaller buckets; `dead_letters_by_reason` gives totals.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif

@@ -1,10 +1,10 @@
 -- Which expired records were finished after all?
--- What to do: Don't redeliver these records: `done` and `discarded` are finished, `retried` ones are in a retry topic.
--- An expired record that is not listed may have been done too: its process may have died after the call and before the
--- tombstone. Ask the called service by wait ID before you redeliver it. Several rows mean that a process was frozen for
--- longer than the margin, for instance by a paused VM, a long garbage collection or a full disk: check that host at
--- `finished_at`. If this happens repeatedly, raise processor.margin_s. With a Kafka Connect sink the list is always
--- empty.
+-- What to do: Don't redrive these records: `done` and `discarded` are finished, `retried` ones are in a retry topic. An
+-- expired record that is not listed may have been done too: its process may have died after the call and before the
+-- tombstone. Ask the called service by the idempotency key before you redrive it. Several rows mean that a process was
+-- frozen for longer than the margin, for instance by a paused VM, a long garbage collection or a full disk: check that
+-- host at `finished_at`. If this happens repeatedly, raise processor.margin_s. With a Kafka Connect sink the list is
+-- always empty.
 -- Kind: dead letters
 \if :{?hours} \else \set hours 24 \endif
 \if :{?rows} \else \set rows 100 \endif

@@ -2,8 +2,8 @@
 -- What to do: Give the start of its name; the host's name is enough. `waiting_by_instance` and the dead letters have
 -- the names. `waiting` is exported after `expires_at`. For `overdue` see the query `overdue`. `exported` has been in
 -- the dead letter topic since `exported_at`, and may have been done: its process may have died after the call and
--- before the tombstone. Ask the called service by `wait_id` before you redeliver it. `exported, finished late` was
--- finished: don't redeliver it. A redelivered record is listed under the instance that has it now. A record that
+-- before the tombstone. Ask the called service by the idempotency key before you redrive it. `exported, finished late`
+-- was finished: don't redrive it. A redelivered record is listed under the instance that has it now. A record that
 -- another instance finished is not listed.
 -- Kind: one instance, one record
 \if :{?hours} \else \set hours 24 \endif

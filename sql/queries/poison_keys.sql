@@ -1,6 +1,6 @@
 -- Which keys are dead-lettered again and again?
 -- What to do: One key with one error class: the handler fails for this customer or object. Fix that before you
--- redeliver; the rest of the topic is fine. If `waiting` is above 0, more records of the key are in flight. Many keys
+-- redrive; the rest of the topic is fine. If `waiting` is above 0, more records of the key are in flight. Many keys
 -- with one error class: the keys are not the cause, see `dead_letters_by_reason`. `record_by_key` lists the events of a
 -- key. A key that is not text is shown as \x and hexadecimal digits, and is given in that form.
 -- Kind: dead letters

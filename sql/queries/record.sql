@@ -3,10 +3,9 @@
 -- says `finished late`; an `expired` record may have been done, so ask the called service. `consumed`: the tables have
 -- no row of the record, but its group registered a later record of the partition; `at` is when the tables got that
 -- later record, not when this one was done. So the record was done or discarded, or its dead letter is older than the
--- retention. The tables can't say which: a finished record leaves no row. `no
--- trace`: the record was not consumed yet, or was finished and no later record is in the tables; compare its offset
--- with the group's committed offset (`waitreg doctor processor`). All this is true only if the tables are fresh
--- (`sink_freshness`).
+-- retention. The tables can't say which: a finished record leaves no row. `no trace`: the record was not consumed yet,
+-- or was finished and no later record is in the tables; compare its offset with the group's committed offset (`waitreg
+-- doctor processor`). All this is true only if the tables are fresh (`sink_freshness`).
 -- Kind: one instance, one record
 \if :{?topic} \else \set topic '' \endif
 \if :{?partition} \else \set partition '' \endif

@@ -1,7 +1,7 @@
 -- What happened to one record, by its wait id?
 -- What to do: Read the rows from the top. The last row is `waiting`: it is not finished and expires at the given time.
 -- The last row is a dead letter: the record is in `log_topic` at that offset; body and headers are in
--- dead_letter_readable. `finished late`, or an additional `late tombstone`: it was finished, don't redeliver it.
+-- dead_letter_readable. `finished late`, or an additional `late tombstone`: it was finished, don't redrive it.
 -- `quarantined`: the wait record can't be read, and the error says why. No row: it was finished in time (a finished
 -- record leaves no row), or is not consumed yet, or is older than the retention, or the tables are late
 -- (`sink_freshness`), or the ID is wrong.

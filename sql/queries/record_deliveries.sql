@@ -1,10 +1,11 @@
 -- What happened in each delivery of one record?
 -- What to do: Give `id` (the idempotency key, or the wait ID of any delivery), or topic, partition and offset of the
--- first delivery. Each group has its own key, and each edit another one: ask the called service by it. `handed on`: the delivery failed or
--- expired, and the record came again as the next one. The tables keep no time and no error of it; the processor's log
--- has them under the same key. `waiting`: the delivery isn't finished. `dead letter` and `redriven`: the record went to
--- `next_place`. A finished delivery leaves no row, and neither does a record that waits in a retry topic. The
--- deliveries before it show only if another one has a row. No row: `record` says what the tables can say.
+-- first delivery. Each group has its own key, and each edit another one: ask the called service by it. `handed on`: the
+-- delivery failed or expired, and the record came again as the next one. The tables keep no time and no error of it;
+-- the processor's log has them under the same key. `waiting`: the delivery isn't finished. `dead letter` and
+-- `redriven`: the record went to `next_place`. A finished delivery leaves no row, and neither does a record that waits
+-- in a retry topic. The deliveries before it show only if another one has a row. No row: `record` says what the tables
+-- can say.
 -- Kind: one instance, one record
 \if :{?id} \else \set id '' \endif
 \if :{?topic} \else \set topic '' \endif
