@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.kafka_relations import kafka_problems
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.secrets import describe, shown_settings
+from wait_registry.settings.topic_relations import topic_problems
 
 
 @click.command(
@@ -29,7 +32,8 @@ def command(invocation: Invocation, listing: bool, as_json: bool) -> int:
     """Print the settings in effect, or list all settings.
 
     Prints the settings that a service started here would use, with secrets masked. If a name is unknown or a value
-    out of bounds, it ends with 2 and says what to write instead.
+    out of bounds, it ends with 2 and says what to write instead. Below the settings, standard error has what each
+    service refuses or warns of at its start; `waitreg doctor` checks the rest.
     """
     if listing:
         if as_json:
@@ -38,6 +42,8 @@ def command(invocation: Invocation, listing: bool, as_json: bool) -> int:
         return 0
     settings = invocation.settings()
     print(json.dumps(shown_settings(settings), ensure_ascii=False, indent=2) if as_json else describe(settings))
+    for problem in (*kafka_problems(settings.kafka), *topic_problems(settings)):
+        print(f"{problem.severity}: {problem}", file=sys.stderr)
     return 0
 
 

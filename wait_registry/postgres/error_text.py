@@ -58,8 +58,8 @@ _REFUSALS = (
 _PASSING = (
     (
         r"too many clients|remaining connection slots are reserved|too many connections for",
-        "end connections that are no longer needed (pg_stat_activity lists them), or raise max_connections or the connection "
-        "limit of this role or database",
+        "end connections that are no longer needed (pg_stat_activity lists them), or raise max_connections or the "
+        "connection limit of this role or database",
     ),
     (
         r"the database system is (starting up|shutting down|in recovery mode|not yet accepting connections)",

@@ -110,6 +110,13 @@ def test_options_before_and_after_the_command_count_and_the_later_wins(waitreg: 
     assert "log.level = 'DEBUG'\n" in shown
 
 
+def test_config_says_what_services_refuse(waitreg: Run) -> None:
+    assert waitreg("config").errors == ""
+    shown = waitreg("config", "--set", "kafka.librdkafka.group.instance.id=shop-0")
+    assert (shown.code, shown.errors.count("\n")) == (0, 1)
+    assert shown.errors.startswith("error: kafka.librdkafka sets group.instance.id, which isn't free")
+
+
 def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run, tmp_path: Path) -> None:
     for package in ("processor", "sink", "sweeper"):
         (tmp_path / f"{package}.py").write_text("raise RuntimeError('not ours')")
