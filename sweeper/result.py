@@ -132,7 +132,11 @@ class Sweep:
 
     def in_words(self) -> str:
         """Return it on one line for people."""
-        numbers = {"due": self.due, **self.counts_as_json(), "partitions skipped": len(self.skipped)}
+        counted = self.counts_as_json()
+        # Of skipped partitions, nothing is known of the other rows.
+        left = 0 if self.skipped or self.unswept else self.due - sum(counted.values())
+        more = {"ended meanwhile": max(0, left), "partitions skipped": len(self.skipped)}
+        numbers = {"due": self.due, **counted, **more}
         counts = ", ".join(f"{name} {count}" for name, count in numbers.items() if count) or "nothing due"
         return f"sweep {self.result.value} in {self.duration_s:.3f} s: {self.reason or counts}"
 

@@ -148,7 +148,8 @@ def _one_line(error: BaseException) -> str:
     # The cause is often the only place where the client library says what it saw.
     text = str(error) or type(error).__name__
     cause = error.__cause__
-    if cause is None or not str(cause) or str(cause) in text:
+    said = (isinstance(cause, OSError) and cause.strerror) or str(cause or "")
+    if not said or said in text:
         return text
     return f"{text} (because: {type(cause).__name__}: {str(cause).strip()})"
 

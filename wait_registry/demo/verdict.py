@@ -38,7 +38,8 @@ def show_reconciliations(screen: Screen, results: Mapping[str, Reconciliation]) 
     ]
     screen.table("Reconciliation of manifest, downstream's log, topics and Postgres", columns, rows)
     screen.note(equation(results))
-    screen.note("; ".join(f"{breach}: {meaning}" for breach, meaning in LEGEND.items()))
+    for breach, meaning in LEGEND.items():
+        screen.note(f"{breach}: {meaning}")
     for name, result in results.items():
         for problem in result.problems:
             screen.note(f"[red]{name}: {problem.breach}:[/] {problem.about}")
