@@ -29,7 +29,8 @@ def test_partitions_are_added_up() -> None:
     assert sweep.counts == first + second
     assert sweep.result is SweepResult.DONE
     assert sweep.in_words() == "sweep done in 1.500 s: due 12, exported 7, redelivered 1, superseded 3, unseen 1"
-    assert swept_now(PartitionResult(1, second)).in_words().endswith("due 12, exported 4, superseded 1, ended meanwhile 7")
+    one = swept_now(PartitionResult(1, second))
+    assert one.in_words().endswith("due 12, exported 4, superseded 1, ended meanwhile 7")
 
 
 def test_every_outcome_is_in_the_words_and_fields() -> None:
