@@ -17,11 +17,12 @@ from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
+from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages, poll, position_error
+from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.service.ending import Fault
@@ -69,9 +70,8 @@ class GroupConsumer:
         self._loop = asyncio.get_running_loop()
         self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
-        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._note_gone)
-        # Logs that don't have their positions, and the messages that said so.
-        self._gone: list[tuple[AssignedLog, Message]] = []
+        self._gone = GonePositions(self.assigned, start_offsets, membership.join_again, fault)
+        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._gone.note)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         # By partition, of its last assignment here.
@@ -142,39 +142,10 @@ class GroupConsumer:
             self._take_over(starts)
         records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
         if self._gone:
-            self._judge_gone(self._gone)
-            self._gone = []
+            # A daemon: a broker that doesn't answer must not keep the process from ending.
+            judgment = (self._gone.judgment(), None)
+            threading.Thread(target=self._guarded, args=judgment, name="gone-positions", daemon=True).start()
         return records
-
-    def _note_gone(self, owner: AssignedLog, message: Message) -> None:
-        self._gone.append((owner, message))
-
-    def _judge_gone(self, gone: list[tuple[AssignedLog, Message]]) -> None:
-        """Report that records may be lost, unless another member of the group has handled them meanwhile.
-
-        A retry or redelivery topic continues at its beginning, whichever program has emptied it.
-        """
-        positions = {place: owner.position for place, owner in self.assigned.items() if owner.position >= 0}
-
-        def are_assigned() -> bool:
-            return all(self.assigned.get(owner.place) is owner for owner, _ in gone)
-
-        def judge() -> None:
-            for owner, message in gone:
-                if self._start_offsets.is_own(owner.topic):
-                    continue
-                passed = self._start_offsets.is_passed(owner.place, owner.position, are_assigned)
-                if passed is None:
-                    return
-                if not passed:
-                    others = [place for place in self._start_offsets.outside(positions) if place != owner.place]
-                    self._fault.report(position_error(owner, message, others))
-                    return
-            logs = ", ".join(repr(owner) for owner, _ in gone)
-            self._membership.join_again(f"their logs don't have the positions of {logs} any more")
-
-        # A daemon: a broker that doesn't answer must not keep the process from ending.
-        threading.Thread(target=self._guarded, args=(judge, None), name="positions-gone", daemon=True).start()
 
     @property
     def polling(self) -> bool:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.gone_positions import GonePositions
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.start_offsets import StartOffsets
 from processor.service.ending import Fault
@@ -43,6 +44,18 @@ def test_a_position_that_is_gone_counts_where_it_is_this_assignments(position: i
     assert (fault.error is not None) is reports
 
 
+def start_offsets(committed: int, first: int) -> StartOffsets:
+    """Return what knows that the group has committed an offset in each partition, and where each log begins."""
+
+    def another(partitions: list[Any]) -> list[Any]:
+        return [SimpleNamespace(offset=committed)]
+
+    identity, consumed = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
+    return StartOffsets(
+        identity, consumed, lambda _: False, another, lambda _: {}, lambda places: dict.fromkeys(places, first)
+    )
+
+
 @pytest.mark.parametrize(
     ("committed", "first", "passed"),
     [
@@ -55,13 +68,19 @@ def test_a_position_that_is_gone_counts_where_it_is_this_assignments(position: i
     ],
 )
 def test_nothing_is_lost_if_the_group_has_committed_what_is_gone(committed: int, first: int, passed: bool) -> None:
-    def another(partitions: list[Any]) -> list[Any]:
-        return [SimpleNamespace(offset=committed)]
-
-    consumed = ConsumedTopics("group", {})
-    identity = TopicIdentity("wait", "id", 1)
-    starts = StartOffsets(
-        identity, consumed, lambda _: False, another, lambda _: {}, lambda places: dict.fromkeys(places, first)
-    )
+    starts = start_offsets(committed, first)
     assert starts.is_passed(PLACE, 4, lambda: True) is passed
     assert starts.is_passed(PLACE, 4, lambda: False) is None, "it was given up, so there is nothing to report"
+
+
+@pytest.mark.parametrize(("committed", "lost"), [(9, False), (4, True)])
+def test_a_partition_that_is_given_up_hides_nothing_of_the_others(committed: int, lost: bool) -> None:
+    given_up, kept = AssignedLog(("input", 1), 4), AssignedLog(("input", 2), 4)
+    assigned, fault, joined = {log.place: log for log in (given_up, kept)}, Fault(), list[str]()
+    gone = GonePositions(assigned, start_offsets(committed, 9), joined.append, fault)
+    for log in (given_up, kept):
+        gone.note(log, out_of_range(4))
+    judge = gone.judgment()
+    del assigned[given_up.place]
+    judge()
+    assert (fault.error is not None, [why.split()[-3] for why in joined]) == (lost, [] if lost else ["input[2]"])

@@ -1,0 +1,71 @@
+"""Whether records may be lost where a log doesn't have the position of its partition any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Message
+
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.polled_messages import position_error
+from processor.intake.start_offsets import StartOffsets
+from processor.service.ending import Fault
+from wait_registry.records.topics import TopicPartition
+
+
+class GonePositions:
+    """Notes such logs, and judges them: another member of the group may have handled what is gone.
+
+    A retry or redelivery topic continues at its beginning, whichever program has emptied it.
+
+    Args:
+        assigned: the logs of the assigned partitions.
+        start_offsets: knows what the group has committed, and what the logs have.
+        join_again: has every partition start where its committed offset and its log say.
+        fault: where lost records are reported.
+    """
+
+    def __init__(
+        self,
+        assigned: Mapping[TopicPartition, AssignedLog],
+        start_offsets: StartOffsets,
+        join_again: Callable[[str], None],
+        fault: Fault,
+    ) -> None:
+        self._assigned = assigned
+        self._start_offsets = start_offsets
+        self._join_again = join_again
+        self._fault = fault
+        self._noted: list[tuple[AssignedLog, Message]] = []
+
+    def __bool__(self) -> bool:
+        """Return whether any is noted."""
+        return bool(self._noted)
+
+    def note(self, owner: AssignedLog, message: Message) -> None:
+        """Note a log, and what the client returned instead of a record."""
+        self._noted.append((owner, message))
+
+    def judgment(self) -> Callable[[], None]:
+        """Return what judges those noted so far; it waits for the broker, so call it in a thread of its own."""
+        noted, self._noted = self._noted, []
+        positions = {place: owner.position for place, owner in self._assigned.items() if owner.position >= 0}
+        return lambda: self._judge(noted, positions)
+
+    def _judge(self, noted: list[tuple[AssignedLog, Message]], positions: Mapping[TopicPartition, int]) -> None:
+        passed = []
+        for owner, message in noted:
+            if not self._start_offsets.is_own(owner.topic):
+                found = self._start_offsets.is_passed(owner.place, owner.position, self._is_assigned(owner))
+                if found is None:
+                    continue
+                if not found:
+                    others = [place for place in self._start_offsets.outside(positions) if place != owner.place]
+                    self._fault.report(position_error(owner, message, others))
+                    return
+            passed.append(repr(owner))
+        if passed:
+            self._join_again(f"their logs don't have the positions of {', '.join(passed)} any more")
+
+    def _is_assigned(self, owner: AssignedLog) -> Callable[[], bool]:
+        return lambda: self._assigned.get(owner.place) is owner
