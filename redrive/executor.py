@@ -363,7 +363,7 @@ class Executor:
         return mark.model_copy(update=where)
 
     def _of_delivery(self, candidate: Candidate) -> tuple[Place, ...]:
-        """Return the dead letters that a mark is of: those of the delivery that the job's selection has seen."""
+        """Return the dead letters that a mark is of: those of the delivery that the dry run has seen."""
         ends = self._job.ends
         seen = (twin for twin in candidate.of_delivery if twin.offset < ends.get(twin.topic, {}).get(twin.partition, 0))
         return tuple(dict.fromkeys(place.as_written() for place in (candidate.place, *seen)))

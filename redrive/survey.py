@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -63,7 +64,9 @@ def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, cl
             reader.read_on()
         found = Survey(job, view.as_of)
         judge, counts, seen = Judge(settings, job, client, clock), Counter[str](), set[str]()
+        ends = {topic: dict(by) for topic, by in job.ends.items()}
         for candidate in view.candidates(chosen, job.ends, None):
+            _reach(ends, candidate.of_delivery)
             category = judge.category(candidate, view, tail, seen)
             counts[category] += 1
             if category is Category.REDRIVEN:
@@ -71,5 +74,15 @@ def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, cl
             examples = found.examples.setdefault(category, [])
             if len(examples) < EXAMPLES:
                 examples.append(candidate.place)
-        found.job = job.model_copy(update={"expected": dict(counts)})
+        found.job = job.model_copy(update={"ends": ends, "expected": dict(counts)})
         return found
+
+
+def _reach(ends: dict[str, dict[int, int]], of_delivery: Iterable[Place]) -> None:
+    """Have a selection end behind all dead letters of a delivery, since its mark is of those before the ends.
+
+    The selection means no other dead letter thereby: the tables had all that are before these already.
+    """
+    for place in of_delivery:
+        by = ends.setdefault(place.topic, {})
+        by[place.partition] = max(by.get(place.partition, 0), place.offset + 1)

@@ -117,6 +117,15 @@ def test_what_fails_again_after_a_mark_is_open(at: Scenario, kind: Kind, marks_c
     assert at.rows("select state, count(*) from dead_letter where job = 'job-2' group by 1") == [("redriven", 4)]
 
 
+def test_a_mark_of_one_dead_letter_is_of_the_others_of_its_delivery(at: Scenario) -> None:
+    at.dead_letters(1)
+    at.dead_letters(1)
+    at.read()
+    at.execute(at.request(f"place={at.place()}").job)
+    at.read()
+    assert at.rows("select state, count(*) from dead_letter group by 1") == [("redriven", 2)]
+
+
 @pytest.mark.guarantee("R1.6")
 def test_expired_ones_need_a_word(at: Scenario) -> None:
     at.dead_letters(1, Reason.EXPIRED)
