@@ -77,6 +77,13 @@ def without_records_that_are_kept(original, start, first):
     return found._replace(commits=replace(found.commits, kept_below=None)), warning
 
 
+@safeguard("P1.41", at="processor.intake.partition_start.own_start")
+def without_beginnings_of_own_topics(original, start, first):
+    """A retry topic that was emptied or recreated is read from the group's old offset."""
+    found, warning = original(start, first)
+    return found._replace(offset=start.offset), warning
+
+
 @safeguard("P1.42", at="redrive.target.Route.obstacle")
 def without_proof_of_identity(original, self, candidate):
     """A record is redriven to the input topic of a group that takes it for a new one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def test_options_before_and_after_the_command_count_and_the_later_wins(waitreg: 
 
 
 def test_config_says_what_services_refuse(waitreg: Run) -> None:
+    assert json.loads(waitreg("config", "--json").output)["processor.max_in_flight"] == "50"
     assert waitreg("config").errors == ""
     shown = waitreg("config", "--set", "kafka.librdkafka.group.instance.id=shop-0")
     assert (shown.code, shown.errors.count("\n")) == (0, 1)
