@@ -82,6 +82,12 @@ def without_delay(_, self, event, due_times, now):
     return event
 
 
+@safeguard("D1.2", "P1", at="processor.intake.due_times.DueTimes._since_ms", real=True, seeds=True)
+def without_bound_by_the_first_poll(_, self, offset, timestamp_ms):
+    """A record with a timestamp far in the future holds its partition up until then."""
+    return timestamp_ms
+
+
 @safeguard("P1.24", at=f"{ENGINE}._due", seeds=True)
 def without_rewind_to_early_records(original, self, event, due_times, now):
     """A record that isn't due is dropped, and later the records behind it are read."""

@@ -213,7 +213,10 @@ class Process:
         times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]
         ids = (wait_id("c", *place, at, "g", time_ms) for at, time_ms in zip(offsets, times, strict=True))
         records = [Taken((*place, at), name, generation) for at, name in zip(offsets, ids, strict=True)]
-        self._step(Polled(place, offsets, records, [10] * len(log), malformed, (), times))
+        shown = [
+            time_ms + (self._world.ahead_ms if at % 3 == 0 else 0) for at, time_ms in zip(offsets, times, strict=True)
+        ]
+        self._step(Polled(place, offsets, records, [10] * len(log), malformed, (), shown))
         return len(log)
 
     def _is_current(self, place: TopicPartition) -> bool:

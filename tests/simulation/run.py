@@ -63,6 +63,7 @@ class Run:
         self._cancel_after_s = own.choice([None, None, 1.0])
         self._routes = own.choice([None, None, {0: 1}, {0: 1, 1: 1}])
         self.world.markers = own.choice([0, 1, 3])
+        self.world.ahead_ms = own.choice([0, 0, 10**12])
         self._acts = 0.0 if deadly else Random(-2 - seed).choice([0.0, 0.0, 0.01, 0.05])
         self._operators = Operators(self.world, Random(-3 - seed))
         self._processes: list[Process] = []

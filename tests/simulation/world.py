@@ -64,6 +64,7 @@ class World:
     story: list[str] = field(default_factory=list)
     metadata: bool = True  # whether commits have some
     refuses_letters: bool = False  # whether a dead letter may be too large at first
+    ahead_ms: int = 0  # by how much the timestamps of some retry records are in the future
     markers: int = 0  # how many offsets behind the last record of an input are no records
     unknown_ends: float = 0.0  # how likely it is that the log's end isn't known at an assignment
     # How many records of a log have been produced; all of them, if it isn't named here.

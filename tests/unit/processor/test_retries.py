@@ -137,6 +137,7 @@ def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_p
     assert DueTimes(10, retries=False).due([0], [-1], 0) == 0
 
 
+@pytest.mark.guarantee("D1.2")
 def test_timestamps_in_the_future_hold_up_no_retry_topic() -> None:
     times, first_ms = DueTimes(5, retries=True), 1_000_000
     batch = list(range(20)), [first_ms * 1_000] * 19 + [first_ms - 6_000]
