@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Final
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from sweeper.counting_thread import CountingThread
 from wait_registry.errors import WaitRegistryError
@@ -37,20 +39,26 @@ class PostgresWatch:
         self._monotonic = monotonic
         self._asked_s: float | None = None
         self._failure: str | None = None
-        self.thread = CountingThread("postgres-watch", self.ask_once, pause=lambda _: PAUSE_S)
+        self._held = ExitStack()
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self.thread = CountingThread("postgres-watch", self.ask_once, self._held.close, lambda _: PAUSE_S)
 
     def ask_once(self) -> float:
-        """Ask over a new connection.
+        """Ask, over the same connection until it fails.
 
         Returns:
             How long it took, s.
         """
         began_s = self._asked_s = self._monotonic()
         try:
-            with self._connections.open(self._settings.postgres, "waitreg-sweeper watch") as connection:
-                connection.execute("select 1")
+            if self._connection is None:
+                opening = self._connections.open(self._settings.postgres, "waitreg-sweeper watch")
+                self._connection = self._held.enter_context(opening)
+            self._connection.execute("select 1")
         except (psycopg.Error, WaitRegistryError) as error:
             self._failure = error_text(error)
+            self._connection = None
+            self._held.close()
         else:
             self._failure = None
         self._asked_s = None
