@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,6 +30,8 @@ Work = Callable[[Context], Awaitable[None]]
 
 class Works:
     """Replaces the pipeline, does one thing and returns."""
+
+    group_consumer = SimpleNamespace(assigned={}, paused=frozenset())
 
     def __init__(self, context: Context, work: Work) -> None:
         self._context = context
