@@ -16,6 +16,7 @@ from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.waiting import wait_until
+from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
 
 
@@ -124,6 +125,6 @@ def test_what_another_program_had_a_group_pass_does_not_count_as_done(at: Scenar
     at.read_waits()
     at.execute(at.request().job)
     at.read_operations()
-    ends = end_offsets(at.admin, at.target, range(at.settings.dead_letter.partitions))
+    ends = end_offsets(at.admin, at.target, range(describe_topic(at.admin, at.target).partitions))
     commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.target, *end) for end in ends.items()])
     wait_for_outcomes(at, {Outcome.UNKNOWN: 2})
