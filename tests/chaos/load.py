@@ -86,7 +86,7 @@ class Load(Flow):
             records=self._records,
             rate_per_s=load.rate_per_s,
             seed=schedule.seed,
-            make=mixture(load.shares, place.settings.wait.max_message_bytes),
+            make=mixture(load.shares, place.settings.wait.max_message_bytes, shuffled=load.shuffled),
             manifest=place.manifest,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -16,6 +17,8 @@ BEYOND_BYTES = 90_000
 ROOM_BYTES = 6_000
 # Shares of a registration.
 BULKY = (0.025, 0.25)
+# Timestamps that a producer sets are around the present one, by less than a broker takes of those in the future.
+FROM_MS, TO_MS = -86_400_000, 1_800_000
 # Keys, values and headers of the others on the average, rounded up.
 MEAN_BYTES = {"orders": 600, "binary": 2_500, "hostile": 4_200, "empty": 300, "null": 300, "too_large": 0}
 
@@ -32,7 +35,7 @@ def mean_bytes(shares: Sequence[tuple[str, int]], registration_bytes: int) -> fl
     return sum(sizes[kind] * share for kind, share in shares) / sum(share for _, share in shares)
 
 
-def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int) -> Maker:
+def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int, shuffled: bool = False) -> Maker:
     """Return what makes the records.
 
     Args:
@@ -40,6 +43,7 @@ def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int) -> Maker
             registered), "bulky" (so large that a few fill what a processor may hold), or a shape of the load generator
             ("orders", "binary", "hostile").
         registration_bytes: how large a wait record may be.
+        shuffled: whether the producer sets the timestamps, in no order.
     """
     kinds, weights = [kind for kind, _ in shares], [weight for _, weight in shares]
 
@@ -54,7 +58,11 @@ def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int) -> Maker
             return replace(order(seed, index), value=random.randbytes(_size(kind, registration_bytes, random)))
         return shape_named(kind)(seed, index)
 
-    return make
+    def make_shuffled(seed: int, index: int) -> Order:
+        apart_ms = Random(f"timestamp/{seed}/{index}").randint(FROM_MS, TO_MS)
+        return replace(make(seed, index), timestamp_ms=time.time_ns() // 1_000_000 + apart_ms)
+
+    return make_shuffled if shuffled else make
 
 
 def _size(kind: str, registration_bytes: int, random: Random) -> int:

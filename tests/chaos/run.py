@@ -78,12 +78,13 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
     began = time.monotonic()
     partitions = schedule.load.input_partitions
     with stage.place(directory, settings_of(schedule), partitions) as place, ExitStack() as resources:
-        scene = _scene(stage, place, schedule, interrupted)
+        tap = Tap(place.settings)
+        scene = _scene(stage, place, schedule, tap, interrupted)
         company = [*scene.services.values(), scene.downstream]
         resources.callback(lambda: kill_all([*company, *scene.visitors]))
         supervisor = resources.enter_context(Supervisor(company))
         load, snapshots = Load(place, schedule, interrupted), Snapshots(place.settings)
-        with Watch(place.settings, POLL_COMMITS_S) as watch, Tap(place.settings) as tap:
+        with Watch(place.settings, POLL_COMMITS_S) as watch, tap:
             # The called service is not at fault: it is there before all others, and so is the backlog.
             load.publish_backlog()
             _start(scene, [scene.downstream])
@@ -109,7 +110,7 @@ def play(stage: Stage, schedule: Schedule, directory: Path, interrupted: threadi
         )
 
 
-def _scene(stage: Stage, place: Place, schedule: Schedule, interrupted: threading.Event) -> Scene:
+def _scene(stage: Stage, place: Place, schedule: Schedule, tap: Tap, interrupted: threading.Event) -> Scene:
     services = {name: stage.service(place, name, modes=schedule.modes) for name in schedule.names_of(*SERVICES)}
     visitors: list[Service] = []
 
@@ -118,7 +119,7 @@ def _scene(stage: Stage, place: Place, schedule: Schedule, interrupted: threadin
         return visitors[-1]
 
     downstream = stage.downstream(place, schedule.latencies, schedule.failures)
-    return Scene(stage, place, schedule, services, downstream, visitor, visitors, interrupted)
+    return Scene(stage, place, schedule, services, downstream, visitor, visitors, tap, interrupted)
 
 
 def _start(scene: Scene, company: Sequence[Service]) -> None:
@@ -148,7 +149,8 @@ def _act(scene: Scene, load: Load) -> list[FaultDone]:
             raise
         ended_ms = time.time_ns() // 1_000_000
         # A fault without victim never began, and has no proof.
-        done.append(FaultDone(planned.name, planned.target, scene.began_ms.get(planned, ended_ms), ended_ms, proof))
+        began_ms, concerned = scene.began_ms.get(planned, ended_ms), scene.concerned.get(planned, ())
+        done.append(FaultDone(planned.name, planned.target, began_ms, ended_ms, proof, concerned))
 
     with ExitStack() as publishing:
         if scene.schedule.load.aborts:

@@ -75,6 +75,19 @@ ANY = (
     ("gone", "downstream", 2),
     ("add_partitions", "input", 2),
 )
+# Drawn by a generator of their own, so that a seed's faults stay what they were. "group" has no members meanwhile;
+# "records" and "letters" are acted on alongside whatever runs.
+OPERATORS = (
+    ("rewind", "group", 3),
+    ("commit_back", "group", 2),
+    ("commit_forward", "group", 3),
+    ("pass_retries", "group", 2),
+    ("replay", "records", 3),
+    ("delete_records", "records", 2),
+    ("redrive", "letters", 3),
+    ("archive", "letters", 1),
+    ("purge", "letters", 2),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ class Load:
 
     ``shares``: how many of a hundred records are of which kind; see `tests.chaos.mixture`. ``backlog`` records more are
     in the input topic before any service is started. With ``aborts`` another client's aborted transactions are between
-    the records.
+    the records. With ``shuffled`` timestamps the producer sets them, in no order.
     """
 
     records: int
@@ -92,12 +105,14 @@ class Load:
     input_partitions: int
     backlog: int
     aborts: bool
+    shuffled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One fault: ``target`` is a service ("processor-1"), a server ("broker"), "downstream" or "input".
+    """One fault, or one action of an operator.
 
+    ``target`` is a service ("processor-1"), a server ("broker"), "downstream", "input", "records" or "letters".
     "group" is all processors (of a storm: those that join and leave), "everything" all services and both servers.
     """
 
@@ -164,6 +179,11 @@ def schedule_of(seed: int) -> Schedule:
             elif load.input_partitions < counts["processor"]:
                 fault = replace(fault, target="group")
         faults.append(fault)
+    own = Random(f"chaos/{seed}/operators")
+    within = (FIRST_FAULT_S, LAST_FAULT_S)
+    faults += [_fault(own, OPERATORS, counts, ttl_s, within) for _ in range(own.choice((0, 0, 1, 2, 3)))]
+    settings["processor.redeliver_to"] = own.choice(("group", "group", "origin"))
+    load = replace(load, shuffled=own.random() < 0.5)
     in_order = tuple(sorted(faults, key=lambda fault: fault.at_s))
     return Schedule(seed, counts, load, settings, modes, latencies, failures, in_order)
 
@@ -297,6 +317,9 @@ def _duration(name: str, kind: str, ttl_s: float) -> tuple[float, float]:
         return 2.0, 9.0
     if name in ("kill", "kill_jvm", "terminate", "stop"):
         return 0.2, 3.0
-    if name in ("end_sessions", "add_partitions"):
+    if name in ("end_sessions", "add_partitions") or kind in ("records", "letters"):
         return 0.0, 0.0
+    if kind == "group" and name != "storm":
+        # So long that records come which the group hasn't consumed.
+        return 0.5, 3.0
     return 2.0, 7.0

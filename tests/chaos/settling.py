@@ -53,7 +53,8 @@ class Settling:
 
     def __init__(self, place: Place) -> None:
         self._settings = place.settings
-        self._shown = [place.settings.wait.topic, place.settings.dead_letter.topic]
+        settings = place.settings
+        self._shown = [settings.wait.topic, settings.dead_letter.topic, settings.operations.topic]
         self._consumed = [place.input, *redelivery_topics(place.settings), *retry_topics(place.settings)]
         group, bootstrap = place.settings.processor.group, place.settings.kafka.bootstrap_servers
         # Of retry and redelivery topics the processors delete what they have committed.

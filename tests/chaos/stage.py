@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.chaos.history.history import Concerned
+from tests.chaos.history.watch import Tap
 from tests.chaos.mixture import max_input_bytes
 from tests.chaos.schedule import (
     BACKOFF_S,
@@ -184,10 +186,14 @@ class Scene:
     """Makes one more processor, which isn't supervised."""
     visitors: Sequence[Service]
     """All that were made so far."""
+    tap: Tap
+    """Reads what operators delete."""
     ended: threading.Event
     """Set when the run is interrupted: pauses end at once."""
     began_ms: dict[PlannedFault, int] = field(default_factory=dict)
     """When each fault really began, ms since the epoch."""
+    concerned: dict[PlannedFault, list[Concerned]] = field(default_factory=dict)
+    """The records that each operator's action concerns."""
     _locks: defaultdict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     def lock_of(self, target: str) -> threading.Lock | Any:

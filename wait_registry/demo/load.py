@@ -76,6 +76,7 @@ class _Publication:
                     key=record.key,
                     value=record.value,
                     headers=record.headers,
+                    timestamp=record.timestamp_ms,
                     on_delivery=lambda error, message: self._delivered(error, message, content),
                 )
                 return

@@ -17,11 +17,12 @@ BINARY_VALUES, EMPTY_VALUES, NULL_VALUES = 0.05, 0.01, 0.01
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One record to publish."""
+    """One record to publish; ``timestamp_ms`` is since the epoch, 0 for that of the clock."""
 
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
+    timestamp_ms: int = 0
 
 
 def order(seed: int, index: int) -> Order:

@@ -88,7 +88,12 @@ def _republished(ledger: Ledger, letter: TopicRecord) -> str:
         return f"it names the group {letter.group}"
     if letter.reason in (Reason.UNREGISTRABLE, Reason.MALFORMED):
         return "" if letter.registration is None else "it names a registration, and says that it can't have one"
-    if letter.registration is None and not ledger.eager and letter.outcome not in EXPORTS:
+    if (mark := ledger.redriven.get(letter.place)) is not None:
+        sources = [one for one in ledger.letters if one.place in mark.dead_letters]
+        fits = any(_redriven_as(one) == (letter.delivery, *_redriven_as(letter)[1:]) for one in sources)
+        return "" if fits else "it isn't the next delivery of a dead letter that its mark names"
+    is_ours = ledger.eager and not ledger.is_replayed(letter.wait_id, letter.append_ms)
+    if letter.registration is None and not is_ours and letter.outcome not in EXPORTS:
         return ""
     entry = ledger.registered_as(letter)
     if entry is None:
@@ -98,6 +103,11 @@ def _republished(ledger: Ledger, letter: TopicRecord) -> str:
     wanted = (entry.original, entry.delivery + (0 if letter.reason else 1), most, entry.instance)
     seen = (letter.original, letter.delivery, letter.max_deliveries, letter.instance)
     return "" if seen == wanted else f"it says {seen}, its registration's record, deliveries and instance say {wanted}"
+
+
+def _redriven_as(letter: Republished) -> tuple[object, ...]:
+    """Return the next delivery's number, and what a redrive leaves as it is."""
+    return (letter.delivery + 1, letter.original, letter.wait_id, letter.registration, letter.instance)
 
 
 def _delivery(ledger: Ledger, call: Call) -> str:

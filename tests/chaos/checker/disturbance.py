@@ -12,7 +12,7 @@ AFTERMATH_MS = 10_000
 # Faults of these stop the broker.
 BROKER = ("broker", "everything")
 # After these a process does nothing more, late or not; the next one of its name is another instance.
-_ENDS = ("kill", "terminate")
+_ENDS = ("kill", "terminate", "rewind", "commit_back", "commit_forward", "pass_retries")
 # A sweeper whose session with Postgres is reset starts its sweep again.
 _RESETS = ("cut_postgres_link", "refuse_postgres_link")
 # A processor may feel the faults of these: "group" is all planned processors or, in a storm, its members.

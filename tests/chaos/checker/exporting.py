@@ -11,6 +11,7 @@ from tests.chaos.history.entries import EXPORTS, Place, Registration, Republishe
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.topics import redelivery_topic
+from wait_registry.settings.processor import RedeliverTo
 
 # From the log's end, as the sweeper learns it, to DLQ_TIME it reads what is left of the tail and then the rows of one
 # chunk: milliseconds; more on a machine whose few cores are all busy. A tail that was never read, or only once,
@@ -143,7 +144,8 @@ def _why_misrouted(ledger: Ledger, export: Republished, said: Registration) -> s
     record = ledger.inputs.get(said.original)
     is_large = record is not None and 2 * record.registered_bytes > ledger.registration_bytes
     if export.outcome == Outcome.REDELIVERED:
-        topic = redelivery_topic(said.original[0], said.group)
+        to_origin = ledger.history.settings.processor.redeliver_to is RedeliverTo.ORIGIN
+        topic = said.original[0] if to_origin else redelivery_topic(said.original[0], said.group)
         if not again:
             return f"redelivered, and it says {asked}"
     else:

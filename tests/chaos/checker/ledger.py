@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
@@ -22,10 +23,11 @@ from tests.chaos.history.entries import (
     WaitEntry,
     at,
 )
-from tests.chaos.history.history import History, Input, Partition, Poll, Tables
+from tests.chaos.history.history import Act, History, Input, Partition, Poll, Tables
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
+from wait_registry.records.operation import Kind, Mark
 from wait_registry.records.wait_id import wait_id as derive_wait_id
 from wait_registry.settings.processor import Oversized
 
@@ -175,8 +177,45 @@ class Ledger:
 
     @cached_property
     def exports(self) -> Sequence[Republished]:
-        """What the sweeper published: `expired` dead letters and redeliveries."""
-        return [one for one in (*self.letters, *self.redelivered.values()) if one.outcome in EXPORTS]
+        """What the sweeper published: `expired` dead letters, and redeliveries that no operator's mark names."""
+        again = (one for place, one in self.redelivered.items() if place not in self.redriven)
+        return [one for one in (*self.letters, *again) if one.outcome in EXPORTS]
+
+    @cached_property
+    def redriven(self) -> Mapping[Coordinates, Mark]:
+        """The marks of redrives, by where they say that the record is."""
+        marks = (event for event in self.history.operations if isinstance(event, Mark))
+        return {tuple(one.target): one for one in marks if one.kind is Kind.REDRIVE and one.target is not None}
+
+    @cached_property
+    def acts(self) -> Mapping[Coordinates, Sequence[tuple[int, Act]]]:
+        """What operators did with each consumable record, and since when, in the order of time."""
+        found: defaultdict[Coordinates, list[tuple[int, Act]]] = defaultdict(list)
+        for fault in sorted(self.history.faults, key=lambda fault: fault.began_ms):
+            for act, partition, within in fault.concerned:
+                offsets = self.consumable.get(partition, ())
+                for offset in offsets[bisect_left(offsets, within.start) : bisect_left(offsets, within.stop)]:
+                    since_ms = fault.ended_ms if act is Act.REWOUND else fault.began_ms
+                    found[*partition, offset].append((since_ms, act))
+        return dict(found)
+
+    def is_passed(self, place: Coordinates, at_ms: float = math.inf) -> bool:
+        """Return whether the group isn't to handle a record, by what operators had done until a moment.
+
+        "The skipped records aren't consumed records of the group any more" (docs/guarantees.md), until it is rewound.
+        """
+        acts = [act for since_ms, act in self.acts.get(place, ()) if since_ms <= at_ms and act is not Act.REPLAYED]
+        return bool(acts) and acts[-1] is not Act.REWOUND
+
+    def is_given_up(self, place: Coordinates) -> bool:
+        """Return whether a record needs no end: it was passed over or deleted, and neither rewound nor replayed later.
+
+        In a retry or redelivery topic what is passed over must still be there: the processors "delete nothing"
+        (docs/runbook.md). "P1 holds for them again if you replay it" (docs/guarantees.md).
+        """
+        last = self.acts[place][-1][1] if place in self.acts else None
+        is_kept = place[2] >= self.history.begins.get(place[:2], 0)
+        return last is Act.DELETED or (last is Act.PASSED and is_kept)
 
     @cached_property
     def id_of(self) -> Mapping[Coordinates, str]:
@@ -187,6 +226,11 @@ class Ledger:
             place: derive_wait_id(self.history.cluster_id, *place, self.history.group, moment_ms)
             for place, moment_ms in moments.items()
         }
+
+    @cached_property
+    def place_of_id(self) -> Mapping[str, Coordinates]:
+        """Where a record is consumed, by its wait ID."""
+        return {wait_id: place for place, wait_id in self.id_of.items()}
 
     @cached_property
     def original_of(self) -> Mapping[str, Coordinates]:
@@ -207,7 +251,13 @@ class Ledger:
 
     @cached_property
     def calls_of_id(self) -> Mapping[str, Sequence[Call]]:
-        return grouped(self._calls, lambda call: call.wait_id)
+        """Calls by the group's processors: a replay "registers nothing, and P2 to P4 don't concern it"."""
+        return grouped((call for call in self._calls if not is_replay(call)), lambda call: call.wait_id)
+
+    @cached_property
+    def replays_of_id(self) -> Mapping[str, Sequence[Call]]:
+        """Calls by replays."""
+        return grouped(filter(is_replay, self._calls), lambda call: call.wait_id)
 
     @cached_property
     def committed_to(self) -> Mapping[Partition, int]:
@@ -255,7 +305,19 @@ class Ledger:
 
     def settles(self, call: Call) -> bool:
         """Return whether a call settled its record, even if that was never registered."""
-        return call.succeeded or (not self.eager and call.status in self.discard_statuses)
+        return call.succeeded or ((is_replay(call) or not self.eager) and call.status in self.discard_statuses)
+
+    def is_replayed(self, wait_id: str, at_ms: int) -> bool:
+        """Return whether at a moment a replay ran that had a record's place in its ranges."""
+        place = self.place_of_id.get(wait_id)
+        return place is not None and any(
+            act is Act.REPLAYED
+            and fault.began_ms <= at_ms <= fault.ended_ms
+            and place[:2] == partition
+            and place[2] in within
+            for fault in self.history.faults
+            for act, partition, within in fault.concerned
+        )
 
     def original_at(self, place: Coordinates) -> Coordinates:
         """Return the place of the first delivery of a record that is consumed somewhere."""
@@ -264,6 +326,11 @@ class Ledger:
     def about(self, wait_id: str) -> Coordinates | str:
         """Return what a violation about an ID is about."""
         return self.original_of.get(wait_id, wait_id)
+
+
+def is_replay(call: Call) -> bool:
+    """Return whether a replay made a call, by the path of its handler's URL."""
+    return call.path.startswith("replay-")
 
 
 def about_record(record: TopicRecord) -> Coordinates | str:

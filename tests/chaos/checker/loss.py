@@ -20,7 +20,11 @@ TOMBSTONE_MS = 5_000
 def lost(ledger: Ledger) -> Iterator[Finding]:
     """Find consumed records without an end; `unfinished` judges what isn't consumed yet."""
     registered = {entry.original for entry in ledger.open}
-    on_its_way = {ledger.original_at(place) for place in ledger.redelivered if not ledger.is_consumed(place)}
+    on_its_way = {
+        ledger.original_at(place)
+        for place in ledger.id_of
+        if ledger.is_given_up(place) or (place in ledger.redelivered and not ledger.is_consumed(place))
+    }
     for place in ledger.inputs:
         ended = place in ledger.letters_of or place in registered or place in on_its_way or _is_done(ledger, place)
         if not ended and ledger.is_consumed(place):
@@ -28,10 +32,11 @@ def lost(ledger: Ledger) -> Iterator[Finding]:
             yield place, why
     for place in ledger.redelivered:
         wait_id = ledger.id_of[place]
-        published = wait_id in ledger.unregistered_letters or wait_id in ledger.retries_of_id
+        published = wait_id in ledger.letters_of_id or wait_id in ledger.retries_of_id
         known = place in ledger.registrations_of or published
-        settled = not ledger.eager and any(ledger.settles(call) for call in ledger.calls_of_id.get(wait_id, ()))
-        if not (known or settled) and ledger.is_consumed(place):
+        calls = [*ledger.replays_of_id.get(wait_id, ()), *([] if ledger.eager else ledger.calls_of_id.get(wait_id, ()))]
+        settled = any(map(ledger.settles, calls))
+        if not (known or settled or ledger.is_given_up(place)) and ledger.is_consumed(place):
             why = f"its redelivery at {at(place)} was consumed, and neither done nor dead-lettered nor registered"
             yield ledger.original_at(place), why
 
@@ -55,7 +60,7 @@ def unfinished(ledger: Ledger) -> Iterator[Finding]:
         yield entry.original, why
     for place, wait_id in ledger.id_of.items():
         settled = wait_id in ledger.unregistered_letters or wait_id in ledger.retries_of_id
-        if not ledger.is_consumed(place) and not settled:
+        if not (ledger.is_consumed(place) or settled or ledger.is_given_up(place)):
             committed = ledger.committed_to.get(place[:2], 0)
             why = f"the record at {at(place)} was never consumed: the commit is at {committed}"
             yield ledger.original_at(place), why

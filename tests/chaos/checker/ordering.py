@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger, grouped
 from tests.chaos.history.entries import at, clock
-from tests.chaos.history.history import Input, mode_of
+from tests.chaos.history.history import Act, Input, mode_of
 from wait_registry.demo.manifest import Coordinates
 from wait_registry.settings.processor import Ordering
 
@@ -72,4 +72,6 @@ def _settled_ms(ledger: Ledger, place: Coordinates) -> float:
     published = [
         one.append_ms for letters in (ledger.letters_of_id, ledger.retries_of_id) for one in letters.get(wait_id, ())
     ]
-    return min((*calls, *published), default=math.inf)
+    # What an operator has the group pass over, no process has polled.
+    passed = [since_ms for since_ms, act in ledger.acts.get(place, ()) if act is Act.PASSED]
+    return min((*calls, *published, *passed), default=math.inf)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overlaps
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, at, clock
-from tests.chaos.history.history import History, Poll
+from tests.chaos.history.history import Act, History, Poll
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates
 
@@ -91,15 +92,23 @@ def committed_past(ledger: Ledger) -> Iterator[Finding]:
     """Compare each poll's commits with the ends that the same poll saw afterwards.
 
     A record is judged by the first poll that shows it committed; what an earlier one had seen acknowledged is so still.
+    What operators move back is judged again: it may have been passed over before, which needs no registration.
     """
     judged = dict.fromkeys(ledger.consumable, 0)
+    moves = [fault for fault in ledger.history.faults if fault.concerned]
     for poll in (*ledger.polls, _poll_at_end(ledger.history)):
+        for move in [move for move in moves if move.ended_ms <= poll.began_ms]:
+            moves.remove(move)
+            for act, partition, within in move.concerned:
+                if act is Act.REWOUND and partition in judged:
+                    first = bisect_left(ledger.consumable[partition], within.start)
+                    judged[partition] = min(judged[partition], first)
         for partition, committed in poll.committed.items():
             offsets = ledger.consumable.get(partition, ())
             number = judged.get(partition, 0)
             while number < len(offsets) and offsets[number] < committed:
                 place = (*partition, offsets[number])
-                if not _is_safe(ledger, place, poll):
+                if not (ledger.is_passed(place, poll.ended_ms) or _is_safe(ledger, place, poll)):
                     yield ledger.original_at(place), _why_unsafe(ledger, place, poll)
                 number += 1
             judged[partition] = number

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from tests.chaos.checker.asked import not_as_asked
 from tests.chaos.checker.bounds import bound
 from tests.chaos.checker.changed import changed
 from tests.chaos.checker.disturbance import AFTERMATH_MS, BROKER, hits
@@ -61,6 +62,7 @@ RULES: Final = {
         dead_lettered_again,
         late_call,
         abandoned,
+        not_as_asked,
         bound,
     )
 }

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.chaos.faults.links import broken, hold_produce
+from tests.chaos.faults.operators import ACTIONS
 from tests.chaos.faults.processes import freeze, kill, kill_jvm
 from tests.chaos.faults.storm import storm
 from tests.chaos.schedule import LINK_FAULTS, SERVERS, PlannedFault
@@ -130,6 +131,7 @@ FAULTS: Final[Mapping[str, Callable[[Scene, PlannedFault], str]]] = {
     "add_partitions": add_partitions,
     "hold_produce": hold_produce,
     **{f"{how}_{server}_link": partial(broken, how=how, server=server) for how in LINK_FAULTS for server in SERVERS},
+    **ACTIONS,
 }
 """Each makes a planned fault happen, heals it, and returns the proof that it happened; an empty one when it didn't.
 

@@ -27,7 +27,7 @@ POLL_S = 0.05
 
 def kill(scene: Scene, fault: PlannedFault, how: str = "kill") -> str:
     """Kill processes and their children (SIGKILL), or ``stop`` them; start them again after a while, servers first."""
-    with _taken(scene, fault, "start") as victims:
+    with taken(scene, fault, "start") as victims:
         pids = [victim.pid for victim in victims]
         for victim in victims:
             getattr(victim, how)()
@@ -38,7 +38,7 @@ def kill(scene: Scene, fault: PlannedFault, how: str = "kill") -> str:
 
 def freeze(scene: Scene, fault: PlannedFault) -> str:
     """Stop a process and its children (SIGSTOP), and let them continue after a while."""
-    with _taken(scene, fault, "resume") as (victim,):
+    with taken(scene, fault, "resume") as (victim,):
         victim.pause()
         proof = _stopped(process_tree(victim.pid))
         scene.pause(fault.for_s)
@@ -46,7 +46,7 @@ def freeze(scene: Scene, fault: PlannedFault) -> str:
 
 
 @contextmanager
-def _taken(scene: Scene, fault: PlannedFault, heal: Literal["start", "resume"]) -> Iterator[list[Victim]]:
+def taken(scene: Scene, fault: PlannedFault, heal: Literal["start", "resume"]) -> Iterator[list[Victim]]:
     """Take the target from all other faults, in the order of names so that two faults can't block one another.
 
     All are healed at the end, whatever fails until then, and before other faults may have them.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from tests.chaos.history.entries import Registration, Republished, TopicRecord, WaitEntry
 from wait_registry.demo.calls import Call
 from wait_registry.demo.manifest import Coordinates, Fingerprint
 from wait_registry.kafka.topic_specs import retry_topics
+from wait_registry.records.operation import Event
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
 
@@ -83,13 +85,31 @@ class Tables(NamedTuple):
     at_ms: int = 0
 
 
+class Act(StrEnum):
+    """What an operator, or another program, did with records."""
+
+    PASSED = "passed over"  # the group's offset was moved forward, past them
+    REWOUND = "rewound"  # it was moved back
+    REPLAYED = "replayed"  # a replay has ended with 0
+    DELETED = "deleted"  # before the group had committed them
+
+
+class Concerned(NamedTuple):
+    """Records of one partition with which one thing was done."""
+
+    act: Act
+    partition: Partition
+    offsets: range
+
+
 class FaultDone(NamedTuple):
-    """A fault as it happened.
+    """A fault, or an action of an operator, as it happened.
 
     ``target`` is the service ("processor-1", "sink-1"), the server ("broker", "postgres", "downstream"), "group" (all
     processors, or those that join in a storm), "input" or "everything" (all services, the broker and Postgres). A fault
     of a link is a fault of the service behind it. The fault lasted from ``began_ms`` until it was healed at
-    ``ended_ms``. ``happened`` is the proof, in words; if it is empty, the run is void.
+    ``ended_ms``. ``happened`` is the proof, in words; if it is empty, the run is void. ``concerned`` are the records
+    that an action concerns, and no others: a fault concerns none.
     """
 
     name: str
@@ -97,6 +117,7 @@ class FaultDone(NamedTuple):
     began_ms: int
     ended_ms: int
     happened: str
+    concerned: Sequence[Concerned] = ()
 
 
 class MemorySample(NamedTuple):
@@ -114,7 +135,8 @@ class History:
     isn't the downstream: then tombstones are the only evidence of work. ``committed_at_end`` is read before everything
     else, ``ends`` (high watermarks of wait, dead letter and redelivery topics) after the topics. ``tables`` is None if
     Postgres isn't judged, ``snapshots`` (the tables during the run) if they weren't read. ``modes`` are the
-    registration modes of a processor's starts, again and again.
+    registration modes of a processor's starts, again and again. ``operations`` is what the operations topic has,
+    ``begins`` the first offset of each partition, except of wait and operations topic.
     """
 
     settings: Settings
@@ -132,6 +154,8 @@ class History:
     snapshots: Sequence[Tables] | None = None
     samples: Sequence[MemorySample] = ()
     modes: Sequence[str] = ("eager",)
+    operations: Sequence[Event] = ()
+    begins: Mapping[Partition, int] = field(default_factory=dict)
 
     @property
     def group(self) -> str:

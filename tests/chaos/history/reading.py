@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.chaos.history.decoding import as_input, republished, wait_entry
+from tests.chaos.history.entries import Republished
 from tests.chaos.history.history import History, Input, Partition, Poll, topics_again
 from tests.chaos.history.tables import read_tables
-from tests.chaos.history.watch import ANSWER_S, Tap, committed_of, partitions_of, reader, wait_settled
+from tests.chaos.history.watch import ANSWER_S, Tap, bounds_of, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.demo.calls import read_calls
-from wait_registry.demo.manifest import Published, read_manifest
+from wait_registry.demo.manifest import Coordinates, Published, read_manifest
 from wait_registry.errors import DataError
+from wait_registry.records.operation import decode_event
+from wait_registry.settings.processor import RedeliverTo
 from wait_registry.settings.root import Settings
 
 Decoded = TypeVar("Decoded")
@@ -29,7 +32,7 @@ def read_history(
         settings: with addresses behind no faulty link.
         folder: of the load's manifest and the downstream's calls.
         polls: of the watch.
-        tap: has read the retry and redelivery topics if there are any.
+        tap: has read the retry, redelivery and dead letter topics, if anything of them may be deleted.
         with_tables: whether to read the tables too.
 
     Raises:
@@ -38,28 +41,44 @@ def read_history(
         DataError: a file is something else, or a published record is missing.
     """
     bootstrap, wait, letters = settings.kafka.bootstrap_servers, settings.wait.topic, settings.dead_letter.topic
-    calls, (committed, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
+    operations = settings.operations.topic
+    calls, (committed, begins, cluster_id) = list(read_calls(folder / "calls.jsonl")), _committed(settings)
     tables, again = read_tables(settings) if with_tables else None, topics_again(settings)
     # The sink has a position in each topic that it reads: the operations topic too.
-    ends = wait_settled(bootstrap, [wait, letters, settings.operations.topic, *again])
+    ends = wait_settled(bootstrap, [wait, letters, operations, *again])
     published = [one for topic in settings.processor.topics for one in read_each(bootstrap, topic, "read_committed")]
+    tapped = [] if tap is None else [republished(one, True) for one in tap.read_to(_of([letters, *again], ends))]
+    to_origin = {} if settings.processor.redeliver_to is RedeliverTo.GROUP else _redelivered(published, settings)
+    left = _decoded(bootstrap, [letters], republished)
+    kept = {one.place for one in left}
     return History(
         settings=settings,
         cluster_id=cluster_id,
-        inputs=with_manifest(read_manifest(folder / "manifest.jsonl"), published),
+        inputs=with_manifest(
+            read_manifest(folder / "manifest.jsonl"), [one for one in published if one.place not in to_origin]
+        ),
         calls=calls,
         polls=polls,
         wait_log=_decoded(bootstrap, [wait], wait_entry),
-        dead_letters=_decoded(bootstrap, [letters], republished),
-        redelivered=[] if tap is None else [republished(record, True) for record in tap.read_to(_of(again, ends))],
+        dead_letters=[*(one for one in tapped if one.topic == letters and one.place not in kept), *left],
+        redelivered=[*(one for one in tapped if one.topic != letters), *to_origin.values()],
         committed_at_end=committed,
         ends=ends,
         tables=tables,
+        operations=[decode_event(one.value) for one in read_each(bootstrap, operations, "read_committed")],
+        begins=begins,
     )
 
 
 def _of(topics: Sequence[str], ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
     return {place: end for place, end in ends.items() if place[0] in topics}
+
+
+def _redelivered(published: Iterable[ReadRecord], settings: Settings) -> Mapping[Coordinates, Republished]:
+    """Return the records of input topics whose lineage counts for the group."""
+    found = (republished(one, True) for one in published)
+    group = settings.processor.group
+    return {one.place: one for one in found if isinstance(one, Republished) and one.group == group and not one.reason}
 
 
 def with_manifest(listed: Iterable[Published], records: Iterable[ReadRecord]) -> list[Input]:
@@ -81,13 +100,18 @@ def with_manifest(listed: Iterable[Published], records: Iterable[ReadRecord]) ->
     return found
 
 
-def _committed(settings: Settings) -> tuple[dict[Partition, int], str]:
+def _committed(settings: Settings) -> tuple[dict[Partition, int], dict[Partition, int], str]:
+    """Return the group's offsets, the first offsets of what may be deleted, and the ID of the cluster."""
     consumer = reader(settings.kafka.bootstrap_servers, "read_committed", settings.processor.group)
     try:
         consumed = (*settings.processor.topics, *topics_again(settings))
         places = [(topic, number) for topic in consumed for number in partitions_of(consumer, topic)]
         cluster_id: str = consumer.list_topics(settings.wait.topic, timeout=ANSWER_S).cluster_id
-        return dict(committed_of(consumer, places)), cluster_id
+        committed = dict(committed_of(consumer, places))
+        places += [
+            (settings.dead_letter.topic, number) for number in partitions_of(consumer, settings.dead_letter.topic)
+        ]
+        return committed, {place: bounds_of(consumer, place)[0] for place in places}, cluster_id
     finally:
         consumer.close()
 

@@ -55,13 +55,19 @@ def partitions_of(consumer: Consumer, topic: str, timeout_s: float = ANSWER_S) -
     return sorted(described.partitions)
 
 
-def end_of(consumer: Consumer, place: Partition, timeout_s: float = ANSWER_S) -> int:
-    """Return the high watermark, or for a read_committed consumer the last stable offset."""
-    answer = consumer.get_watermark_offsets(TopicPartition(*place), timeout=timeout_s, cached=False)
+def bounds_of(consumer: Consumer, place: Partition, timeout_s: float = ANSWER_S) -> tuple[int, int]:
+    """Return the first offset, and the high watermark, or for a read_committed consumer the last stable offset."""
+    answer: tuple[int, int] | None = consumer.get_watermark_offsets(
+        TopicPartition(*place), timeout=timeout_s, cached=False
+    )
     if answer is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    end: int = answer[1]
-    return end
+    return answer
+
+
+def end_of(consumer: Consumer, place: Partition, timeout_s: float = ANSWER_S) -> int:
+    """Return the second one of `bounds_of`."""
+    return bounds_of(consumer, place, timeout_s)[1]
 
 
 def committed_of(
@@ -143,7 +149,9 @@ class Watch(Companion):
 
 
 class Tap(Companion):
-    """Reads retry and redelivery topics in a thread of its own, committed records only; a context manager.
+    """Reads what is deleted during a run in a thread of its own, committed records only; a context manager.
+
+    The processors empty retry and redelivery topics, and operators delete records of these and dead letters.
 
     Attributes:
         records: what was read so far.
@@ -151,7 +159,7 @@ class Tap(Companion):
 
     def __init__(self, settings: Settings) -> None:
         self.records: list[ReadRecord] = []
-        self._topics = topics_again(settings)
+        self._topics = (settings.dead_letter.topic, *topics_again(settings))
         self._consumer = reader(settings.kafka.bootstrap_servers, "read_committed")
         self._read_to: dict[Partition, int] = {}
         self._asked_s = -METADATA_S

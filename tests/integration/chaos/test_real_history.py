@@ -17,7 +17,7 @@ from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
 from tests.chaos.checker.verdict import FEWEST_SNAPSHOTS, RULES, check
 from tests.chaos.history.entries import Registration, Republished, WaitEntry
-from tests.chaos.history.history import FaultDone, History, MemorySample, WaitRow
+from tests.chaos.history.history import Act, Concerned, FaultDone, History, MemorySample, WaitRow
 from tests.chaos.history.reading import read_history
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.watch import Watch
@@ -35,8 +35,10 @@ from wait_registry.demo.manifest import fingerprint
 from wait_registry.kafka.targets import Target
 from wait_registry.kafka.topic_specs import retry_topics
 from wait_registry.records.dead_letter import Reason
+from wait_registry.records.operation import Advanced, DeletionRequested, Event, Kind, Mark, Place, RecordsDeleted
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import tombstone_headers
+from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering
 
@@ -193,6 +195,7 @@ def changed_histories(kept: History) -> Iterator[tuple[str, History]]:
     place: dict[str, Any] = dict(zip(("topic", "partition", "offset"), second.place, strict=True))
     overtaken = replace(call, wait_id=kept.wait_log[1].wait_id, started_ms=call.started_ms - 500, **place)
     yield "out_of_order", replace(in_order, calls=[call, overtaken])
+    yield "not_as_asked", with_call(path="replay-1/1")
     yield "bound", replace(kept, samples=[MemorySample("processor-1", 300_000_001)])
     row, *others = seen.wait
     orphan = WaitRow("another", None)
@@ -211,6 +214,68 @@ def test_each_rule_finds_a_change_of_a_real_history(history: History) -> None:
     assert {rule for rule, _ in changes} == RULES.keys()
     found = [(number, rule, {*check(changed).counts}) for number, (rule, changed) in enumerate(changes)]
     assert not [one for one in found if one[1] not in one[2]]
+
+
+def acted(kept: History, act: Act, place: tuple[str, int, int]) -> History:
+    """Return the history with an action of an operator that concerns one record, after all that it has."""
+    ended_ms = kept.faults[0].ended_ms
+    concerned = [Concerned(act, place[:2], range(place[2], place[2] + 1))]
+    return replace(kept, faults=[*kept.faults, FaultDone("act", "records", 0, ended_ms, "it never was", concerned)])
+
+
+def test_an_act_on_records_excuses_no_other_record(history: History) -> None:
+    first, second = history.inputs[:2]
+    letter, (call,) = history.dead_letters[-1], history.calls or ()
+    assert isinstance(letter, Republished)
+    early = replace(history.polls[0], committed={first.place[:2]: first.place[2] + 1}, wait_ends={}, began_ms=0)
+    retried = replace(letter, topic=retry_topics(history.settings)[0], reason="", delivery=2, max_deliveries=4)
+    forgeries = (
+        ("lost", Act.PASSED, first.place, replace(history, calls=[])),
+        ("committed_past", Act.PASSED, first.place, replace(history, polls=[early, *history.polls])),
+        ("unfinished", Act.DELETED, retried.place, replace(history, redelivered=[retried])),
+        ("not_as_asked", Act.REPLAYED, first.place, replace(history, calls=[replace(call, path="replay-1/1")])),
+    )
+    for rule, act, place, forged in forgeries:
+        assert rule in check(forged).counts, rule
+        assert rule not in check(acted(forged, act, place)).counts, rule
+        assert rule in check(acted(forged, act, (*place[:2], place[2] + 1))).counts, rule
+    rewound = acted(acted(replace(history, calls=[]), Act.PASSED, first.place), Act.REWOUND, first.place)
+    assert {"lost", "not_as_asked"} <= check(rewound).counts.keys()
+    gone = replace(acted(history, Act.PASSED, retried.place), redelivered=[retried], begins={retried.place[:2]: 99})
+    assert "unfinished" in check(gone).counts
+    assert second.place != first.place
+
+
+def test_a_mark_excuses_its_own_dead_letter_alone(history: History) -> None:
+    other, letter = history.dead_letters[-2:]
+    assert isinstance(letter, Republished)
+    again = replace(
+        letter, topic=redelivery_topic(letter.original[0], letter.group), reason="", delivery=2, time_ms=None
+    )
+
+    def mark(kind: Kind, about: str, record: Any) -> Mark:
+        own: dict[str, Any] = {"job": "job", "kind": kind, "group": letter.group, "by": "anna", "wait_id": about}
+        return Mark(**own, dead_letters=(Place(*record.place),), target=Place(*again.place))
+
+    def found(*events: Event, **changes: Any) -> set[str]:
+        counts = check(replace(history, operations=events, **changes)).counts
+        return counts.keys() & {"unpaired", "changed", "not_as_asked", "lost"}
+
+    redriven, sent = mark(Kind.REDRIVE, letter.wait_id, letter), {"redelivered": [again]}
+    ended, archived = Advanced(job="job", cursor=(), counts={"redriven": 1}), mark(Kind.ARCHIVE, letter.wait_id, letter)
+    assert found(redriven, ended, **sent) == set()
+    assert found(**sent) == {"unpaired"}
+    assert found(mark(Kind.REDRIVE, letter.wait_id, other), ended, **sent) == {"changed"}
+    assert found(redriven, ended) == found(archived, redriven, ended, **sent) == {"not_as_asked"}
+    assert found(redriven, redriven, ended, **sent) == {"not_as_asked"}
+    until = {letter.partition: letter.offset + 1}
+    by: dict[str, Any] = {"job": "job", "topic": letter.topic, "by": "anna", "authenticated": False, "via": "command"}
+    asked, deleted = DeletionRequested(**by, before=until, reason="old"), RecordsDeleted(**by, first=until)
+    closed = [mark(Kind.ARCHIVE, "", one) for one in history.dead_letters]
+    begins = {(letter.topic, number): offset for number, offset in until.items()}
+    assert found(*closed, asked, deleted, begins=begins) == set()
+    for events in ((*closed[:-1], asked, deleted), (asked, deleted, *closed), closed):
+        assert found(*events, begins=begins) == {"not_as_asked"}
 
 
 def test_registration_is_ended_by_an_answer_to_its_own_process_alone(history: History) -> None:
