@@ -38,11 +38,15 @@ def _moves(ledger: Ledger) -> Iterator[Finding]:
         replayed = [call.started_ms for call in ledger.replays_of_id.get(wait_id, ()) if ledger.settles(call)]
         called = [call.started_ms for call in ledger.calls_of_id.get(wait_id, ())]
         registered = [entry.append_ms for entry in ledger.registrations_of.get(place, ())]
-        for since_ms, act in acts:
-            seen_ms = replayed if act is Act.REPLAYED else [*called, *registered]
+        for act, from_ms, until_ms in acts:
+            if act is Act.REPLAYED:
+                is_handled = any(from_ms <= moment_ms <= until_ms for moment_ms in (*handled, *replayed))
+            else:
+                # The processors start again when an action ends.
+                is_handled = max((*handled, *called, *registered), default=0) >= until_ms
             is_judged = act is Act.REPLAYED or (act is Act.REWOUND and not ledger.is_passed(place))
-            if is_judged and max((*handled, *seen_ms), default=0) < since_ms:
-                yield ledger.original_at(place), f"{at(place)} was {act} at {clock(since_ms)}, and not handled after it"
+            if is_judged and not is_handled:
+                yield ledger.original_at(place), f"{at(place)} was {act} at {clock(until_ms)}, and not handled"
 
 
 def _marks(ledger: Ledger) -> Iterator[Finding]:
@@ -75,7 +79,7 @@ def _deletions(ledger: Ledger) -> Iterator[Finding]:
     gone = [letter for letter in ledger.letters if letter.offset < ledger.history.begins.get(letter.place[:2], 0)]
     for event in ledger.history.operations:
         if isinstance(event, Mark):
-            changed = {tuple(place) for place in event.dead_letters}
+            changed = {place[:] for place in event.dead_letters}
             closed = closed - changed if event.kind is Kind.RESTORE else closed | changed
         elif isinstance(event, DeletionRequested):
             asked |= {(event.topic, number): before for number, before in event.before.items()}

@@ -185,18 +185,17 @@ class Ledger:
     def redriven(self) -> Mapping[Coordinates, Mark]:
         """The marks of redrives, by where they say that the record is."""
         marks = (event for event in self.history.operations if isinstance(event, Mark))
-        return {tuple(one.target): one for one in marks if one.kind is Kind.REDRIVE and one.target is not None}
+        return {one.target[:]: one for one in marks if one.kind is Kind.REDRIVE and one.target is not None}
 
     @cached_property
-    def acts(self) -> Mapping[Coordinates, Sequence[tuple[int, Act]]]:
-        """What operators did with each consumable record, and since when, in the order of time."""
-        found: defaultdict[Coordinates, list[tuple[int, Act]]] = defaultdict(list)
+    def acts(self) -> Mapping[Coordinates, Sequence[tuple[Act, int, int]]]:
+        """What operators did with each consumable record, in the order of time; from when, and until when."""
+        found: defaultdict[Coordinates, list[tuple[Act, int, int]]] = defaultdict(list)
         for fault in sorted(self.history.faults, key=lambda fault: fault.began_ms):
             for act, partition, within in fault.concerned:
                 offsets = self.consumable.get(partition, ())
                 for offset in offsets[bisect_left(offsets, within.start) : bisect_left(offsets, within.stop)]:
-                    since_ms = fault.ended_ms if act is Act.REWOUND else fault.began_ms
-                    found[*partition, offset].append((since_ms, act))
+                    found[*partition, offset].append((act, fault.began_ms, fault.ended_ms))
         return dict(found)
 
     def is_passed(self, place: Coordinates, at_ms: float = math.inf) -> bool:
@@ -204,7 +203,7 @@ class Ledger:
 
         "The skipped records aren't consumed records of the group any more" (docs/guarantees.md), until it is rewound.
         """
-        acts = [act for since_ms, act in self.acts.get(place, ()) if since_ms <= at_ms and act is not Act.REPLAYED]
+        acts = [act for act, from_ms, _ in self.acts.get(place, ()) if from_ms <= at_ms and act is not Act.REPLAYED]
         return bool(acts) and acts[-1] is not Act.REWOUND
 
     def is_given_up(self, place: Coordinates) -> bool:
@@ -213,7 +212,7 @@ class Ledger:
         In a retry or redelivery topic what is passed over must still be there: the processors "delete nothing"
         (docs/runbook.md). "P1 holds for them again if you replay it" (docs/guarantees.md).
         """
-        last = self.acts[place][-1][1] if place in self.acts else None
+        last = self.acts[place][-1][0] if place in self.acts else None
         is_kept = place[2] >= self.history.begins.get(place[:2], 0)
         return last is Act.DELETED or (last is Act.PASSED and is_kept)
 
@@ -228,7 +227,7 @@ class Ledger:
         }
 
     @cached_property
-    def place_of_id(self) -> Mapping[str, Coordinates]:
+    def _place_of_id(self) -> Mapping[str, Coordinates]:
         """Where a record is consumed, by its wait ID."""
         return {wait_id: place for place, wait_id in self.id_of.items()}
 
@@ -309,15 +308,8 @@ class Ledger:
 
     def is_replayed(self, wait_id: str, at_ms: int) -> bool:
         """Return whether at a moment a replay ran that had a record's place in its ranges."""
-        place = self.place_of_id.get(wait_id)
-        return place is not None and any(
-            act is Act.REPLAYED
-            and fault.began_ms <= at_ms <= fault.ended_ms
-            and place[:2] == partition
-            and place[2] in within
-            for fault in self.history.faults
-            for act, partition, within in fault.concerned
-        )
+        acts = self.acts.get(self._place_of_id.get(wait_id, ("", 0, 0)), ())
+        return any(act is Act.REPLAYED and from_ms <= at_ms <= until_ms for act, from_ms, until_ms in acts)
 
     def original_at(self, place: Coordinates) -> Coordinates:
         """Return the place of the first delivery of a record that is consumed somewhere."""

@@ -73,5 +73,5 @@ def _settled_ms(ledger: Ledger, place: Coordinates) -> float:
         one.append_ms for letters in (ledger.letters_of_id, ledger.retries_of_id) for one in letters.get(wait_id, ())
     ]
     # What an operator has the group pass over, no process has polled.
-    passed = [since_ms for since_ms, act in ledger.acts.get(place, ()) if act is Act.PASSED]
+    passed = [from_ms for act, from_ms, _ in ledger.acts.get(place, ()) if act is Act.PASSED]
     return min((*calls, *published, *passed), default=math.inf)
