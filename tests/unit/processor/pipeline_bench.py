@@ -59,14 +59,8 @@ class PipelineBench:
     ) -> None:
         given = {"topics": ["input"], "group": "group", "max_in_flight": 1, **processor_settings}
         # A mock broker makes topics of four partitions.
-        settings = Settings.model_validate(
-            {
-                "kafka": {"bootstrap_servers": "127.0.0.1:1"},
-                "log": log or {},
-                "wait": {"partitions": 4},
-                "processor": given,
-            }
-        )
+        others = {"kafka": {"bootstrap_servers": "127.0.0.1:1"}, "log": log or {}, "wait": {"partitions": 4}}
+        settings = Settings.model_validate({**others, "processor": given})
         self.fault, self.stats, self.stop = Fault(), Stats(), threading.Event()
         self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
         self.outbox = Outbox(self.producer, self.fault)

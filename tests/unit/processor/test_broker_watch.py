@@ -39,17 +39,9 @@ class _Watched:
         self.answer: GroupDescription | WaitRegistryError = WITHOUT_PARTITIONS
         self.asked = 0
         nobody: Any = None
-        self.watch = BrokerWatch(
-            nobody,
-            TopicIdentity("wait", "id", 1),
-            ConsumedTopics("group", {}),
-            self.membership,
-            self.once,
-            self._describe,
-            self.connection,
-            self.clock,
-            self.fault,
-        )
+        wait_topic, consumed = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
+        own = self.membership, self.once, self._describe, self.connection, self.clock, self.fault
+        self.watch = BrokerWatch(nobody, wait_topic, consumed, *own)
 
     def asked_after(self, seconds: float) -> int:
         """Look again after so long; return how often the coordinator was asked until now."""
@@ -132,17 +124,14 @@ def _stopped_for_long(watched: _Watched) -> None:
     watched.clock.now_s += COMPARE_EVERY_S + 1
 
 
-def _told_that_all_is_lost(watched: _Watched) -> None:
-    watched.membership.lost()
-
-
-def _told_of_an_assignment(watched: _Watched) -> None:
-    watched.membership.assigned("own")
-
-
 @pytest.mark.guarantee("P8.21")
 @pytest.mark.parametrize(
-    "meanwhile", [_link_down, _no_answer, _stopped_for_long, _told_that_all_is_lost, _told_of_an_assignment]
+    "meanwhile",
+    [
+        *(_link_down, _no_answer, _stopped_for_long),
+        pytest.param(lambda watched: watched.membership.lost(), id="told that all is lost"),
+        pytest.param(lambda watched: watched.membership.assigned("own"), id="told of an assignment"),
+    ],
 )
 def test_an_outage_or_news_between_two_checks_ends_no_process(meanwhile: Callable[[_Watched], None]) -> None:
     watched = _forgotten_once()

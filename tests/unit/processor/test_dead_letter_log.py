@@ -38,11 +38,7 @@ async def _says_what_a_terminal_obeys(record: Record) -> HandlerResult:
 @pytest.mark.parametrize(
     ("handler", "error_messages", "end"),
     [
-        (
-            _answers_true,
-            False,
-            "the handler returned bool; expected None (done) or wait_registry.handler.Discard(reason)",
-        ),
+        (_answers_true, False, "returned bool; expected None (done) or wait_registry.handler.Discard(reason)"),
         (_never_ends, False, "TimeoutError: attempt 1 was over its limit of 0.1 s"),
         (_refuses_with_the_value, True, "PermanentError: no such order: b'value'"),
         (_refuses_with_the_value, False, "PermanentError"),

@@ -8,17 +8,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from grpc import aio
 
 from processor.handlers.grpc import GrpcHandler
 from tests.support.grpc_service import call_until, serving
-from tests.support.waiting import POLL_S
 from tests.unit.processor.parts import RECORD
-from wait_registry.errors import TransientError
-from wait_registry.handler import Record
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.grpc import GrpcHandlerSettings
 
@@ -74,43 +69,6 @@ async def test_the_servers_that_remain_get_all_calls() -> None:
             await call_until(handler, RECORD, lambda: sum(len(server.requests) for server in servers) == before + 30)
 
 
-async def test_every_record_is_done_although_the_server_restarts_under_load() -> None:
-    waiting = [Record("orders", 0, offset, 0, None, b"", (), 1, str(offset), "shop", None) for offset in range(500)]
-    ended: list[int] = []
-    failures: list[str] = []
-
-    async def work(handler: GrpcHandler) -> None:
-        while waiting:
-            record = waiting.pop()
-            try:
-                await handler.call(record)
-                ended.append(record.offset)
-            except TransientError as error:
-                failures.append(str(error))
-                waiting.append(record)
-                await asyncio.sleep(POLL_S)
-
-    held, all_held = [], asyncio.Event()
-
-    async def held_in_the_end(record: Any, context: aio.ServicerContext) -> bytes:
-        if len(ended) < 100:
-            return b""
-        held.append(record)
-        if len(held) == 20:
-            all_held.set()
-        return await asyncio.get_running_loop().create_future()
-
-    [port] = free_ports(1)
-    async with serving(held_in_the_end, port=port) as first, opened(handler_for(first.address)) as handler:
-        load = asyncio.gather(*(work(handler) for _ in range(20)))
-        await all_held.wait()
-        await first.stop()
-        async with serving(port=port):
-            await load
-    assert sorted(ended) == list(range(500))
-    assert len(failures) >= 20, "calls ran when the server stopped"
-
-
 async def test_a_server_that_is_away_is_tried_about_once_a_second() -> None:
     """By default the eighth connection begins after more than half a minute, and later ones after two more."""
     connections, eight = 0, asyncio.Event()
@@ -143,10 +101,8 @@ async def test_a_server_that_vanishes_is_noticed_by_its_missing_acknowledgments(
     """TCP_USER_TIMEOUT is set; the kernel would try for a quarter of an hour without."""
     async with serving() as service, opened(handler_for(service.address)) as handler:
         await handler.call(RECORD)
-        limits_ms = [
-            one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) for one in connections_to(service.port)
-        ]
-    assert limits_ms == [20_000]
+        (one,) = connections_to(service.port)
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
 
 
 def connections_to(port: int) -> list[socket.socket]:

@@ -91,19 +91,19 @@ async def test_a_response_with_a_discard_discards() -> None:
         assert await call(service.address) == Discard("the order was deleted")
 
 
-@pytest.mark.parametrize("status", sorted(set(RETRY_STATUSES) - {GrpcStatus.DEADLINE_EXCEEDED}))
-async def test_statuses_to_retry_are_transient(status: GrpcStatus) -> None:
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *((status, TransientError) for status in sorted(set(RETRY_STATUSES) - {GrpcStatus.DEADLINE_EXCEEDED})),
+        *((status, PermanentError) for status in REFUSED),
+        (GrpcStatus.DEADLINE_EXCEEDED, TimeoutError),  # the service's own
+    ],
+)
+async def test_statuses_to_retry_are_transient_and_others_permanent(status: GrpcStatus, kind: type[Exception]) -> None:
     async with serving(failing(status)) as service:
-        with pytest.raises(TransientError, match=f"ended with {status}: as the test wants") as caught:
+        with pytest.raises(kind, match=f"ended with {status}: as the test wants") as caught:
             await call(service.address)
-    assert caught.value.retry_after_s is None
-
-
-@pytest.mark.parametrize("status", REFUSED)
-async def test_other_statuses_are_permanent(status: GrpcStatus) -> None:
-    async with serving(failing(status)) as service:
-        with pytest.raises(PermanentError, match=f"ended with {status}: as the test wants"):
-            await call(service.address)
+    assert getattr(caught.value, "retry_after_s", None) is None
 
 
 async def test_a_service_without_descriptors_is_no_lack_of_ours() -> None:
@@ -115,12 +115,6 @@ async def test_a_service_without_descriptors_is_no_lack_of_ours() -> None:
 async def test_a_status_to_discard_discards() -> None:
     async with serving(failing("ALREADY_EXISTS")) as service:
         assert await call(service.address) == Discard("the call ended with ALREADY_EXISTS: as the test wants")
-
-
-async def test_the_services_own_deadline_counts_as_a_timeout() -> None:
-    async with serving(failing("DEADLINE_EXCEEDED")) as service:
-        with pytest.raises(TimeoutError, match="DEADLINE_EXCEEDED"):
-            await call(service.address)
 
 
 async def test_the_deadline_ends_the_call_here_and_there() -> None:

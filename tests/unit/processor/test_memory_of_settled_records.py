@@ -91,26 +91,9 @@ def refuses_to_be_changed(record: Record) -> HandlerResult:
 
 
 FAILING = [
-    fails,
-    fails_from_another,
-    fails_while_handling_another,
-    fails_and_keeps_its_errors,
-    fails_in_a_group,
-    refuses_to_be_changed,
+    *(fails, fails_from_another, fails_while_handling_another),
+    *(fails_and_keeps_its_errors, fails_in_a_group, refuses_to_be_changed),
 ]
-
-
-class FailsOnce:
-    """Succeeds at the second try."""
-
-    def __init__(self) -> None:
-        self.tries = 0
-
-    def __call__(self, record: Record) -> HandlerResult:
-        self.tries += 1
-        if self.tries == 1:
-            raise TransientError("not yet")
-        return None
 
 
 def on_the_loop(handler: OffLoop) -> Callable[[Record], Awaitable[HandlerResult]]:
@@ -138,12 +121,7 @@ def _without_the_collector() -> Iterator[None]:
 class Settled:
     """One record through the pipeline: whether its value is still in memory, and what its dead letter says."""
 
-    def __init__(
-        self,
-        handler: Handler,
-        then: Callable[[], object] = lambda: None,
-        **settings: object,
-    ) -> None:
+    def __init__(self, handler: Handler, then: Callable[[], object] = lambda: None, **settings: object) -> None:
         self._handler, self._then, self._settings = handler, then, settings
         self.stack_trace = ""
         self.tombstones = 0
@@ -191,7 +169,14 @@ def test_a_failed_record_is_freed_and_its_dead_letter_complete(failing: OffLoop,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_that_fails_once_and_then_succeeds_is_free(kind: Kind) -> None:
-    settled = Settled(kind(FailsOnce()))
+    tries = iter([TransientError("not yet")])
+
+    def fails_once(record: Record) -> HandlerResult:
+        for error in tries:
+            raise error
+        return None
+
+    settled = Settled(kind(fails_once))
     assert (settled.tombstones, settled.stack_trace) == (1, "")
     assert not settled.in_memory
 

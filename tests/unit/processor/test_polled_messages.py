@@ -19,12 +19,8 @@ from wait_registry.kafka.cluster import TopicIdentity
 
 
 def out_of_range(offset: int) -> Any:
-    read = {
-        "topic": PLACE[0],
-        "partition": PLACE[1],
-        "offset": offset,
-        "error": KafkaError(KafkaError.OFFSET_OUT_OF_RANGE),
-    }
+    error = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)
+    read = {"topic": PLACE[0], "partition": PLACE[1], "offset": offset, "error": error}
     return SimpleNamespace(**{name: lambda what=what: what for name, what in read.items()})
 
 

@@ -52,12 +52,8 @@ class Works:
 
 def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> None:
     """Run the service, on librdkafka's mock brokers, from after its start checks on."""
-    settings = Settings.model_validate(
-        {
-            "kafka": {"librdkafka": {"test.mock.num.brokers": 1, **librdkafka}},
-            "processor": {"topics": ["input"], "group": "group"},
-        }
-    )
+    kafka, processor = {"test.mock.num.brokers": 1, **librdkafka}, {"topics": ["input"], "group": "group"}
+    settings = Settings.model_validate({"kafka": {"librdkafka": kafka}, "processor": processor})
 
     async def main() -> None:
         monkeypatch.setattr("processor.service.main.Pipeline", lambda context: Works(context, work))
@@ -65,11 +61,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
         # Mock brokers have no cluster ID.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
         service.facts = lambda admin: facts  # type: ignore[method-assign]
-        await service.work(
-            AsynchronousHandler(done),
-            admin(settings.kafka),
-            TopicIdentity("wait", "id", 1),
-        )
+        await service.work(AsynchronousHandler(done), admin(settings.kafka), TopicIdentity("wait", "id", 1))
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -81,9 +73,7 @@ def _send_tombstone(outbox: Outbox, partition: int) -> None:
 
 
 @pytest.mark.guarantee("P8.1")
-def test_a_tombstone_refused_in_the_last_flush_ends_the_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tombstone_refused_in_the_last_flush_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(context: Context) -> None:
         _send_tombstone(context.outbox, 99)  # the topic has four partitions
 

@@ -27,14 +27,9 @@ from wait_registry.settings.processor import ProcessorSettings, RetrySettings
 def test_a_handler_started_in_time_ends_before_the_margin(
     timeout_s: float, tries: int, first_s: float, longest_s: float, margin_s: float, jitter: list[float]
 ) -> None:
-    settings = ProcessorSettings(
-        handler_timeout_s=timeout_s,
-        max_attempts=tries,
-        backoff_initial_s=first_s,
-        backoff_max_s=longest_s,
-        margin_s=margin_s,
-        ttl_s=1000,
-    )
+    attempts = {"handler_timeout_s": timeout_s, "max_attempts": tries, "margin_s": margin_s, "ttl_s": 1000}
+    pauses = {"backoff_initial_s": first_s, "backoff_max_s": longest_s}
+    settings = ProcessorSettings.model_validate({**attempts, **pauses})
     limits = time_limits(settings)
     decision = RetryDecision(settings, limits, iter([*jitter, *jitter]).__next__)
     expires_s = 1000.0
