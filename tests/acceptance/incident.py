@@ -23,6 +23,7 @@ from typing import Any
 from tests.acceptance.incident_page import answered_again
 from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.demo.plan import DemoPlan
 from wait_registry.demo.platform import INPUT_PARTITIONS, Platform, running_platform
@@ -69,8 +70,7 @@ class Stage:
     @staticmethod
     def limited(settings: Settings) -> Settings:
         """Return the settings with a small limit for registrations."""
-        wait = settings.wait.model_copy(update={"max_message_bytes": MAX_REGISTRATION_BYTES})
-        return settings.model_copy(update={"wait": wait})
+        return changed(settings, "wait", max_message_bytes=MAX_REGISTRATION_BYTES)
 
     def publish(self, topic: str, records: Sequence[Outgoing]) -> None:
         """Publish records."""

@@ -13,6 +13,7 @@ from sink.service import SinkService
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.support.database import Database
+from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
 
@@ -44,7 +45,6 @@ def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
     at.topics.grow(at.settings.wait.topic, THEN)
     at.resolve(waiting[::2])
     left = sorted(item.wait_id for item in waiting[1::2])
-
     SinkService(at.settings, spark, once=True).run()
     assert shown(at, at.settings) == left
     assert rebuild(at.settings, spark).changed == 0
@@ -63,7 +63,6 @@ def test_records_in_new_partitions_stop_all_until_the_runbook_is_followed(
     # Of a group whose processors were given another number.
     theirs = at.register([at.wait_record(n, group="another") for n in range(4)], THEN - 1)
     at.resolve([*ours[::2], *theirs[::2]])
-
     said = f"records in partition {THEN - 1}, expected none beyond wait.partitions = {USED}"
     for refuses in (lambda: SinkService(at.settings, spark, once=True).run(), lambda: rebuild(at.settings, spark)):
         with pytest.raises(ConfigurationError, match=said):
@@ -71,14 +70,9 @@ def test_records_in_new_partitions_stop_all_until_the_runbook_is_followed(
     with pytest.raises(ConfigurationError, match=said):
         sweep(at.settings)
     assert at.dead_lettered_ids() == []
-
     # As the runbook says: the old topic with all its partitions, in a schema of its own.
-    old = at.settings.model_copy(
-        update={
-            "wait": at.settings.wait.model_copy(update={"partitions": THEN}),
-            "postgres": at.settings.postgres.model_copy(update={"schema_name": f"w{uuid.uuid4().hex}"}),
-        }
-    )
+    old = changed(at.settings, "wait", partitions=THEN)
+    old = changed(old, "postgres", schema_name=f"w{uuid.uuid4().hex}")
     database.install(old)
     SinkService(old, spark, once=True).run()
     left = sorted(item.wait_id for item in (*ours[1::2], *theirs[1::2]))

@@ -96,7 +96,6 @@ def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(link: Ka
         wait_until(lambda: not link.open_with(INIT_PRODUCER_ID), what="the answer to what was held back")
         assert (left.counts[RowOutcome.EXPORTED], left.skip) == (0, Skip.UNAVAILABLE), left.reason
     assert link.figures.bytes_held_back > 0
-
     with behind.export(chunk_rows=1) as task:
         fenced = wait_until(lambda: fence_or_none(task), what="the broker leads the transactions again")
         chunks = fenced.snapshot().read_tail().chunks()

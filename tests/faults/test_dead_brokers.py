@@ -102,7 +102,6 @@ def test_moved_leaders_and_a_dead_broker_lose_nothing_and_stop_no_service(
     running = processors.start(settings).wait_joined()
     publish(seen)
     wait_until(lambda: running.done > 20, what="the first records")
-
     before = cluster.leaders(wait_topic)
     moved = before[0]
     assert moved is not None
@@ -115,7 +114,6 @@ def test_moved_leaders_and_a_dead_broker_lose_nothing_and_stop_no_service(
     publish(seen)
     cluster.elect_preferred(wait_topic, seen.topic)
     wait_until(lambda: cluster.leaders(wait_topic) == before, what="the leaders of the beginning")
-
     # The group's coordinator, which leads something of every topic too; and for some clients it is the controller.
     clients = [admin(settings.kafka) for _ in range(CLIENTS)]
     known = [describe_topic(client, wait_topic) for client in clients]

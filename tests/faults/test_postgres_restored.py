@@ -44,8 +44,7 @@ def test_sink_and_sweeper_continue_from_the_restored_state(
         sink = start_sink(settings).wait_ready()
         wait_until(lambda: shown(at) == places([*expired, resolved, standing]), what="the first rows")
         backup = back_up(server)
-        with database.connect(settings) as connection:
-            connection.execute("create table made_after_the_backup ()")
+        database.execute(settings, "create table made_after_the_backup ()")
 
         with Sweeping(settings) as sweeping:
             at.resolve([resolved])

@@ -126,7 +126,6 @@ def test_the_next_sink_is_exact_whichever_step_the_driver_died_at(
         for sink in sinks:
             wait_until(sink.reached, what=f"the stop {sink.step}")
         (kill if killed == "process" else kill_the_jvm)(services[0])
-
     started = [start_sink(sink.at.settings, once=True) for sink in sinks]
     for sink, again in zip(sinks, started, strict=True):
         assert again.wait_ended() is None, sink.step

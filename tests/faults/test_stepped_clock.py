@@ -82,7 +82,6 @@ def test_a_processor_whose_clock_is_stepped_starts_nothing_and_stops(
         started = set(host.calls())
         assert wrong, "the step shows in what it registered"
         assert not wrong & started, "nothing was started under a wrong expiry"
-
         host.clock.step_to(0.0)
         assert host.start("--once").wait() == 0
         found = stories(topics.read(host.settings.wait.topic))

@@ -114,7 +114,6 @@ def test_rows_of_a_killed_or_frozen_sweeper_are_exported_once(scenario: Scenario
         finally:
             service.kill()
         assert service.process.returncode == -9
-
         for sweeper in killed:
             sweeper.release()
             again = sweeper.at.sweep()

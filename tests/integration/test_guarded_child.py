@@ -63,9 +63,7 @@ def tree(child: GuardedChild) -> list[psutil.Process]:
 
 def test_stop_lets_the_child_end_in_order(child: GuardedChild) -> None:
     processes = tree(child)
-
     child.stop()
-
     assert child.exit_status == 0
     assert not any(map(runs, processes))
 
@@ -75,18 +73,14 @@ def test_a_child_that_ignores_the_request_is_killed_with_its_children(tmp_path: 
     wait_started(tmp_path / "log")
     processes = tree(child)
     assert len(processes) == 2
-
     child.stop()
-
     assert child.exit_status == 128 + signal.SIGKILL
     wait_until(lambda: not any(map(runs, processes)), 60, "the end of the grandchild")
 
 
 def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
     child.pause()
-
     child.stop()
-
     assert child.exit_status == 0
 
 
@@ -110,10 +104,8 @@ def test_a_killed_parent_takes_child_grandchild_guard_and_files_along(
     if paused:
         for process in processes[1:]:
             process.suspend()
-
     parent.kill()
     parent.communicate()
-
     wait_until(lambda: not any(map(runs, processes)), 60, "the end of all")
     assert not (tmp_path / "own").exists()
 
@@ -123,9 +115,7 @@ def test_a_killed_guard_takes_the_child_along(child: GuardedChild) -> None:
     process, grandchild = tree(child)
     guard = process.parent()
     assert guard is not None
-
     guard.kill()
-
     try:
         wait_until(lambda: not runs(process), 60, "the end of the child")
     finally:

@@ -74,9 +74,7 @@ def parent() -> Iterator[Parent]:
 
 def test_a_parent_killed_by_sigkill_leaves_no_process_and_no_file(parent: Parent) -> None:
     assert len(parent.started) > 4  # two servers, their guards, and Postgres' own children
-
     parent.process.kill()
-
     wait_until(lambda: not parent.alive(), 60, "the end of all servers and guards")
     assert not parent.data_dir.exists()
 
@@ -91,7 +89,6 @@ def test_a_given_data_folder_keeps_data_ports_and_cluster_id(tmp_path: Path, nam
         cluster_id = AdminClient({"bootstrap.servers": first.bootstrap_servers}).list_topics(timeout=10).cluster_id
         with pytest.raises(ConfigurationError, match="another stack is running"):
             EmbeddedStack(data_dir).start()
-
     with EmbeddedStack(data_dir) as second:
         assert (second.environment, second.worker_port) == (before, worker_port)
         known = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=10)
@@ -132,7 +129,6 @@ def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> N
         (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
         java.kill()
         _, errors = process.communicate(timeout=60)
-
     assert process.returncode == 1
     assert "the embedded Kafka broker ended with status 137" in errors
     assert re.search(r"\n    \S+ INFO ", errors), "the end of a log that is deleted now"
@@ -148,17 +144,14 @@ def test_a_temporary_stack_is_not_cleaned_up_and_names_its_folder_if_it_is_remov
         os.close(folder)
         shutil.rmtree(data_dir, ignore_errors=True)
         _, errors = process.communicate(timeout=60)
-
     assert process.returncode == 1
     assert f"the folder {data_dir}/" in errors
 
 
 def test_a_broker_that_cannot_start_shows_the_end_of_its_log() -> None:
     stack = EmbeddedStack(broker_properties={"num.io.threads": "none"})
-
     with pytest.raises(ConfigurationError, match=r"num\.io\.threads"):
         stack.start()
-
     assert not stack.data_dir.exists()
     assert not stack.postgres.running
 

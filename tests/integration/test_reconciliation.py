@@ -142,13 +142,6 @@ def test_discarded_record_is_known_by_the_tombstone_of_its_id(scene: Scene, topi
     assert scene.judge() == {}
 
 
-def test_tombstone_that_is_missing_breaks_the_pair(scene: Scene, topics: Topics) -> None:
-    scene.export()
-    last = {one.partition: one.offset + 1 for one in topics.read(scene.settings.wait.topic)}
-    topics.delete_before(scene.settings.wait.topic, last)
-    assert scene.judge() == {Breach.UNPAIRED: 1}
-
-
 def test_records_older_than_tombstones_are_kept_are_refused(scene: Scene) -> None:
     old = [replace(one, timestamp_ms=LONG_AGO_MS) for one in read_manifest(scene.manifest)]
     scene.manifest.unlink()
@@ -182,12 +175,12 @@ def test_dead_letter_of_aborted_transaction_does_not_count(scene: Scene) -> None
 
 def test_row_of_a_closed_registration_differs_from_the_log(scene: Scene, database: Database) -> None:
     scene.export()
-    with database.connect(scene.settings) as connection:
-        connection.execute(
-            "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, consumer_group, wait_topic,"
-            " wait_partition, wait_offset) values (%s, 'orders', now(), %s, 'wait', 0, 0)",
-            (scene.lineage.wait_id, scene.settings.processor.group),
-        )
+    database.execute(
+        scene.settings,
+        "insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, consumer_group, wait_topic,"
+        " wait_partition, wait_offset) values (%s, 'orders', now(), %s, 'wait', 0, 0)",
+        (scene.lineage.wait_id, scene.settings.processor.group),
+    )
     assert scene.judge() == {Breach.TABLES_DIFFER: 1}
 
 

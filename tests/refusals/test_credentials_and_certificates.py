@@ -20,7 +20,7 @@ from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.secured_broker import OUT_OF_DATE, PLAIN_USER
-from tests.support.settings import with_broker
+from tests.support.settings import changed, with_broker
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.root import Settings
@@ -33,10 +33,8 @@ QUICK = {"kafka.request_timeout_s": 1.5, "processor.handler": "shop:handle"}
 SECRET = "hunter2-not-the-password"
 
 
-def changed(settings: Settings, **security: Any) -> Settings:
-    kafka = settings.kafka
-    new = kafka.model_copy(update={"security": kafka.security.model_copy(update=security)})
-    return settings.model_copy(update={"kafka": new})
+def with_security(settings: Settings, **security: Any) -> Settings:
+    return changed(settings, "kafka", security=settings.kafka.security.model_copy(update=security))
 
 
 def reconnected(own: SecuredSettings, settings: Settings, protocol: str, **security: Any) -> Settings:
@@ -48,7 +46,7 @@ def reconnected(own: SecuredSettings, settings: Settings, protocol: str, **secur
 def by_certificate(own: SecuredSettings, settings: Settings, certificate: Certificate) -> Settings:
     """Return the same processor at the SSL listener, with this certificate."""
     security = {"certificate": certificate.certificate, "key": SecretStr(certificate.key)}
-    return changed(reconnected(own, settings, "SSL"), **security)
+    return with_security(reconnected(own, settings, "SSL"), **security)
 
 
 def plain_password(own: SecuredSettings, settings: Settings) -> Settings:
@@ -59,17 +57,17 @@ def plain_password(own: SecuredSettings, settings: Settings) -> Settings:
 
 def key_of_another_certificate(own: SecuredSettings, settings: Settings) -> Settings:
     other = SecretStr(own.secured.authority.issue("somebody-else").key)
-    return changed(reconnected(own, settings, "SSL"), key=other)
+    return with_security(reconnected(own, settings, "SSL"), key=other)
 
 
 # What is wrong, how it is made wrong, and the sentence; the first four are asked of sink and sweeper too.
 REFUSED: dict[str, tuple[Wrong, str]] = {
     "password": (
-        lambda own, right: changed(right, password=SecretStr(SECRET)),
+        lambda own, right: with_security(right, password=SecretStr(SECRET)),
         r"invalid credentials .*Check kafka\.security",
     ),
     "authority": (
-        lambda own, right: changed(right, ca=own.secured.other_authority.certificate),
+        lambda own, right: with_security(right, ca=own.secured.other_authority.certificate),
         r"certificate verify failed.*signed by kafka\.security\.ca",
     ),
     "host of the certificate": (
@@ -81,9 +79,12 @@ REFUSED: dict[str, tuple[Wrong, str]] = {
         r"certificate verify failed.*must be valid now",
     ),
     "plain password": (plain_password, r"Invalid username or password.*Check kafka\.security"),
-    "user": (lambda own, right: changed(right, username="unknown"), r"invalid credentials .*Check kafka\.security"),
+    "user": (
+        lambda own, right: with_security(right, username="unknown"),
+        r"invalid credentials .*Check kafka\.security",
+    ),
     "no client certificate": (
-        lambda own, right: changed(reconnected(own, right, "SSL"), certificate=None, key=None),
+        lambda own, right: with_security(reconnected(own, right, "SSL"), certificate=None, key=None),
         r"alert.*The broker refuses our certificate: kafka\.security\.certificate",
     ),
     "authority of the client certificate": (

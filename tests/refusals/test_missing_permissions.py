@@ -231,7 +231,6 @@ def test_a_revoked_permission_ends_a_processor_without_false_commits(
     registered = {origin[1:] for origin in stories(topics.read(settings.wait.topic))}
     for partition, position in enumerate(committed(topics.bootstrap, settings.processor.group, topic, 3)):
         assert {(partition, offset) for offset in range(max(position, 0))} <= registered
-
     secured_settings.secured.grant(secured_settings.user("processor"), right.resource, right.name, operations)
     processors.run_once(settings)
     told = stories(topics.read(settings.wait.topic))
@@ -250,7 +249,6 @@ def test_a_sweeper_without_transaction_permission_exports_nothing(
     with pytest.raises(ConfigurationError, match=r"fencing .* failed.*WRITE on transactional IDs that begin with"):
         sweeper.run_once()
     assert at.dead_lettered_ids() == []
-
     secured_settings.secured.grant(
         secured_settings.user("sweeper"), "transactional_id", f"waitreg.sweep.{settings.wait.topic}.", ["WRITE"],
         prefixed=True,

@@ -1,20 +1,29 @@
-"""A topic with the wrong cleanup policy, or none at all: at the start, and changed under a running service."""
+"""Topics and features of the broker that a start refuses, and topics that are deleted later."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sweeper.result import RowOutcome
+from tests.conftest import SettingsFactory
+from tests.integration.doctor.findings import look
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory as ProcessorScenarioFactory
 from tests.integration.processor.scenario import accepts
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import sweeper_of
+from tests.support.settings import with_broker
+from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.handler import PermanentError, Record
+from wait_registry.kafka.broker_rules import PROTOCOLS
+from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.ports import free_ports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,3 +150,40 @@ def test_a_deleted_wait_topic_ends_the_processor_and_loses_no_record(
     at.produce([b"after"])
     with pytest.raises(ConfigurationError, match=at.settings.wait.topic):
         running.join(120)
+
+
+@pytest.fixture
+def classic_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker with the classic group protocol only."""
+    first, second = free_ports(2)
+    properties = {PROTOCOLS: "classic"}
+    broker = EmbeddedBroker(tmp_path / "broker", (first, second), properties=properties, temporary=True)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()
+
+
+def test_a_group_protocol_that_is_off_is_refused(
+    classic_broker: EmbeddedBroker,
+    settings_for: SettingsFactory,
+    processors: Processors,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    overrides = {"processor.group_protocol": "consumer", "processor.handler": processors.handler(accepts)}
+    settings = with_broker(settings_for(overrides), classic_broker.bootstrap_servers)
+    Topics(classic_broker.bootstrap_servers).create_own(settings)
+    with pytest.raises(ConfigurationError, match=rf"{PROTOCOLS} is classic.*group_protocol to .classic."):
+        processors.start(settings).join()
+    assert "kafka.group_protocol" in look(settings, "processor").broken
+    working = settings.model_copy(
+        update={
+            "processor": settings.processor.model_validate(
+                {**settings.processor.model_dump(), "group_protocol": "classic"}
+            )
+        }
+    )
+    caplog.set_level("INFO")
+    processors.run_once(working)
+    assert "Kafka version: Kafka 4.2; features: " in caplog.text

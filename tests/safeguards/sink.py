@@ -45,7 +45,6 @@ def without_positions_with_their_rows(original, self, *batch):
     """The rows of a batch are committed before its position."""
     advance = resolve_name(ADVANCE_PROGRESS)
     moves: list[Any] = []
-
     writer = self._writer
 
     def rows_first(connection, *batch):

@@ -1,11 +1,13 @@
-"""An `https://` handler gets records only when its certificate is the right one; else the dead letter says why not."""
+"""Certificates: an `https://` handler gets records only with the right one; each listener of a broker shows its own."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,8 +16,14 @@ from tests.support.certificates import Authority, Certificate
 from tests.support.http_service import Answer, HttpService
 from tests.support.naming import Names
 from tests.support.processes import Services
+from tests.support.secured_broker import Protocol, SecuredBroker
 from tests.support.topics import Topics
+from wait_registry.kafka.broker_question import ask_brokers
+from wait_registry.kafka.broker_rules import release
+from wait_registry.kafka.clients import admin
 from wait_registry.local.ports import LOOPBACK
+from wait_registry.settings.loading import load_settings
+from wait_registry.tls import end_of
 
 RIGHT, STRANGER, MISNAMED = "right", "stranger", "misnamed"
 QUICK = {"processor.max_attempts": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}
@@ -76,3 +84,26 @@ def test_only_a_server_with_the_right_certificate_gets_a_record(
         assert f"the certificate that {servers[name].address.removeprefix('https://')} shows is refused: " in message
         assert reason in message
         assert "SSL_CERT_FILE" in message
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL", "SSL"])
+def test_each_listener_answers_and_shows_its_certificate(protocol: str, secured: SecuredBroker) -> None:
+    password = "" if protocol == "SSL" else secured.add_user("asking")
+    kafka = load_settings(secured.security(cast("Protocol", protocol), "asking", password), env={}).kafka
+    [asked] = ask_brokers(admin(kafka), kafka)
+    assert asked.failure == ""
+    assert asked.support is not None
+    assert release(asked.support) == "4.2"
+    if protocol == "SASL_PLAINTEXT":
+        assert asked.certificate is None
+    else:
+        assert asked.certificate is not None
+        assert timedelta(0) < end_of(asked.certificate) - datetime.now(UTC) <= timedelta(days=2)
+
+
+def test_a_certificate_that_is_not_trusted_is_the_reason_for_no_answer(secured: SecuredBroker) -> None:
+    right = load_settings(secured.security("SSL", "asking"), env={}).kafka
+    security = right.security.model_copy(update={"ca": secured.other_authority.certificate})
+    [asked] = ask_brokers(admin(right), right.model_copy(update={"security": security}))
+    assert asked.support is None
+    assert "certificate verify failed" in asked.failure

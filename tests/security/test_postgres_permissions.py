@@ -97,8 +97,7 @@ def test_rights_that_the_file_does_not_name_are_taken_away(
 ) -> None:
     sink = f"{names.prefix}_sink"
     before = granted(database, settings, sink)
-    with database.connect(settings) as administrator:
-        administrator.execute(f"grant truncate on wait to {sink}".encode())
+    database.execute(settings, f"grant truncate on wait to {sink}")
     assert granted(database, settings, sink) != before
     apply_roles(database.url, settings.postgres.schema_name, names.prefix)
     assert granted(database, settings, sink) == before

@@ -17,6 +17,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
 from tests.support.rights import Right, grant, rights_in, rights_of
+from tests.support.settings import changed
 from wait_registry.cli.checks.kafka_permissions import permissions
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
@@ -41,8 +42,7 @@ def at(of_operator: Settings, secured_settings: SecuredSettings, database: Datab
     database.install(of_operator)
     plain = of_operator.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=secured_settings.secured.operator)})
     prepared = Scenario(plain, secured_settings.topics, database)
-    prepared.dead_letters(2)
-    prepared.read()
+    prepared.show_dead_letters(2)
     prepared.execute(prepared.request(job="earlier", limit=1).job)
     return prepared
 
@@ -213,8 +213,7 @@ def test_a_topic_that_may_not_be_written_to_is_a_category(
 def test_doctor_names_each_permission_of_a_redrive_that_is_missing(
     kind: SinkKind, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
-    kept = of_operator.sink.model_copy(update={"kind": kind})
-    settings, user = of_operator.model_copy(update={"sink": kept}), secured_settings.user("processor")
+    settings, user = changed(of_operator, "sink", kind=kind), secured_settings.user("processor")
     rights = rights_of("redrive", settings)
     grant(secured_settings.secured, user, rights)
     [line] = permissions("redrive", settings)
@@ -235,12 +234,11 @@ def test_doctor_names_each_permission_of_a_redrive_that_is_missing(
 def test_alongside_connect_a_redrive_needs_to_see_how_old_the_tables_are(
     missing: str, at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
-    kept = of_operator.sink.model_copy(update={"kind": SinkKind.CONNECT})
-    settings, user = of_operator.model_copy(update={"sink": kept}), secured_settings.user("processor")
+    settings, user = changed(of_operator, "sink", kind=SinkKind.CONNECT), secured_settings.user("processor")
     grant(secured_settings.secured, user, rights_of("redrive", settings))
     own = Scenario(settings, secured_settings.topics, at.database)
     job = own.request().job
-    name = {"topic": settings.wait.topic, "group": kept.connect_group}[missing]
+    name = {"topic": settings.wait.topic, "group": settings.sink.connect_group}[missing]
     for right in rights_of("redrive", settings):
         if right.name == name:
             secured_settings.secured.revoke(user, right.resource, right.name, right.operations)

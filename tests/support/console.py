@@ -15,6 +15,7 @@ from console.service import ConsoleService
 from console.tables import Outcomes
 from redrive.listing import Rows
 from redrive.outcomes import last_redrive, outcome_rows
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.cli.read_tables import age
 from wait_registry.local.ports import LOOPBACK
@@ -70,8 +71,7 @@ def running_console(settings: Settings, **console: Any) -> Iterator[int]:
     Yields:
         The port on loopback.
     """
-    own = settings.console.model_copy(update={"port": 0, **console})
-    settings = settings.model_copy(update={"console": own})
+    settings = changed(settings, "console", port=0, **console)
     outcomes = Outcomes(partial(outcome_rows, settings), partial(last_redrive, settings))
     service = ConsoleService(settings, lambda tables: age(tables, settings), outcomes)
     thread = Thread(target=service.run, daemon=True)

@@ -38,6 +38,10 @@ class Database:
         with self.connect(settings) as connection:
             return connection.execute(query.encode(), parameters or None).fetchall()
 
+    def execute(self, settings: Settings, statement: str, parameters: Any = None) -> None:
+        with self.connect(settings) as connection:
+            connection.execute(statement.encode(), parameters)
+
     def close(self) -> None:
         """Drop what this test installed."""
         if not self._installed:

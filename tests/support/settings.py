@@ -50,10 +50,15 @@ def settings_against(
     return Settings(**tree)
 
 
+def changed(settings: Settings, section: str, **values: Any) -> Settings:
+    """Return the settings with other values in one section."""
+    return settings.model_copy(update={section: getattr(settings, section).model_copy(update=values)})
+
+
 def with_broker(settings: Settings, bootstrap: str) -> Settings:
-    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})})
+    return changed(settings, "kafka", bootstrap_servers=bootstrap)
 
 
 def with_postgres(settings: Settings, url: str) -> Settings:
     """Return the settings with another address of Postgres, or another role there."""
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
+    return changed(settings, "postgres", url=SecretStr(url))

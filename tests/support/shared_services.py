@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.support.processes import Service
+from tests.support.settings import changed
 from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
 
@@ -36,10 +37,7 @@ def start_shared(
         environment: further variables.
     """
     ports = free_ports(len(settings))
-    own = [
-        one.model_copy(update={"telemetry": one.telemetry.model_copy(update={"port": port})})
-        for one, port in zip(settings, ports, strict=True)
-    ]
+    own = [changed(one, "telemetry", port=port) for one, port in zip(settings, ports, strict=True)]
     number = len(list(directory.glob(f"{kind}-*.log")))
     log = directory / f"{kind}-{number}.log"
     file = log.with_suffix(".settings")

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
+from tests.support.settings import changed
 from tests.support.waiting import PATIENCE_S, wait_until
 from wait_registry.settings.root import Settings
 
@@ -42,8 +43,7 @@ class Topics:
         from wait_registry.kafka.topics import create_topics
 
         # A busy machine may need longer than a user would wait.
-        patient = settings.kafka.model_copy(update={"request_timeout_s": PATIENCE_S})
-        create_topics(settings.model_copy(update={"kafka": patient}))
+        create_topics(changed(settings, "kafka", request_timeout_s=PATIENCE_S))
         existing = self.admin.list_topics(timeout=PATIENCE_S).topics
         self._created += [name for name in existing if name.startswith(settings.wait.topic.split(".")[0] + ".")]
         for name in settings.processor.topics:

@@ -1,20 +1,25 @@
-"""A processor whose connection to the broker breaks in any way loses nothing and commits nothing too early (P1, P2)."""
+"""Connections of a processor that break at any moment are outages: nothing is lost or committed too early (P1, P8)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
-from confluent_kafka import ConsumerGroupState
+from confluent_kafka import ConsumerGroupState, KafkaError
 
+from processor.intake import broker_connection
 from tests.faults.processor.observation import Observation
 from tests.integration.processor.calls import Place
-from tests.integration.processor.running import RunningProcessor
-from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, numbers
-from tests.support.tcp_proxy import KafkaProxy
+from tests.integration.processor.running import Processors, RunningProcessor
+from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, accepts, numbers
+from tests.refusals.secured_settings import SecuredSettings
+from tests.support.settings import with_broker
+from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
 from tests.support.waiting import wait_until
+from wait_registry.errors import TransientError
 from wait_registry.local.stack import EmbeddedStack
 
 WAVE = 150
@@ -116,3 +121,107 @@ def test_a_slow_link_slows_the_work_and_loses_nothing(working: Working, link: Ka
     assert link.figures.bytes_slowed > before
     link.flow()
     working.work_off()
+
+
+SASL_HANDSHAKE, API_VERSIONS = 17, 18
+
+
+class Handshakes:
+    """Decides about requests: once there is a ``fate``, connections end, and new ones come as far as the handshake."""
+
+    def __init__(self) -> None:
+        self.fate: Fate | None = None
+
+    def __call__(self, api: int) -> Fate:
+        if self.fate is None or api == API_VERSIONS:
+            return Fate.PASS
+        return self.fate if api == SASL_HANDSHAKE else Fate.HANG_UP
+
+
+@pytest.mark.fault("F44")
+def test_handshakes_cut_off_or_never_answered_are_waited_out(
+    secured_settings: SecuredSettings, processors: Processors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[KafkaError] = []
+    monkeypatch.setattr("processor.intake.broker_connection.log_client_error", events.append)
+    settings = secured_settings.of(
+        "processor",
+        "SASL_PLAINTEXT",
+        {
+            "processor.handler": processors.handler(accepts),
+            "processor.commit_interval_s": 0.1,
+            "kafka.request_timeout_s": 2,
+            # A connection that isn't set up by then is given up.
+            "kafka.librdkafka": {"socket.connection.setup.timeout.ms": 1000, "reconnect.backoff.max.ms": 300},
+        },
+    )
+    topics, topic = secured_settings.topics, settings.processor.topics[0]
+    handshakes = Handshakes()
+    with KafkaProxy(settings.kafka.bootstrap_servers, handshakes) as proxy:
+        running = processors.start(with_broker(settings, proxy.bootstrap_servers)).wait_joined()
+        try:
+            for done, fate in enumerate((Fate.HANG_UP, Fate.LOSE_REQUEST)):
+                events.clear()
+                handshakes.fate = fate
+                wait_until(lambda: _at_the_handshake(events) and not running.health.ok, 60, f"an outage: {fate.value}")
+                topics.produce(topic, [b"value"])
+                handshakes.fate = None
+                wait_until(partial(_continues, running, done + 1), 60, "its end")
+        finally:  # it leaves the group through the proxy
+            handshakes.fate = None
+            running.stop()
+
+
+def _at_the_handshake(events: list[KafkaError]) -> bool:
+    return any(
+        error.code() == KafkaError._AUTHENTICATION and "mechanism handshake failed: Local:" in error.str()
+        for error in list(events)
+    )
+
+
+def _continues(running: RunningProcessor, done: int) -> bool:
+    return running.done == done and running.health.ok
+
+
+pytestmark = pytest.mark.timeout(400)
+
+RECORDS = 20
+
+
+class StartingCluster:
+    """Changes answers: while the broker starts, answers about brokers name none."""
+
+    starts = False
+
+    def __call__(self, api_key: int, answer: bytes) -> bytes:
+        return without_brokers(answer) if self.starts and api_key == METADATA else answer
+
+
+@pytest.mark.fault("F45")
+def test_a_client_that_forgot_all_brokers_ends_its_processor(
+    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)
+    monkeypatch.setattr(broker_connection, "STATISTICS_EVERY_MS", 200)
+    quick = {
+        "topic.metadata.refresh.interval.ms": 100,
+        "session.timeout.ms": 6000,
+        "heartbeat.interval.ms": 500,
+    }
+    at = processor_scenario(others={"kafka.librdkafka": quick}, drain_timeout_s=1, flush_timeout_s=1)
+    cluster = StartingCluster()
+    with KafkaProxy(at.topics.bootstrap, change=cluster) as proxy:
+        running = at.start(proxy.bootstrap_servers).wait_joined()
+
+        # Whether a client still finds its bootstrap servers is a matter of which of two things it does first.
+        def forgets() -> bool:
+            cluster.starts = not cluster.starts
+            return running.ended
+
+        wait_until(forgets, 240, "a client that has forgotten all brokers", poll_s=0.2)
+        cluster.starts = False
+    with pytest.raises(TransientError, match="Kafka client has known no broker for 3 s"):
+        running.join()
+    at.produce([b"value"] * RECORDS)
+    following = at.start().wait_joined()
+    wait_until(lambda: following.done == RECORDS, what="the records of the next one")

@@ -80,7 +80,6 @@ def test_the_largest_record_of_each_shape_comes_out_as_it_went_in(
     at = processor_scenario(refuses, 1, topic_config={"max__message__bytes": str(LARGEST)})
     published = publish_the_largest(at.topics, at.topic, shape)
     at.run_once()
-
     [letter], [record] = at.letters(), handled
     own = len(published.headers)
     assert (record.key, record.value, record.headers) == (published.key, published.value, published.headers)

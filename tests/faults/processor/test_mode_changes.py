@@ -126,7 +126,6 @@ def test_each_mode_change_under_load_with_kills_loses_nothing(
             list(pool.map(Service.stop, change.processors))
         assert [processor.stopped_with for processor in change.processors] == [0, 0]
     ledger = change.judge(watch)
-
     assert ledger.calls_of.keys() | {entry.original for entry in ledger.open} == ledger.inputs.keys()
     if "off" not in (before, after):  # docs/registration.md names what may be left then
         handled = [(entry, call) for entry in ledger.open for call in ledger.calls_of_id.get(entry.wait_id, ())]

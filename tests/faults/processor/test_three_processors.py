@@ -27,7 +27,6 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
             each.wait_ready()
         for each in (killed, frozen, unharmed):
             seen.publish_until(lambda pid=each.pid: len(calls.by(pid)) > 20, "calls by each")  # type: ignore[misc]
-
         killed.kill()
         assert killed.process.returncode == -9
         frozen.pause()
@@ -40,7 +39,6 @@ def test_three_processors_one_killed_one_frozen_lose_no_record(
         wait_until(lambda: set(more) <= set(calls.counted()), what="all records begun")
         for each in (frozen, unharmed):
             assert each.terminate() == 0
-
     found = seen.judge(calls.counted())
     unresolved = [story for story in found.values() if not story.resolved]
     # The killed one's own, and what lay in the send queue of the frozen one until it woke up.

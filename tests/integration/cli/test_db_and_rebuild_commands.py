@@ -1,14 +1,17 @@
-"""`waitreg db` creates the schema and shows its state; `waitreg rebuild` changes nothing while a sink runs."""
+"""Services as commands end with 0; `waitreg db` makes the schema; `waitreg rebuild` changes nothing beside a sink."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from sink.advisory_lock import sink_lock_key, try_lock
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import register
 from tests.support.command import run_waitreg
 from tests.support.database import Database
+from tests.support.processes import Services
 
 
 def test_migrate_makes_the_schema_once_and_status_says_so(
@@ -16,20 +19,16 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
 ) -> None:
     settings = settings_for()
     database.drop_at_end(settings)
-
     before = run_waitreg(tmp_path, "db", "status", settings=settings)
     assert before.code == 2
     assert "pending  0001 schema" in before.output
     assert "fix: waitreg db migrate" in before.output.splitlines()
-
     first = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert first.code == 0, first.errors
     assert "applied 0001 schema" in first.output
-
     again = run_waitreg(tmp_path, "db", "migrate", settings=settings)
     assert again.code == 0
     assert again.output.splitlines()[-1] == f"schema {settings.postgres.schema_name!r}: up to date"
-
     assert run_waitreg(tmp_path, "db", "status", settings=settings).code == 0
     assert database.rows(settings, "select count(*) from wait") == [(0,)]
 
@@ -54,3 +53,13 @@ def test_a_rebuild_while_a_sink_runs_ends_with_3(prepared: SettingsFactory, data
     assert ended.code == 3
     assert "a sink is running" in ended.errors
     assert "Traceback" not in ended.errors
+
+
+@pytest.mark.parametrize("name", ["processor", "sink", "sweeper"])
+def test_sigterm_ends_a_running_service_with_0(
+    name: str, prepared: SettingsFactory, services: Services, here: Path
+) -> None:
+    settings = prepared({"processor.handler": "shop:handle"})
+    service = services.start(name, settings).wait_ready()
+    assert service.terminate() == 0, service.log.read_text("utf-8")
+    assert "Traceback" not in service.log.read_text("utf-8")

@@ -132,7 +132,6 @@ def test_offsets_fit_their_logs_until_the_wait_topic_is_recreated(
     ended = run_waitreg(here, "doctor", "processor", settings=settings)
     assert ended.code == 0, ended.output
     assert f"3 of 3 partitions of {settings.processor.topics[0]} have one, 0 offsets to the end" in ended.output
-
     topics.delete(settings.wait.topic)
     wait_until(lambda: settings.wait.topic not in topics.admin.list_topics(timeout=15).topics, what="the deletion")
     topics.create_own(settings)

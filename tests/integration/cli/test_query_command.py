@@ -34,8 +34,7 @@ def incident(settings_for: SettingsFactory, database: Database) -> Iterator[Sett
     """A schema in which something is stuck."""
     settings = settings_for()
     database.install(settings)
-    with database.connect(settings) as connection:
-        connection.execute(_INCIDENT)
+    database.execute(settings, _INCIDENT)
     yield settings
 
 
@@ -82,14 +81,13 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     silent_s: int, old: bool, incident: Settings, database: Database, query: Query
 ) -> None:
     topic = incident.wait.topic
-    with database.connect(incident) as connection:
-        # Another wait topic, left long ago, is nothing to be warned of.
-        connection.execute(
-            "insert into sink_progress values (%s, 'id', 0, 5, now() - make_interval(secs => %s),"
-            " now() - make_interval(secs => %s)), ('left', 'id', 0, 5, now() - interval '1 day',"
-            " now() - interval '1 day')",
-            (topic, silent_s, silent_s),
-        )
+    database.execute(
+        incident,
+        "insert into sink_progress values (%s, 'id', 0, 5, now() - make_interval(secs => %s),"
+        " now() - make_interval(secs => %s)), ('left', 'id', 0, 5, now() - interval '1 day',"
+        " now() - interval '1 day')",
+        (topic, silent_s, silent_s),
+    )
     table = query(incident, "stuck_now")
     said = next(line for line in table.output.splitlines() if line.startswith(f"tables of {topic} as of "))
     assert said.endswith("the answer is old (waitreg query sink_freshness)") is old

@@ -25,20 +25,9 @@ from wait_registry.settings.root import Settings
 
 def call_for(published: Published, number: int) -> Call:
     """Return what a downstream writes of a record that it got whole and answered with 200."""
-    return Call(
-        number=number,
-        started_ms=published.timestamp_ms,
-        finished_ms=published.timestamp_ms + 1,
-        started_s=float(number),
-        finished_s=number + 0.001,
-        wait_id=None,
-        topic=published.topic,
-        partition=published.partition,
-        offset=published.offset,
-        delivery=1,
-        status=200,
-        body_sha256=published.fingerprint.value or EMPTY_BODY,
-    )
+    began_ms, body = published.timestamp_ms, published.fingerprint.value or EMPTY_BODY
+    times = began_ms, began_ms + 1, float(number), number + 0.001
+    return Call(number, *times, None, *published.coordinates, 1, 200, body)
 
 
 class Files:
@@ -105,9 +94,7 @@ def test_malformed_wait_records_register_nothing(prepared: SettingsFactory, topi
     ]
     topics.produce(topic, [*bad, good, tombstone(key, 0)])
     produce_with_header_name(topics.bootstrap, topic, b"\xff\xfe", b"unreadable name", key=b"odd")
-
     read = list(read_wait_log(settings, "billing"))
-    assert [(entry.wait_id, entry.original) for entry in read if entry.original is not None] == [
-        (key, ("orders", 3, 41))
-    ]
+    registered = [(entry.wait_id, entry.original) for entry in read if entry.original is not None]
+    assert registered == [(key, ("orders", 3, 41))]
     assert sorted(entry.outcome or "" for entry in read if entry.original is None) == ["", "done"]

@@ -34,7 +34,6 @@ def test_a_group_goes_to_the_latest_and_a_replay_works_off_the_gap(
     at.produce_to_each(5)
     wait_until(lambda: group.done == 10, what="the group's new records")
     assert sum(counts.calls.values()) == 20
-
     by_another_process = at.changed("processor", handler=ACCEPTS)
     ended = run_waitreg(tmp_path, *shlex.split(printed[1])[1:], settings=by_another_process.settings)
     assert ended.code == 0, ended.errors

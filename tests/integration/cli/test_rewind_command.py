@@ -58,7 +58,6 @@ def test_a_registered_record_that_is_handled_again_is_settled(
     after.run_once()
     assert after.committed() == [6]
     assert not at.by_offset()[0].resolved, "it would expire"
-
     moved = rewind(after, "--to-earliest")
     assert moved.code == 0, moved.errors
     assert after.committed() == [0]
@@ -84,7 +83,6 @@ def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
     assert "How many of them are registered now is unknown: Postgres can't be reached" in shown.output
     assert f"  waitreg replay {at.topic}:1:3-7\n" in shown.output
     assert at.committed() == [3, 3]
-
     assert rewind(at, "--to-latest").code == 0
     assert at.committed() == [3, 7]
     assert at.run_once().done == 0
@@ -146,7 +144,6 @@ def test_a_group_with_a_member_is_refused(protocol: str, processor_scenario: Sce
         shown = rewind(at, "--to-latest", "--dry-run")
         assert shown.code == 0
         assert "The move itself would be refused now" in shown.output
-
         wait_topic = describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions)
         move = Move((at.topic, 0), None, 5, 0, range(5), 0, None, CommitMetadata(wait_topic))
         with pytest.raises(FencedError, match="has a member by now"):

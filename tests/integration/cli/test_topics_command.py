@@ -18,22 +18,18 @@ def test_create_makes_what_is_missing_and_leaves_what_is_there(
 ) -> None:
     settings = settings_for({"processor.topics": (), "processor.group": ""})
     wait, dlq = settings.wait.topic, settings.dead_letter.topic
-
     before = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert before.code == 2
     assert f"error     topic {wait}: the wait topic is missing" in before.output
     assert "fix: `waitreg topics create`" in before.output
-
     first = run_waitreg(tmp_path, "topics", "create", settings=settings)
     topics.delete_at_end(wait, dlq)
     assert first.code == 0, first.output + first.errors
     assert f"created   topic {wait}" in first.output
     assert f"created   topic {dlq}" in first.output
-
     again = run_waitreg(tmp_path, "topics", "create", settings=settings)
     assert again.code == 0
     assert "created" not in again.output
-
     # One broker keeps one replica: worth a warning, but services start.
     check = run_waitreg(tmp_path, "topics", "check", settings=settings)
     assert check.code == 0
@@ -48,12 +44,10 @@ def test_create_makes_missing_input_topics_only_when_asked_to(
     settings = settings_for({"processor.topics": (names("orders"), names("refunds"))})
     topics.create(names("refunds"), 1)
     topics.delete_at_end(settings.wait.topic, settings.dead_letter.topic, names("orders"))
-
     without = run_waitreg(tmp_path, "topics", "create", settings=settings)
     assert without.code == 2
     assert f"topic {names('orders')}: the input topic is missing" in without.output
     assert "--input-partitions" in without.output
-
     asked = run_waitreg(tmp_path, "topics", "create", "--input-partitions", "5", settings=settings)
     assert asked.code == 0, asked.output + asked.errors
     assert f"created   topic {names('orders')}\n" in asked.output
@@ -74,7 +68,6 @@ def test_create_resolves_the_dead_letter_topics_or_names_what_is_unset(
     made = run_waitreg(tmp_path, "topics", "create", settings=settings)
     assert made.code == 0, made.output + made.errors
     assert f"created   topic {orders}.dlq\n" in made.output
-
     by_group = settings_for({**by_topic, "dead_letter.topic": "{topic}.{group}.dlq"})
     unknown = run_waitreg(tmp_path, "topics", "create", settings=by_group)
     assert unknown.code == 2

@@ -98,8 +98,7 @@ def test_a_killed_filler_leaves_no_row_and_no_lock(
         assert fill(killed) == 1
         waiting = pool.submit(fill, outbox)
         wait_until(lambda: _waits_for(killed, outbox), 30, "the other filler to wait")
-        with database.connect(outbox_settings) as other:
-            other.execute("select pg_terminate_backend(%s)", (killed.info.backend_pid,))
+        database.execute(outbox_settings, "select pg_terminate_backend(%s)", (killed.info.backend_pid,))
         assert waiting.result(30) == 1
         with pytest.raises(psycopg.OperationalError):
             killed.execute("select 1")

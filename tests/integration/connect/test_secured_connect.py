@@ -149,7 +149,6 @@ def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
     at.start(sinks)
     shown = "select wait_expiration_uuid from wait"
     wait_until(lambda: at.database.rows(settings, shown) == [(expired.wait_id,)], DEADLINE_S, "the open row")
-
     at.start(sources)
     wait_until(lambda: at.database.rows(settings, shown) == [], DEADLINE_S, "the end of the row")
     [letter] = log.dead_letters()

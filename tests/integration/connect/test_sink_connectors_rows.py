@@ -19,6 +19,7 @@ from tests.integration.sink.wait_topic import in_ms, rows_of
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, Outgoing, ReadRecord
 from tests.support.naming import Names
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
@@ -52,7 +53,6 @@ def test_wait_records_of_every_shape_become_the_same_rows(
     at.topics.produce(at.log.name, [*malformed, *corpus.log(ODD_NAMES), *with_doubled_headers(corpus)])
     ours = written_by_ours(at, at.topics.read(at.log.name))
     at.start()
-
     expected = rows(database, ours, "wait")
     assert len(expected) > 35
     wait_until(lambda: at.rows() == rows_of(database, ours), what="the same rows")
@@ -72,7 +72,6 @@ def test_dead_letters_and_other_records_become_the_same_rows(
     at.topics.produce(topic, [*dead_letters(PARTITIONS)])
     ours = written_by_ours(at, log := at.topics.read(topic), dead_letters=True)
     at.start("dead_letter.sink")
-
     expected = rows(database, ours, "dead_letter")
     assert len(expected) == len(log)
     wait_until(lambda: len(rows(database, at.settings, "dead_letter")) >= len(log), what="all dead letters")
@@ -93,8 +92,7 @@ def grant(at: Sinking, role: str, more: str, table: str) -> None:
 
 def written_by_ours(at: Sinking, log: Sequence[ReadRecord], *, dead_letters: bool = False) -> Settings:
     """Return settings with a further schema, whose tables our sink has filled from a log."""
-    postgres = at.settings.postgres.model_copy(update={"schema_name": f"{at.settings.postgres.schema_name}_ours"})
-    ours = at.settings.model_copy(update={"postgres": postgres})
+    ours = changed(at.settings, "postgres", schema_name=f"{at.settings.postgres.schema_name}_ours")
     at.database.install(ours)
     topic = ours.dead_letter.topic if dead_letters else ours.wait.topic
     with closing(HandFed(ours, topic, dead_letters=dead_letters)) as sink:

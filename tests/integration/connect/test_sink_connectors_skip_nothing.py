@@ -29,10 +29,10 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
     at = sinking({"wait.partitions": PARTITIONS})
     resolved, refused, renewed = (new_id() for _ in range(3))
     at.log.write(wait_record(resolved, 0), wait_record(refused, 0, value=REFUSED), wait_record(renewed, 1))
-    with at.database.connect(at.settings) as connection:
-        connection.execute("alter table wait add constraint refusing check (body <> 'refused by the database')")
+    at.database.execute(
+        at.settings, "alter table wait add constraint refusing check (body <> 'refused by the database')"
+    )
     name = at.start_impatient()
-
     trace = at.connectors.wait_failed(name)
     at.log.write(tombstone(resolved, 0), tombstone(renewed, 1), wait_record(renewed, 1, delivery=2))
     assert "refusing" in trace
@@ -40,9 +40,7 @@ def test_a_database_error_stops_the_sink_before_anything_is_skipped(
         assert REFUSED.decode() not in shown
         assert REFUSED.hex() not in shown
     assert at.refused() == []
-
-    with at.database.connect(at.settings) as connection:
-        connection.execute("alter table wait drop constraint refusing")
+    at.database.execute(at.settings, "alter table wait drop constraint refusing")
     at.connectors.rest.restart_failed(name)
     at.wait_for_rows("the rows after the restart")
     assert set(at.log.rows) == {refused, renewed}
@@ -80,14 +78,12 @@ def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
     at, stories = on_own_postgres, story(random.Random(5), 8_000)
     # Small polls: the first rows are there long before the last.
     name = at.start_impatient({"consumer.override.max.poll.records": "500"})
-
     at.log.write(*next(stories))
     wait_until(lambda: bool(at.rows()), what="the first rows")
     connect.kill()
     assert at.rows() != at.log.rows, "the worker was killed too late to be in the middle"
     connect.start()
     at.wait_for_rows("the rows after kill -9")
-
     own_stack.postgres.kill()
     at.log.write(*next(stories))
     at.connectors.wait_failed(name)

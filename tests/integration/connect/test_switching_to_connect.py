@@ -33,7 +33,6 @@ def test_a_position_of_our_sink_refuses_connectors(
     database.rows(settings, POSITION, "another.wait")
     no_worker = run_waitreg(tmp_path, "connect", "apply", what, "debezium", settings=settings)
     assert (no_worker.code, "no Kafka Connect worker answers" in no_worker.errors) == (1, True), no_worker.errors
-
     database.rows(settings, POSITION, settings.wait.topic)
     refused = run_waitreg(tmp_path, "connect", "apply", what, "debezium", settings=settings)
     assert (refused.code, "run `waitreg rebuild` with sink.kind=connect" in refused.errors) == (2, True), refused.errors
@@ -87,7 +86,6 @@ def test_a_sweeper_does_not_start_after_the_outbox_was_filled(
     database.rows(settings, FILLED, settings.wait.topic, 3, 5)
     with pytest.raises(ConfigurationError, match=r"put a row into expired_outbox \d+ s ago"):
         require_no_source_at_work(settings)
-
     refused = run_waitreg(tmp_path, "sweeper", "--once", settings=settings)
     assert refused.code == 2
     assert "waitreg connect remove expired.source expired.tombstones" in refused.errors + refused.output

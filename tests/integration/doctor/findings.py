@@ -60,9 +60,9 @@ def record_sweep(
     result: str = "done",
 ) -> None:
     """Insert a sweep of five due rows, as a sweeper does."""
-    with database.connect(settings) as connection:
-        connection.execute(
-            "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
-            " values (%s, now() - %s::interval, 1, 5, %s, %s, %s)",
-            (settings.wait.topic, ago, counts, skipped, result),
-        )
+    database.execute(
+        settings,
+        "insert into sweep (wait_topic, started_at, duration_s, due, counts, skipped, result)"
+        " values (%s, now() - %s::interval, 1, 5, %s, %s, %s)",
+        (settings.wait.topic, ago, counts, skipped, result),
+    )

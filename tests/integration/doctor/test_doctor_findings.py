@@ -138,8 +138,7 @@ def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactor
 
 def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Database) -> None:
     settings = prepared()
-    with database.connect(settings) as connection:
-        connection.execute("update wait_registry_migration set checksum = 'other' where version = 1")
+    database.execute(settings, "update wait_registry_migration set checksum = 'other' where version = 1")
     found = look(settings, "sweeper")
     assert found.broken == ["postgres.schema"]
     line = found.one("postgres.schema")

@@ -14,6 +14,7 @@ from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import changed
 from tests.support.topics import Topics
 from wait_registry.cli.checks import connect_tables
 from wait_registry.diagnosis import Severity
@@ -30,19 +31,16 @@ def test_doctor_and_queries_report_the_lag_of_the_group(
     prepared: SettingsFactory, topics: Topics, database: Database, tmp_path: Path
 ) -> None:
     settings = prepared({"wait.partitions": 1, "sink.kind": "connect"})
-    sink = settings.sink.model_copy(update={"connect_group": f"{settings.processor.group}.sink"})
-    settings = settings.model_copy(update={"sink": sink})
+    settings = changed(settings, "sink", connect_group=f"{settings.processor.group}.sink")
     topics.produce(settings.wait.topic, [Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two")])
-
     found = look(settings, "sweeper")
     assert found.standing("tables.freshness") is Severity.OK, "no position of ours is expected"
     commit_as_operator(
-        settings.kafka.bootstrap_servers, sink.connect_group, [TopicPartition(settings.wait.topic, 0, 1)]
+        settings.kafka.bootstrap_servers, settings.sink.connect_group, [TopicPartition(settings.wait.topic, 0, 1)]
     )
     record_sweep(database, settings, skipped='[{"rows": 2, "reason": "2 unknown rows"}]')
     left = "insert into sink_progress values (%s, 'left over', 0, 7, now(), now()) returning 1"
     database.rows(settings, left, settings.wait.topic)
-
     found = look(settings, "sweeper")
     [position] = found.of("tables.position")
     assert (position.severity, "1 offsets to the end" in position.message) == (Severity.WARNING, True), position
@@ -51,13 +49,10 @@ def test_doctor_and_queries_report_the_lag_of_the_group(
     assert (position.severity, "rebuild" in position.fix) == (Severity.WARNING, True), position
     last = found.one("sweep.last")
     assert (last.severity, "2 unknown rows" in last.message) == (Severity.WARNING, True), last
-
     asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
     assert asked.code == 0, asked.errors
     assert "1 offsets behind the log" in asked.output and "2 unknown rows" in asked.output
-
-    exporting = settings.sweeper.model_copy(update={"kind": SweeperKind.CONNECT})
-    settings = settings.model_copy(update={"sweeper": exporting})
+    settings = changed(settings, "sweeper", kind=SweeperKind.CONNECT)
     asked = run_waitreg(tmp_path, "query", "stuck_now", settings=settings)
     assert "1 offsets behind the log" in asked.output and "unknown rows" not in asked.output, "no sweeper runs any more"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 import pytest
@@ -22,8 +22,9 @@ from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from wait_registry.settings.sink import SinkKind
 
+PROCESSOR = dict.fromkeys(("topic wait", "topic dlq"), "WRITE")
+PROCESSOR |= dict.fromkeys(("topic input", "topic redelivery", "group group"), "READ")
 TOOL_NAMES = {"DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOTENT_WRITE"}
 
 
@@ -62,20 +63,8 @@ def _obey(secured: SecuredBroker, command: str) -> None:
 @pytest.mark.parametrize(
     ("service", "lacking"),
     [
-        (
-            "processor",
-            {
-                "topic wait": "WRITE",
-                "topic dlq": "WRITE",
-                "topic input": "READ",
-                "topic redelivery": "READ",
-                "group group": "READ",
-            },
-        ),
-        (
-            "sink",
-            {"topic wait": "READ", "topic dlq": "READ", "topic operations": "READ", "group waitreg.sink.": "READ"},
-        ),
+        ("processor", PROCESSOR),
+        ("sink", dict.fromkeys(("topic wait", "topic dlq", "topic operations", "group waitreg.sink."), "READ")),
         ("sweeper", {"topic wait": "READ, WRITE", "topic dlq": "WRITE", "group waitreg.sweep.": "DESCRIBE"}),
     ],
 )
@@ -109,66 +98,24 @@ def test_the_named_grants_suffice(
     assert line.message.endswith(f" on {len(lacking) + (service == 'processor')} resources")
 
 
-def test_one_missing_permission_is_the_one_named(secured: SecuredBroker, user: Settings) -> None:
-    for line in permissions("sweeper", user):
-        _obey(secured, line.fix)
-    name = str(user.kafka.security.username)
-    secured.revoke(name, "topic", user.wait.topic, ["WRITE"])
-    [line] = permissions("sweeper", user)
-    assert (line.severity, line.message) == (Severity.ERROR, f"WRITE on topic {user.wait.topic} not allowed")
-
-
 def test_all_permissions_are_ok(operator: Settings) -> None:
     services: tuple[Service, ...] = ("processor", "sink", "sweeper")
     for service in services:
         [line] = permissions(service, operator)
         assert (line.severity, line.message.startswith("all ")) == (Severity.OK, True)
-    assert _transactions(operator).message == NO_AUTHORIZER
+    [line] = sweeper_transactions(operator)
+    assert line.message == NO_AUTHORIZER
 
 
-def test_transactional_ids_are_checked_if_the_rules_are_readable(secured: SecuredBroker, user: Settings) -> None:
-    unseen = _transactions(user)
+@pytest.mark.parametrize("transactions", [sweeper_transactions, redrive_transactions])
+def test_transactional_ids_are_checked_if_the_rules_are_readable(
+    transactions: Callable[[Settings], Iterable[Diagnosis]], secured: SecuredBroker, user: Settings
+) -> None:
+    [unseen] = transactions(user)
     assert (unseen.severity, "can't be checked with this user's permissions" in unseen.message) == (Severity.OK, True)
     secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
-    lacking = _transactions(user)
+    [lacking] = transactions(user)
     assert lacking.severity is Severity.WARNING
     _obey(secured, lacking.fix)
-    assert _transactions(user).severity is Severity.OK
-
-
-def test_a_redrive_needs_what_is_named(secured: SecuredBroker, user: Settings) -> None:
-    lines = list(permissions("redrive", user))
-    group, topic = user.processor.group, user.operations.topic
-    redelivery = redelivery_topic(user.processor.topics[0], group)
-    assert {line.message for line in lines} == {
-        f"READ, WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {topic} not allowed",
-        f"WRITE, DESCRIBE, DESCRIBE_CONFIGS on topic {redelivery} not allowed",
-        f"DESCRIBE on topic {user.wait.topic} not allowed",
-        f"DESCRIBE on topic {user.dead_letter.topic} not allowed",
-        f"DESCRIBE on group waitreg.redrive.{topic} not allowed",
-        f"DESCRIBE on group {group} not allowed",
-    }
-    for line in lines:
-        assert line.severity is Severity.ERROR
-        _obey(secured, line.fix)
-    [line] = permissions("redrive", user)
-    assert line.severity is Severity.OK
-
-    secured.grant(str(user.kafka.security.username), "cluster", "", ["DESCRIBE"])
-    [lacking] = redrive_transactions(user)
-    assert (lacking.severity, f"WRITE on waitreg.redrive.{group} " in lacking.message) == (Severity.WARNING, True)
-    _obey(secured, lacking.fix)
-    [line] = redrive_transactions(user)
-    assert line.severity is Severity.OK
-
-
-def test_a_redrive_alongside_connect_also_needs_to_see_its_sink(user: Settings) -> None:
-    kept = user.model_copy(update={"sink": user.sink.model_copy(update={"kind": SinkKind.CONNECT})})
-    messages = {line.message for line in permissions("redrive", kept)}
-    assert f"READ, DESCRIBE on topic {user.wait.topic} not allowed" in messages
-    assert f"DESCRIBE on group {user.sink.connect_group} not allowed" in messages
-
-
-def _transactions(settings: Settings) -> Diagnosis:
-    [line] = sweeper_transactions(settings)
-    return line
+    [found] = transactions(user)
+    assert found.severity is Severity.OK

@@ -1,4 +1,4 @@
-"""With the permissions of deploy/postgres/roles.sql alone, sink and sweeper do all their work in Postgres."""
+"""What a role in Postgres needs: the grants that doctor names, or those of deploy/postgres/roles.sql, suffice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sweeper.result import Sweep
 from sweeper.snapshot import TableSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import FILLED
-from tests.integration.doctor.findings import as_role
+from tests.integration.doctor.findings import as_role, look
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import ENCODER, new_id
 from tests.support.database import Database
@@ -45,6 +45,23 @@ def logins(database: Database, names: Names) -> Iterator[Mapping[str, str]]:
     """Members of the roles that deploy/postgres/roles.sql makes."""
     with roles(database.url, names.prefix) as made:
         yield made
+
+
+@pytest.mark.parametrize("service", ["sink", "sweeper"])
+def test_the_named_grants_suffice(
+    prepared: SettingsFactory, database: Database, logins: Mapping[str, str], service: Service
+) -> None:
+    settings = as_role(logins[service], prepared(), database.url)
+    id = f"postgres.permissions.{service}"
+    lines = look(settings, service).of(id)
+    assert {line.severity for line in lines} == {Severity.ERROR}
+    assert any("use the schema" in line.message for line in lines)
+    assert any(line.message.endswith(" on wait") for line in lines)
+    for line in lines:
+        database.execute(settings, line.fix.removeprefix("psql: "))
+    found = look(settings, service)
+    assert found.broken == []
+    assert found.one(id).message.startswith(f"role {logins[service]} has all ")
 
 
 def _as(logins: Mapping[str, str], service: Service, settings: Settings, database: Database, names: Names) -> Settings:
@@ -96,8 +113,7 @@ def test_the_role_of_the_sweeper_reads_records_and_purges(
     with closing(HandFed(plain)) as sink:
         old = Row(b"\xff", b"body", 0, 1)
         sink.feed([old])
-    with database.connect(plain) as connection:
-        connection.execute("update quarantine set created_at = now() - interval '99 days'")
+    database.execute(plain, "update quarantine set created_at = now() - interval '99 days'")
     with connect(settings.postgres, autocommit=True) as connection:
         require_schema(connection)
         assert find_due(connection, settings, 4).rows == 0

@@ -194,8 +194,8 @@ def _member(settings: Settings) -> Iterator[None]:
 
 
 def _record_position(database: Database, settings: Settings, topic_id: str, offset: int, age: str, silent: str) -> None:
-    with database.connect(settings) as connection:
-        connection.execute(
-            "insert into sink_progress values (%s, %s, 0, %s, now() - %s::interval, now() - %s::interval)",
-            (settings.wait.topic, topic_id, offset, age, silent),
-        )
+    database.execute(
+        settings,
+        "insert into sink_progress values (%s, %s, 0, %s, now() - %s::interval, now() - %s::interval)",
+        (settings.wait.topic, topic_id, offset, age, silent),
+    )

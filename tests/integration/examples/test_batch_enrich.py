@@ -61,7 +61,6 @@ def test_records_share_calls_and_keep_their_own_outcomes(example: Example) -> No
     ]
     with HttpService(enrichment.answer) as service:
         example.run("batch_enrich", [*good, *odd], {"ENRICH_URL": f"{service.address}/enrich"})
-
     outcomes = example.outcomes()
     assert Counter(outcomes[f"good-{number}"] for number in range(100)) == {"done": 100}
     assert {key: outcomes[key] for key in ("unknown", "busy", "forgotten", "deleted", "garbled")} == {
@@ -91,7 +90,6 @@ def test_a_batch_that_fails_or_hangs_falls_back_to_single_calls(example: Example
     settings = {"ENRICH_BATCH_WAIT_MS": "1000", "ENRICH_BATCH_TIMEOUT_S": "1"}
     with HttpService(enrichment.answer) as service:
         example.run("batch_enrich", records, {"ENRICH_URL": f"{service.address}/enrich", **settings})
-
     assert example.outcomes() == {f"good-{number}": "done" for number in range(5)} | {odd: its_outcome}
     ids = example.wait_ids()
     (bad_batch,) = [batch for batch in enrichment.batches if ids[odd] in batch]

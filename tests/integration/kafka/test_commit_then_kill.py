@@ -53,7 +53,6 @@ def test_a_commit_that_was_promised_before_a_kill_is_readable_after_it(tmp_path:
             producer.write([lambda: records], {}, "writing a record to each partition")
         assert end_offsets(client, topic, PARTITIONS, "read_committed") == dict.fromkeys(PARTITIONS, 0)
         broker.kill()
-
     with EmbeddedBroker(tmp_path, (clients, controller)):
         # The record and its marker.
         expected = dict.fromkeys(PARTITIONS, 2)

@@ -64,10 +64,8 @@ def test_partitions_added_to_the_wait_topic_must_stay_empty(
     topic, client = topics.create(names("a"), 2), admin(cluster)
     before = describe_wait_topic(client, topic, 2)
     topics.grow(topic, 4)
-
     assert describe_wait_topic(client, topic, 2) == before
     require_same_wait_topic(client, before)
-
     topics.produce(topic, [Outgoing(b"v", b"k", partition=3)])
     said = r"has 4 partitions, and records in partition 3, expected none beyond wait.partitions = 2"
     with pytest.raises(ConfigurationError, match=said):
@@ -143,10 +141,8 @@ def test_ends_count_records_and_transaction_markers(cluster: KafkaSettings, topi
     producer.begin_transaction()
     producer.produce(topic, b"one", partition=0)
     producer.flush(30)
-
     assert end_offsets(client, topic, [0, 1], "read_uncommitted") == {0: 1, 1: 0}
     assert end_offsets(client, topic, [0, 1], "read_committed") == {0: 0, 1: 0}
-
     producer.commit_transaction(30)
     # The coordinator answers when it has decided; the markers follow.
     wait_until(lambda: end_offsets(client, topic, [0, 1]) == {0: 2, 1: 0}, what="the marker")

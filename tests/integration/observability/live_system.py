@@ -19,6 +19,7 @@ from tests.support.jobs import requested
 from tests.support.kafka_io import Outgoing
 from tests.support.prometheus import Prometheus
 from tests.support.raw_headers import produce_with_header_name
+from tests.support.settings import changed
 from wait_registry.handler import Discard, Record, TransientError
 from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.lineage import Lineage, append_lineage
@@ -102,9 +103,8 @@ class LiveSystem:
         return text
 
     def _of(self, service: str, processor: Mapping[str, object] | None = None) -> Settings:
-        telemetry = self.settings.telemetry.model_copy(update={"port": self.ports[service]})
-        own = self.settings.processor.model_copy(update=processor or {})
-        return self.settings.model_copy(update={"telemetry": telemetry, "processor": own})
+        settings = changed(self.settings, "telemetry", port=self.ports[service])
+        return changed(settings, "processor", **(processor or {}))
 
     def _with_alerts(self) -> Settings:
         webhook = {"url": self._receiver}

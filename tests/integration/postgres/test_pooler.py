@@ -15,10 +15,10 @@ from tests.integration.redrive.conftest import at
 from tests.integration.redrive.scenario import Scenario
 from tests.support.database import Database
 from tests.support.pgbouncer import pgbouncer
+from tests.support.settings import with_postgres
 from wait_registry.postgres import own_session
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.settings.postgres import PostgresSettings
-from wait_registry.settings.root import Settings
 
 __all__ = ["at"]
 
@@ -38,10 +38,6 @@ def left_behind(url: str) -> set[str]:
         found = {text for one in both for (text,) in one.execute(LEFT.encode()).fetchall()}
         assert len({one.execute("select pg_backend_pid()").fetchone() for one in both}) == 2
     return found - {f"setting {name}" for name in KEPT}
-
-
-def behind(settings: Settings, url: str) -> Settings:
-    return settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"url": SecretStr(url)})})
 
 
 @pytest.fixture
@@ -93,16 +89,15 @@ def test_a_pool_without_a_second_session_is_unavailable(
 def test_what_needs_a_session_refuses_a_shared_one(
     prepared: SettingsFactory, run_here: RunHere, pooled: str, command: str
 ) -> None:
-    ended = run_here(behind(prepared(), pooled), command)
+    ended = run_here(with_postgres(prepared(), pooled), command)
     assert ended.code == 2 and "pool_mode = transaction" in ended.output + ended.errors
     assert left_behind(pooled) == set()
 
 
 @pytest.mark.guarantee("P8.29")
 def test_what_needs_no_session_works_and_leaves_nothing_behind(at: Scenario, run_here: RunHere, pooled: str) -> None:
-    at.dead_letters(2)
-    at.read()
-    settings, group = behind(at.settings, pooled), f"group={at.group}"
+    at.show_dead_letters(2)
+    settings, group = with_postgres(at.settings, pooled), f"group={at.group}"
     doctor = run_here(settings, "doctor", "sink", "sweeper", "redrive")
     assert doctor.code == 2 and "pool_mode = transaction" in doctor.output, doctor.output
     for arguments in (

@@ -28,7 +28,6 @@ class RunningProcessor(RunningThread):
 
     def wait_joined(self, deadline_s: float = 120.0) -> RunningProcessor:
         """Wait until it is ready."""
-
         wait_until(lambda: self.health.ok, deadline_s, "readiness of the processor")
         return self
 

@@ -14,7 +14,7 @@ from tests.integration.processor.wait_topic import Story, stories
 from tests.support.committed_offsets import committed
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
-from tests.support.settings import settings_against, with_broker
+from tests.support.settings import changed, settings_against, with_broker
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from wait_registry.handler import Record
@@ -98,8 +98,7 @@ class ProcessorScenario:
 
     def changed(self, section: str, **values: Any) -> ProcessorScenario:
         """Return the scenario with other values in one section of the settings."""
-        own = getattr(self.settings, section).model_copy(update=values)
-        return replace(self, settings=self.settings.model_copy(update={section: own}))
+        return replace(self, settings=changed(self.settings, section, **values))
 
     def produce(self, records: Sequence[Outgoing | bytes]) -> None:
         """Publish to the input topic."""

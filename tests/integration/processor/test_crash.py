@@ -38,7 +38,6 @@ def test_a_killed_processor_loses_nothing_that_it_committed(processor_scenario: 
             assert missing == [], "a committed offset never passes a record that isn't registered"
         for origin, story in found.items():
             assert seen_first.setdefault(origin, story.waits[0].key) == story.waits[0].key, "an ID never changes"
-
     lost = {origin for origin, story in found.items() if not story.resolved}
     assert lost, "records were in flight when it was killed"
     passed = at.committed()
@@ -58,7 +57,6 @@ def test_a_record_that_kills_the_process_does_so_once(processor_scenario: Scenar
     at.produce([b"poison"])
     assert calls.start(at).wait() == 9
     assert at.committed() == [1], "its registration was committed before it was started"
-
     at.produce([b"fine"] * 5)
     assert calls.start(at, "--once").wait() == 0
     assert {offset: story.resolved for offset, story in at.by_offset().items()} == {

@@ -1,4 +1,4 @@
-"""Records that can't be registered are dead-lettered whole; without a dead letter, nothing is committed or resolved."""
+"""Records too large to register or to dead-letter are kept whole; without a dead letter, nothing is committed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.kafka_io import Outgoing, produce
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.tcp_proxy import PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import holds, wait_until
-from wait_registry.errors import PermanentError
-from wait_registry.handler import Record
+from wait_registry.handler import PermanentError, Record
 from wait_registry.records.headers import MAX_JSON_BYTES
+from wait_registry.telemetry.metrics import PROCESSOR_REFUSED
 
 SMALL = {"wait.max_message_bytes": 20_000}
 
@@ -25,7 +25,6 @@ def test_a_record_too_large_to_register_is_dead_lettered(processor_scenario: Sce
     large = Outgoing(os.urandom(60_000), b"large", (("name", b"value"), ("name", None)))
     at.produce([b"one", large, b"two", Outgoing(os.urandom(8_000)), b"three"])
     running = at.run_once()
-
     [letter] = at.letters()
     assert letter.text("DLQ_REASON") == "unregistrable"
     assert (letter.key, letter.value, letter.headers[:2]) == (large.key, large.value, large.headers)
@@ -42,7 +41,6 @@ def test_a_record_with_too_many_headers_is_dead_lettered_whole(processor_scenari
     records: list[Outgoing | bytes] = [b"one", Outgoing(b"value", b"large", headers), b"two"]
     produce(at.topics.bootstrap, at.topic, records, compression="lz4")
     at.run_once()
-
     [letter] = at.letters()
     assert letter.text("DLQ_REASON") == "unregistrable"
     assert f"at most {MAX_JSON_BYTES}" in letter.text("DLQ_ERROR_MESSAGE")
@@ -63,7 +61,6 @@ def test_a_record_that_only_compression_makes_small_is_dead_lettered(processor_s
     at.produce([b"one"])
     produce(at.topics.bootstrap, at.topic, [large, fits, too_much], compression="lz4")
     running = at.run_once()
-
     letters = at.letters()
     assert {letter.text("DLQ_REASON") for letter in letters} == {"unregistrable"}
     assert f"expected at most wait.max_message_bytes = {limit}" in letters[0].text("DLQ_ERROR_MESSAGE")
@@ -89,7 +86,6 @@ def test_a_record_with_an_unreadable_header_name_is_dead_lettered(processor_scen
     produce_with_header_name(at.topics.bootstrap, at.topic, b"\xff\xfe", b"unreadable")
     at.produce([b"after"])
     at.run_once()
-
     assert sorted(map(bytes, filter(None, handled))) == [b"after", *[b"before"] * 200]
     [letter] = at.letters()
     assert (letter.text("DLQ_REASON"), letter.value) == ("malformed", b"unreadable")
@@ -124,7 +120,6 @@ def test_a_record_with_a_refused_dead_letter_stays_registered(processor_scenario
     assert started.wait(60)
     at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", "1000")
     refusing.set()
-
     at.produce([b"another"])
     wait_until(lambda: running.stats.registered == 2, what="the record behind it")
     wait_until(lambda: at.committed() == [2], what="the commit behind both")
@@ -145,3 +140,64 @@ def test_the_commit_waits_for_the_dead_letter_of_a_large_record(processor_scenar
         proxy.let_go()
         wait_until(lambda: at.committed() == [1], what="the commit behind it")
         running.stop()
+
+
+LARGE = 3_000_000
+HUGE = 70_000_000
+ANY_SIZE = {"max__message__bytes": str(90_000_000)}
+
+
+@pytest.mark.guarantee("P1.36")
+def test_a_dead_letter_that_is_too_large_holds_the_offset(
+    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processor.settlement.refused_letters.AGAIN_S", 0.5)
+
+    async def refuses_the_large(record: Record) -> None:
+        if len(record.value or b"") == LARGE:
+            raise PermanentError("no")
+
+    at = processor_scenario(refuses_the_large, 1, topic_config=ANY_SIZE, registration="off")
+    at.produce([b"before", os.urandom(LARGE), b"after", b"last"])
+    running = at.start()
+    wait_until(lambda: running.done == 3, what="the others")
+    wait_until(lambda: running.values(PROCESSOR_REFUSED) == [1], what="the record that holds the offset")
+    assert any("hold their offsets" in reason for reason in running.health.reasons)
+    wait_until(lambda: at.committed() == [1], what="the commit up to it")
+    at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", str(2 * LARGE))
+    wait_until(lambda: at.committed() == [4], what="the commit behind the dead letter")
+    running.stop()
+    [letter] = at.letters()
+    assert len(letter.value or b"") == LARGE
+
+
+@pytest.mark.guarantee("P1.37")
+@pytest.mark.parametrize("registration", ["eager", "deferred"])
+def test_what_cannot_be_registered_is_called_if_it_may_hold_the_offset(
+    registration: str, processor_scenario: ScenarioFactory
+) -> None:
+    sizes: list[int] = []
+
+    async def handler(record: Record) -> None:
+        sizes.append(len(record.value or b""))
+
+    at = processor_scenario(handler, 1, topic_config=ANY_SIZE, registration=registration, oversized="hold")
+    at.produce([b"before", os.urandom(LARGE), b"after"])
+    at.run_once()
+    assert sorted(sizes) == [5, 6, LARGE]
+    assert at.committed() == [3]
+    assert at.letters() == []
+    assert {story.origin[2] for story in at.stories().values()} == {0, 2}
+
+
+def test_a_record_beyond_the_clients_limit_is_handled(processor_scenario: ScenarioFactory) -> None:
+    sizes: list[int] = []
+
+    async def handler(record: Record) -> None:
+        sizes.append(len(record.value or b""))
+
+    at = processor_scenario(handler, 1, topic_config=ANY_SIZE, registration="off")
+    at.produce([Outgoing(b"before", None), Outgoing(bytes(HUGE), None), Outgoing(b"after", None)])
+    at.run_once()
+    assert sizes == [6, HUGE, 5]
+    assert at.committed() == [3]

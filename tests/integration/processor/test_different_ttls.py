@@ -13,6 +13,7 @@ from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.processes import Services
+from tests.support.settings import changed
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
@@ -81,12 +82,7 @@ def test_each_record_expires_by_the_ttl_of_its_own_processor(
     async def take(record: Record) -> None:
         handled.append((record.partition, record.offset))
 
-    third = soon.model_copy(
-        update={
-            "processor": soon.processor.model_copy(update={"handler": processors.handler(take), "ttl_s": SOON_S + 1})
-        }
-    )
-    processors.run_once(third)
+    processors.run_once(changed(soon, "processor", handler=processors.handler(take), ttl_s=SOON_S + 1))
     everything = {(partition, offset) for partition in (0, 1) for offset in range(A_PARTITION)}
     assert {(origin[1], origin[2]) for origin in found} | set(handled) == everything
 

@@ -49,7 +49,6 @@ def test_it_waits_for_the_partitions_of_a_member_that_has_died(
         wait_until(lambda: at.committed() == [1], what="the commit of the first record")
         dead.kill()
         at.produce([b"value"] * 5)
-
         assert at.run_once().settled == {"done": 5}
         assert at.committed() == [6], "all that stood there, although a dead one had it"
 

@@ -36,7 +36,6 @@ def test_unstarted_records_are_handled_by_one_of_two_owners(protocol: str, proce
     wait_until(lambda: first.done == 16, what="the free records: the warm-up of all partitions")
     at.produce_to_each(6)
     wait_until(lambda: first.stats.registered == 40 and len(gate.calls) == 20, what="20 records that haven't started")
-
     second = at.start()
     wait_until(lambda: second.stats.registered >= 8, what="registrations by the second")
     gate.opened.set()
@@ -44,7 +43,6 @@ def test_unstarted_records_are_handled_by_one_of_two_owners(protocol: str, proce
     wait_until(lambda: first.done + second.done == 60, what="all records")
     for running in (first, second):
         running.stop()
-
     found = at.resolved_stories(60)
     assert all(story.outcomes == ["done"] for story in found)
     assert set(gate.calls.values()) == {1}, "each exactly once"
@@ -69,7 +67,6 @@ def test_a_stop_finishes_what_is_registered_and_releases_the_rest(processor_scen
     assert 20 <= position < 60, "the processor polled nothing more"
     finished = {offset for offset, story in at.by_offset().items() if story.resolved}
     assert finished == set(range(position)), "all that the commit has passed, and nothing else, has its outcome"
-
     at.run_once()
     at.resolved_stories(60)
     assert set(gate.calls.values()) == {1}
@@ -105,7 +102,6 @@ def test_a_stopped_processor_finishes_in_the_old_wait_topic(processor_scenario: 
     old = processor_scenario(gate, 2, max_in_flight=2, commit_interval_s=60, drain_timeout_s=4)
     new = old.changed("wait", topic=f"{old.settings.wait.topic}.next")
     old.topics.create_own(new.settings)
-
     written = old.produce_to_each(4)
     first = old.start()
     wait_until(lambda: first.done == written, what="the free records: the warm-up of all partitions")
@@ -119,14 +115,12 @@ def test_a_stopped_processor_finishes_in_the_old_wait_topic(processor_scenario: 
     given_back = [place for place, story in old.stories().items() if not story.resolved]
     assert given_back, "registered, and neither started nor committed"
     assert all(offset >= position[partition] for _, partition, offset in given_back), "all of it is consumed again"
-
     last = old.start(once=True)
     while not last.ended:
         written += old.produce_to_each(2)
     last.join()
     # Nothing is left for a sweeper of the old topic.
     found = old.resolved_stories(sum(old.committed()))
-
     written += old.produce_to_each(2)
     new.run_once()
     newer = new.stories()

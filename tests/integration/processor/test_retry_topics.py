@@ -64,7 +64,6 @@ def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
     running = at.start()
     wait_until(lambda: running.settled == {"retried": 2, "done": 1}, what="the third delivery")
     running.stop()
-
     originals = [at.topics.read(at.topic)[0], *(at.topics.read(retries(at, delay_s))[0] for delay_s in (1, 2))]
     for number, (call, consumed, delay_s) in enumerate(zip(flaky.calls, originals, (0, 1, 2), strict=True), 1):
         record = call.record

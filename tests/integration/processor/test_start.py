@@ -1,13 +1,20 @@
-"""Where a group begins, and when it refuses to (P8)."""
+"""Where a group begins, when it refuses to (P8), and that a group whose offsets expired says so."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.integration.processor.scenario import Counts, ScenarioFactory
+from tests.integration.doctor.findings import look
+from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, accepts
 from tests.support.committed_offsets import commit_as_operator
+from tests.support.waiting import wait_until
+from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError, PermanentError
+from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.topics import create_topics
 
 
@@ -51,13 +58,11 @@ def test_a_recreated_or_resized_wait_topic_stops_its_group(processor_scenario: S
     at = processor_scenario(partitions=1)
     at.produce([b"value"])
     at.run_once()
-
     wait_topic = at.settings.wait.topic
     at.topics.grow(wait_topic, 6)
     at.run_once()
     with pytest.raises(ConfigurationError, match=r"has been used with 4 partitions, but wait\.partitions is now 6"):
         at.changed("wait", partitions=6).start().join()
-
     at.topics.delete(wait_topic)
     create_topics(at.settings)
     with pytest.raises(ConfigurationError, match="was recreated"):
@@ -77,3 +82,65 @@ def test_a_new_wait_topic_of_another_name_may_follow(
     grown.run_once()
     assert seen.calls == {(0, 0): 1, (0, 1): 1}
     assert "Keep a sweeper on the old topic until it is empty" in caplog.text
+
+
+LOST = "its offsets expired or were deleted"
+
+
+async def fails_once(record: Record) -> None:
+    if record.delivery == 1:
+        raise TransientError("not yet")
+
+
+def lose_offsets(at: ProcessorScenario) -> None:
+    """Delete the group, as the broker does with the offsets of an empty one after offsets.retention.minutes."""
+    admin = AdminClient({"bootstrap.servers": at.topics.bootstrap})
+    admin.delete_consumer_groups([at.group])[at.group].result(60)
+
+
+@pytest.mark.parametrize(
+    ("handler", "own", "sign"),
+    [
+        (accepts, {}, "waitreg.wait has registrations of it"),
+        (
+            fails_once,
+            {"registration": "off", "max_attempts": 1, "others": {"processor.retry.delays": ("1s",)}},
+            ".retry.1s has had records",
+        ),
+    ],
+)
+def test_a_group_that_lost_its_offsets_is_warned_of(
+    handler: Any,
+    own: dict[str, Any],
+    sign: str,
+    processor_scenario: ScenarioFactory,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    at = processor_scenario(handler, 2, **own)
+    at.produce_to_each(3)
+    assert look(at.settings, "processor").standing("group.offsets") is Severity.WARNING
+    at.run_once()
+    assert LOST not in caplog.text, "a new group"
+    lose_offsets(at)
+    [line] = [line for line in look(at.settings, "processor").of("group.offsets") if LOST in line.message]
+    assert line.severity is Severity.WARNING
+    at.run_once()
+    [said] = [line for line in caplog.messages if LOST in line]
+    for text in (line.message, said):
+        assert f"{at.topic}[0], {at.topic}[1] begin at the beginning, and up to 6 records are handled again" in text
+        assert sign.replace("waitreg.wait", at.settings.wait.topic) in text
+    assert "waitreg rewind" in said
+
+
+def test_added_partitions_are_no_lost_offsets(
+    processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = processor_scenario(partitions=1)
+    at.produce_to_each(2)
+    at.run_once()
+    admin = AdminClient({"bootstrap.servers": at.topics.bootstrap})
+    admin.create_partitions([NewPartitions(at.topic, 2)])[at.topic].result(60)
+    wait_until(lambda: len(admin.list_topics(at.topic).topics[at.topic].partitions) == 2, what="the new partition")
+    at.produce([b"more"])
+    at.run_once()
+    assert LOST not in caplog.text

@@ -172,7 +172,6 @@ def test_a_process_sends_all_spans_and_its_log_names_them(
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address, "OTEL_SERVICE_NAME": "shop-orders"}
     service = services.start("processor", at.settings, "--once", environment=variables)
     assert service.wait(120) == 0, service.log.read_text("utf-8")
-
     spans = {span.span_id: span for span in collector.received}
     assert {span.service for span in spans.values()} == {"shop-orders"}, "the standard variables count"
     charges = [span for span in spans.values() if span.name == "charge"]

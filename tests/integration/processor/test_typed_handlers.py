@@ -71,7 +71,6 @@ def test_what_can_not_be_decoded_is_dead_lettered_without_a_call(
     bad = [Outgoing(value, b"bad", HEADERS) for value in (b'{"id": "x"}', b"\xff", b"", None)]
     at.produce([Outgoing(b'{"id": 1}', b"1"), *bad, Outgoing(b'{"id": 2}', b"2")])
     running = at.run_once()
-
     assert Counter(kept.got) == Counter([1, 2])
     letters = at.letters()
     assert {letter.value for letter in letters} == {one.value for one in bad}
@@ -115,7 +114,6 @@ def test_records_wait_for_a_schema_registry_that_is_away(
         link.allow()
         wait_until(lambda: sum(running.settled.values()) == 4, what="the outcomes")
         running.stop()
-
     assert kept.got == [1]
     assert running.settled == {"done": 1, "dead_lettered": 3}
     assert {letter.value: letter.text("DLQ_REASON") for letter in at.letters()} == dict.fromkeys(

@@ -85,9 +85,9 @@ def get(incident: Settings) -> Iterator[Get]:
 @pytest.fixture
 def job(incident: Settings) -> Iterator[str]:
     """A job that archived dead letters, whose conditions quote a key."""
-    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
-        connection.execute(
-            """
+    Database(incident.postgres.url.get_secret_value()).execute(
+        incident,
+        """
             insert into operation (
                 job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions,
                 allowed, target, rate, ends, expected, counts, changed_at, changed_by
@@ -96,8 +96,7 @@ def job(incident: Settings) -> Iterator[str]:
                 'job-1', 'archive', 'payments', 'finished', now(), 'anna', false, 'command', 'test orders',
                 '{key=4711}', '{}', 'redelivery', 10, '{}', '{}', '{"archived": 3, "conflict": 1}', now(), 'anna'
             )
-            """
-        )
+            """,
+    )
     yield "job-1"
-    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
-        connection.execute("delete from operation")
+    Database(incident.postgres.url.get_secret_value()).execute(incident, "delete from operation")

@@ -87,20 +87,19 @@ def test_a_record_leads_to_its_dead_letter(get: Get, incident: Settings) -> None
 
 
 def test_pages_of_the_list_follow_one_another(get: Get, incident: Settings) -> None:
-    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
-        connection.execute(
-            'insert into dead_letter (topic, partition, "offset", dead_letter_time) '
-            "select 'many.dlq', 0, number, now() - make_interval(secs => number) from generate_series(1, 250) as number"
-        )
-        connection.commit()
+    Database(incident.postgres.url.get_secret_value()).execute(
+        incident,
+        'insert into dead_letter (topic, partition, "offset", dead_letter_time) '
+        "select 'many.dlq', 0, number, now() - make_interval(secs => number) from generate_series(1, 250) as number",
+    )
     path, seen = "/dead-letters?where=dlq%3Dmany.dlq", []
     while path:
         page = get(path)
         seen += page.links("^/dead-letters/")
         path = next(iter(page.links("after=")), "")
-    with Database(incident.postgres.url.get_secret_value()).connect(incident) as connection:
-        connection.execute("delete from dead_letter where topic = 'many.dlq'")
-        connection.commit()
+    Database(incident.postgres.url.get_secret_value()).execute(
+        incident, "delete from dead_letter where topic = 'many.dlq'"
+    )
     assert seen == [f"/dead-letters/many.dlq/0/{number}" for number in range(1, 251)]
 
 

@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from redrive.dead_letter import find
 from tests.integration.queries.served_console import served
 from tests.support.schema_registry import SchemaRegistryServer, running_schema_registry
+from tests.support.settings import changed
 from wait_registry.cli.dlq.show import lines
 from wait_registry.postgres.connection import connect
 from wait_registry.schema_registry import for_display
@@ -52,10 +53,7 @@ def nested_message() -> Any:
 
 def shown(incident: Settings, url: str, value: bytes, offset: int) -> tuple[str, str]:
     """Add a dead letter with a value; return what the command and what the console shows of it."""
-    access = SchemaRegistrySettings(url=url)
-    settings = incident.model_copy(
-        update={"processor": incident.processor.model_copy(update={"schema_registry": access})}
-    )
+    settings = changed(incident, "processor", schema_registry=SchemaRegistrySettings(url=url))
     with connect(incident.postgres, autocommit=True, application_name="test") as connection:
         connection.execute(
             'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, body, '
@@ -63,7 +61,7 @@ def shown(incident: Settings, url: str, value: bytes, offset: int) -> tuple[str,
             (offset, value, PRODUCED_US),
         )
         (letter,) = find(connection, f"decoded:0:{offset}")
-        printed = "\n".join(lines(letter, for_display(access)))
+        printed = "\n".join(lines(letter, for_display(settings.processor.schema_registry)))
         with served(settings) as ask:
             page = ask(f"/dead-letters/decoded/0/{offset}").text
         connection.execute("delete from dead_letter where topic = 'decoded'")

@@ -79,7 +79,6 @@ def test_one_query_tells_every_delivery_of_one_record(
     wait_until(lambda: running.stats.settled["dead_lettered"] == 1, 120, "the dead letter")
     running.stop()
     SinkService(settings, spark, once=True).run()
-
     (key,), wait_ids = {key for key, _ in failing.ids}, [wait_id for _, wait_id in failing.ids]
     letter = topics.read(settings.dead_letter.topic)[0]
     rows = deliveries(database, settings, id=key)

@@ -1,14 +1,19 @@
-"""`waitreg dlq list` on an incident: conditions, pages, counts."""
+"""`waitreg dlq list`, `show` and `diff` on an incident: conditions, pages, everything of one dead letter, safely."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.queries.conftest import Run
+from tests.support.kafka_io import Outgoing
+from tests.support.topics import Topics
+from wait_registry.postgres.connection import connect
+from wait_registry.records.headers import encode_headers_json
 from wait_registry.settings.root import Settings
 
 LONG = "since=365d"
@@ -93,3 +98,105 @@ def test_the_conditions_in_effect_are_printed(run: Run) -> None:
 )
 def test_what_cannot_be_asked_is_refused(run: Run, arguments: list[str], says: str) -> None:
     assert says in run("dlq", "list", *arguments, code=2).errors
+
+
+HOSTILE = b'{"text": "\x1b[2J\xe2\x80\xae"}'
+HEADERS = (("trace", b"\x00\xff"), ("trace", None), ("note", b"\x1b[31m"))
+
+
+@pytest.fixture
+def letter(incident: Settings) -> Callable[..., str]:
+    """Add a dead letter; returns its place."""
+
+    def add(
+        value: bytes | None, offset: int, record: tuple[str, int, int] = ("orders", 3, 7), key: bytes = b"k"
+    ) -> str:
+        with connect(incident.postgres, autocommit=True, application_name="test") as connection:
+            connection.execute(
+                'insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, error_class, '
+                "error_message, error_stacktrace, wait_expiration_uuid, idempotency_key, original_topic, "
+                "original_partition, original_offset, key, headers, body) values ('shown', 0, %s, now() - "
+                "interval '8 days', 'failed', 'KeyError', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    offset,
+                    "\x1b[2J",
+                    "line 1\n\x1bline 2",
+                    f"s-{offset}",
+                    f"s-{offset}",
+                    *record,
+                    key,
+                    encode_headers_json(HEADERS).decode(),
+                    value,
+                ),
+            )
+        return f"shown:0:{offset}"
+
+    return add
+
+
+def test_it_shows_all_and_nothing_that_a_terminal_obeys(run: Run, letter: Callable[..., str]) -> None:
+    shown = run("dlq", "show", letter(HOSTILE, 1)).output
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for line in (
+        "dead letter shown:0:1, failed, at ",
+        "  record          orders:3:7",
+        r"error: KeyError: \x1b[2J",
+        r"  trace = \x00ff",
+        "  trace = null",
+        r"  note = \x1b[31m",
+        r'  {"text": "\x1b[2J\u202e"}',
+        r"  \x1bline 2",
+        "was it done? Probably not: the handler failed.",
+    ):
+        assert line in shown
+
+
+def test_a_wait_id_shows_the_deliveries_of_the_record(run: Run) -> None:
+    shown = run("dlq", "show", "d-newer").output
+    assert "dead letter dlq:0:2, failed" in shown
+    assert "consumed at     orders.billing.retry.1m:2:4" in shown
+    assert "deliveries of this record:" in shown
+
+
+def test_what_ended_after_its_deadline_is_said_to_be_done(run: Run) -> None:
+    assert "was it done? Yes: after its deadline it ended as done" in run("dlq", "show", "d-late").output
+
+
+def test_the_value_is_written_byte_for_byte_and_over_no_file(
+    run: Run, letter: Callable[..., str], tmp_path: Path
+) -> None:
+    file, place = tmp_path / "value", letter(bytes(range(256)), 2)
+    run("dlq", "show", place, "--body", str(file))
+    assert file.read_bytes() == bytes(range(256))
+    assert "name a new file" in run("dlq", "show", place, "--body", str(file), code=2).errors
+
+
+def test_the_record_in_the_input_topic_is_the_same_until_it_is_gone(
+    run: Run, letter: Callable[..., str], topics: Topics
+) -> None:
+    topic = topics.create("compared", 1)
+    topics.produce(topic, [Outgoing(b'{"id": 1}', key=b"k", headers=HEADERS)])
+    assert run("dlq", "diff", letter(b'{"id": 1}', 3, (topic, 0, 0)), "--input").output == ""
+    assert run("dlq", "diff", letter(b'{"id": 2}', 4, (topic, 0, 0)), "--input", code=1).output == "$.id: 2 -> 1\n"
+    assert "isn't in its topic" in run("dlq", "diff", letter(b"", 5, (topic, 0, 1)), "--input", code=2).errors
+
+
+def test_two_dead_letters_and_a_file_are_compared(run: Run, letter: Callable[..., str], tmp_path: Path) -> None:
+    left, right = letter(b"abc", 6), letter(b"abd", 7, key=b"l")
+    assert "key: 1 bytes, 1 bytes; the first difference is at byte 0" in run("dlq", "diff", left, right, code=1).output
+    (tmp_path / "value").write_bytes(b"abc")
+    assert run("dlq", "diff", left, "--file", str(tmp_path / "value")).output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["show", "shown:0:99"], "the tables have no dead letter 'shown:0:99'"),
+        (["show", "a:b:c"], "'a:b:c' is no place of a record"),
+        (["diff", "dlq:0:2"], "one of the three"),
+        (["diff", "dlq:0:2", "--file", "nowhere"], "nowhere can't be read"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(run: Run, arguments: list[str], says: str) -> None:
+    assert says in run("dlq", *arguments, code=2).errors

@@ -33,6 +33,13 @@ class Browser:
         """Return a page."""
         return self.ask("GET", f"{path}?{urlencode(pairs)}" if pairs else path)
 
+    def answers(self) -> bool:
+        """Return whether the console answers."""
+        try:
+            return self.get("/help").status == 200
+        except OSError:
+            return False
+
     def post(self, path: str, fields: Sequence[tuple[str, str]] = (), **headers: str) -> Answer:
         """Send a form of the console's own page."""
         form = {"Content_Type": "application/x-www-form-urlencoded", **(headers or OWN_PAGE)}

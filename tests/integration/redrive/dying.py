@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from redrive.executor import Executor
 from redrive.view import View
 from wait_registry.kafka.fenced_producer import FencedProducer
 from wait_registry.kafka.tail_reader import TailReader
+from wait_registry.local.environment import as_environment
 from wait_registry.records.operation import Requested
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
 
+ROOT = Path(__file__).parents[3]
 # A step that comes several times is the second one: the first writes that the job begins.
 STEPS: Final[dict[str, tuple[Any, str, int]]] = {
     "fence": (FencedProducer, "fence", 1),
@@ -50,6 +55,14 @@ def dying(original: Callable[..., Any], when: str, at: int) -> Callable[..., Any
         return found
 
     return method
+
+
+def killed(settings: Settings, job: Requested, step: str, when: str) -> None:
+    """Run an executor in a process of its own that dies at a step."""
+    command = [sys.executable, "-m", "tests.integration.redrive.dying", job.model_dump_json(), step, when]
+    environment = {**os.environ, **as_environment(settings)}
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.integration.processor.running import Processors, RunningProcessor
 from tests.integration.redrive.scenario import Scenario
+from tests.support.settings import changed
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import RegistrationMode
@@ -35,5 +36,4 @@ class Handling:
     def start(self, **changes: Any) -> RunningProcessor:
         """Start a member, which registers each record before its call."""
         own = {"handler": self._processors.handler(self.handle), "registration": RegistrationMode.EAGER, **changes}
-        processor = self._at.settings.processor.model_copy(update=own)
-        return self._processors.start(self._at.settings.model_copy(update={"processor": processor})).wait_joined()
+        return self._processors.start(changed(self._at.settings, "processor", **own)).wait_joined()

@@ -69,6 +69,12 @@ class Scenario:
         self.topics.produce(self.settings.dead_letter.topic, list(records))
         return records
 
+    def show_dead_letters(self, count: int, *given: Any, **changes: Any) -> list[Outgoing]:
+        """Write dead letters, and bring them into their table."""
+        written = self.dead_letters(count, *given, **changes)
+        self.read()
+        return written
+
     def read(self) -> None:
         """Bring the dead letters into their table, and what was done with them."""
         self._bring(self.settings.dead_letter.topic, DeadLetterWriter())
@@ -118,6 +124,10 @@ class Scenario:
     def events(self) -> list[Event]:
         """Return what the operations topic has."""
         return [decode_event(record.value) for record in self.topics.read(self.settings.operations.topic)]
+
+    def jobs(self) -> list[Requested]:
+        """Return the jobs of the operations topic."""
+        return [event for event in self.events() if isinstance(event, Requested)]
 
     def rows(self, query: str) -> Sequence[tuple[object, ...]]:
         """Return the rows of a query."""

@@ -16,7 +16,7 @@ from tests.support.processes import Services
 from tests.support.waiting import wait_until
 from wait_registry.local.ports import free_ports
 from wait_registry.records.dead_letter import Reason
-from wait_registry.records.operation import Changed, Kind, Mark, Requested, State
+from wait_registry.records.operation import Changed, Kind, Mark, State
 
 
 @pytest.fixture
@@ -26,14 +26,8 @@ def browser(at: Scenario) -> Iterator[Browser]:
         yield browser
 
 
-def requests_of(at: Scenario) -> list[Requested]:
-    """Return the jobs of the operations topic."""
-    return [event for event in at.events() if isinstance(event, Requested)]
-
-
 def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(5)
-    at.read()
+    at.show_dead_letters(5)
     shown = browser.dry_run(f"group={at.group}", rate="100")
     assert shown.status == 200, shown.text
     assert "Redrive 5 dead letters" in shown.text and f"{at.target}, at 100 per second" in shown.text
@@ -43,7 +37,7 @@ def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Bro
     assert "5 of 5 dead letters, redriven: 5" in page.text
     assert "The tables show no record yet." in page.text
     assert len(at.sent()) == 5
-    (asked,) = requests_of(at)
+    (asked,) = at.jobs()
     assert (asked.by, asked.authenticated, asked.via) == ("any user of this machine", False, "console")
     assert (asked.reason, asked.rate, asked.allowed) == ("payments are back", 100.0, ("no_members",))
     assert {mark.by for mark in at.events() if isinstance(mark, Mark)} == {asked.by}
@@ -53,22 +47,20 @@ def test_what_a_dry_run_shows_is_what_its_form_starts(at: Scenario, browser: Bro
 
 @pytest.mark.guarantee("R1.15")
 def test_a_second_click_finds_the_job_of_the_first(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     shown = browser.dry_run(f"group={at.group}")
     with ThreadPoolExecutor(8) as pool:
         places = set(pool.map(lambda _: browser.start(shown), range(8)))
     (job,) = places
     browser.wait_state(job, "finished")
     assert browser.start(shown) == job
-    assert len(requests_of(at)) == 1
+    assert len(at.jobs()) == 1
     assert len(at.sent()) == 3
 
 
 @pytest.mark.guarantee("R1.1")
 def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> None:
-    at.dead_letters(4)
-    at.read()
+    at.show_dead_letters(4)
     with acting(at.settings, **BY_PROXY, grants=("* operator",)) as browser:
         anna, ben = (Browser(browser.port, X_Forwarded_User=name) for name in ("anna", "ben"))
         first, second = (person.dry_run(f"group={at.group}") for person in (anna, ben))
@@ -82,19 +74,19 @@ def test_of_two_operators_the_second_reads_what_the_first_did(at: Scenario) -> N
         assert "Who acted on its dead letters before" in page
         assert "anna" in page and of_anna in page
     assert len(at.sent()) == 4
-    assert [(job.by, job.authenticated) for job in requests_of(at)] == [("anna", True), ("ben", True)]
+    assert [(job.by, job.authenticated) for job in at.jobs()] == [("anna", True), ("ben", True)]
 
 
 def test_a_job_waits_for_the_others_of_its_group(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(15)
-    at.read()
+    at.show_dead_letters(15)
     shown = [browser.dry_run(f"group={at.group}", rate=rate) for rate in ("1", "500", "500", "500")]
     first, second, third, fourth = (browser.start(one) for one in shown)
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     for path, before in ((second, first), (third, second), (fourth, third)):
         assert f'It waits for job <a href="{before}">' in browser.get(path).text
     assert browser.start(shown[1]) == second
-    assert browser.post("/redrive/new", [("token", another(at, browser)), ("reason", "fixed")]).status == 409
+    another = browser.dry_run(f"group={at.group}").token
+    assert browser.post("/redrive/new", [("token", another), ("reason", "fixed")]).status == 409
     assert browser.post(f"{third}/cancel").status == 303
     assert browser.post(f"{fourth}/pause").status == 303
     assert "already_redriven: 15" in browser.wait_state(second, "finished").text
@@ -103,29 +95,11 @@ def test_a_job_waits_for_the_others_of_its_group(at: Scenario, browser: Browser)
     assert browser.post(f"{fourth}/resume").status == 303
     assert "already_redriven: 15" in browser.wait_state(fourth, "finished").text
     assert len(at.sent()) == 15
-    assert len(requests_of(at)) == 4
-
-
-def another(at: Scenario, browser: Browser) -> str:
-    """Return the token of another dry run."""
-    return browser.dry_run(f"group={at.group}").token
-
-
-def test_a_console_that_stops_pauses_what_waits(at: Scenario) -> None:
-    at.dead_letters(6)
-    at.read()
-    with acting(at.settings) as browser:
-        shown = [browser.dry_run(f"group={at.group}", rate="1") for _ in range(2)]
-        first, second = (browser.start(one) for one in shown)
-        wait_until(lambda: len(at.sent()) >= 1, what="the first record")
-        assert "It waits for job" in browser.get(second).text
-    paused = [event.job for event in at.events() if isinstance(event, Changed) and event.state is State.PAUSED]
-    assert paused == [path.removeprefix("/jobs/") for path in (first, second)]
+    assert len(at.jobs()) == 4
 
 
 def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(30)
-    at.read()
+    at.show_dead_letters(30)
     path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     for action, state in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
@@ -149,8 +123,7 @@ def test_a_job_is_paused_resumed_and_cancelled(at: Scenario, browser: Browser) -
 
 
 def test_a_paused_job_that_is_cancelled_is_shown_as_cancelled(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(30)
-    at.read()
+    at.show_dead_letters(30)
     path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     assert browser.post(f"{path}/pause").status == 303
@@ -164,13 +137,14 @@ def test_a_paused_job_that_is_cancelled_is_shown_as_cancelled(at: Scenario, brow
 
 
 def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scenario) -> None:
-    at.dead_letters(6)
-    at.read()
+    at.show_dead_letters(6)
     with acting(at.settings) as browser:
-        shown = browser.dry_run(f"group={at.group}", rate="1")
-        path = browser.start(shown)
+        shown, later = (browser.dry_run(f"group={at.group}", rate="1") for _ in range(2))
+        path, waiting = browser.start(shown), browser.start(later)
         wait_until(lambda: len(at.sent()) >= 1, what="the first record")
-    assert [event.state for event in at.events() if isinstance(event, Changed)] == [State.PAUSED]
+        assert "It waits for job" in browser.get(waiting).text
+    paused = [event.job for event in at.events() if isinstance(event, Changed) and event.state is State.PAUSED]
+    assert paused == [one.removeprefix("/jobs/") for one in (path, waiting)]
     at.read_operations()
     with acting(at.settings) as browser:
         again = browser.post("/redrive/new", [("token", shown.token), ("reason", "fixed")])
@@ -183,8 +157,7 @@ def test_a_console_that_stops_pauses_its_jobs_and_another_resumes_them(at: Scena
 
 @pytest.mark.guarantee("R1.15")
 def test_consoles_with_one_key_start_one_job_for_a_form(at: Scenario) -> None:
-    at.dead_letters(6)
-    at.read()
+    at.show_dead_letters(6)
     key = {"signing_key": SecretStr("a key that several consoles have in common")}
     with acting(at.settings, **key) as one, acting(at.settings, **key) as other:
         shown = one.dry_run(f"group={at.group}")
@@ -192,19 +165,18 @@ def test_consoles_with_one_key_start_one_job_for_a_form(at: Scenario) -> None:
         other.wait_state(path, "finished")
         assert one.start(shown) == path
         one.wait_state(path, "finished")
-    assert len(requests_of(at)) == 1
+    assert len(at.jobs()) == 1
     assert len(at.sent()) == 6
 
 
 @pytest.mark.guarantee("R1.3")
 def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: Services) -> None:
-    at.dead_letters(6)
-    at.read()
+    at.show_dead_letters(6)
     (port,) = free_ports(1)
     own = at.settings.console.model_copy(update={"read_only": False, "port": port})
     killed = services.start("console", at.settings.model_copy(update={"console": own}))
     browser = Browser(port)
-    wait_until(lambda: answers(browser), what="the console answers")
+    wait_until(browser.answers, what="the console answers")
     path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
     wait_until(lambda: len(at.sent()) >= 1, what="the first record")
     killed.kill()
@@ -218,8 +190,7 @@ def test_after_a_kill_of_the_console_its_job_is_resumed(at: Scenario, services: 
 
 
 def test_a_start_with_other_options_than_those_of_the_dry_run_leads_to_another(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     shown = browser.dry_run(f"group={at.group}", rate="100")
     fields = {"token": shown.token, "reason": "fixed", "limit": "", "canary": "", "to": "redelivery", "rate": "100"}
     allowed = ("allow", "no_members")
@@ -230,15 +201,14 @@ def test_a_start_with_other_options_than_those_of_the_dry_run_leads_to_another(a
         assert (answer.status, again.status, "Nothing was started yet" in again.text) == (303, 200, True), other
     assert at.events() == []
     browser.wait_state(browser.start(again), "finished")
-    (asked,) = requests_of(at)
+    (asked,) = at.jobs()
     assert (asked.rate, asked.allowed) == (100.0, ("may_be_done", "no_members"))
     assert browser.post("/redrive/new", [*fields.items(), allowed]).status == 303
 
 
 def test_many_are_confirmed_by_their_number(at: Scenario, browser: Browser) -> None:
     count = CONFIRM_ABOVE + 1
-    at.dead_letters(count)
-    at.read()
+    at.show_dead_letters(count)
     shown = browser.dry_run(f"group={at.group}", rate="500")
     assert f"type {count}, the number of dead letters" in shown.text
     for number in ({}, {"number": "1"}):
@@ -251,16 +221,14 @@ def test_many_are_confirmed_by_their_number(at: Scenario, browser: Browser) -> N
 
 
 def test_a_page_offers_no_job_that_names_no_dead_letter(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     for chosen, named in (((), False), ([("where", "state=open")], False), ([("where", f"group={at.group}")], True)):
         assert ("All that the conditions mean" in browser.get("/dead-letters", *chosen).text) == named
         assert ("add a condition such as" in browser.get("/dead-letters", *chosen).text) != named
 
 
 def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, browser: Browser) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     listed = browser.get("/dead-letters", ("by", "none"))
     ticked = re.findall(r'form="ticked" name="where" value="([^"]*)"', listed.body.decode())
     assert len(ticked) == 3
@@ -290,19 +258,10 @@ def test_dead_letters_are_archived_and_restored_from_their_pages(at: Scenario, b
 
 def test_the_categories_of_a_dry_run_add_up(at: Scenario, browser: Browser) -> None:
     at.dead_letters(2)
-    at.dead_letters(3, Reason.EXPIRED)
-    at.read()
+    at.show_dead_letters(3, Reason.EXPIRED)
     shown = browser.dry_run(f"group={at.group}", allow="")
     rows = re.findall(r'<td class="number">(\d+)</td><t[dh][^>]*>(\w+)<', shown.body.decode())
     *categories, (total, _) = rows
     assert sum(int(count) for count, _ in categories) == int(total) == 5
     assert "There is nothing to redrive." in shown.text
     assert shown.text.count("/dead-letters/") >= 2
-
-
-def answers(browser: Browser) -> bool:
-    """Return whether the console answers."""
-    try:
-        return browser.get("/help").status == 200
-    except OSError:
-        return False

@@ -13,10 +13,10 @@ from redrive.request import Asker
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.processes import Services
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.local.ports import free_ports
-from wait_registry.records.operation import Approved, Changed, Requested, State
-from wait_registry.settings.root import Settings
+from wait_registry.records.operation import Approved, Changed, State
 
 BEN = Asker("ben", authenticated=True, via="console")
 EVE = Asker("eve", authenticated=True, via="console")
@@ -26,15 +26,9 @@ OTHERS = ("* operator",)
 @pytest.fixture
 def many(at: Scenario) -> Scenario:
     """Four dead letters, of which three may be redriven without an approval."""
-    at.settings = above(at, 3)
-    at.dead_letters(4)
-    at.read()
+    at.settings = changed(at.settings, "redrive", approve_above=3)
+    at.show_dead_letters(4)
     return at
-
-
-def above(at: Scenario, most: int | None) -> Settings:
-    """Return the settings with another limit."""
-    return at.settings.model_copy(update={"redrive": at.settings.redrive.model_copy(update={"approve_above": most})})
 
 
 @contextmanager
@@ -63,7 +57,7 @@ def test_a_job_that_awaits_an_approval_is_run_by_no_executor(many: Scenario) -> 
     assert many.execute(job).state is State.AWAITING
     # Also with the events in the tables, and by an executor that knows of no limit.
     many.read_operations()
-    many.settings = above(many, None)
+    many.settings = changed(many.settings, "redrive", approve_above=None)
     assert many.execute(job.model_copy(update={"approval": False})).state is State.AWAITING
     assert many.sent() == []
     assert many.rows("select state, approved_by from operation") == [("awaiting", None)]
@@ -123,7 +117,7 @@ def test_another_person_approves_on_the_page(many: Scenario) -> None:
             "job"
         )
     assert len(many.sent()) == 4
-    assert len([event for event in many.events() if isinstance(event, Requested)]) == 1
+    assert len(many.jobs()) == 1
     assert states(many) == ["approved by ben", "finished"]
     assert many.rows('select event, done_by, authenticated, detail from operator_event order by "offset"') == [
         ("approved", "ben", True, "looked at them"),
@@ -153,7 +147,7 @@ def test_after_a_kill_of_the_console_a_job_still_awaits(many: Scenario, services
     console = many.settings.console.model_copy(update=own)
     killed = services.start("console", many.settings.model_copy(update={"console": console}))
     anna = Browser(port, X_Forwarded_User="anna")
-    wait_until(lambda: answers(anna), what="the console answers")
+    wait_until(anna.answers, what="the console answers")
     path = anna.start(anna.dry_run(f"group={many.group}"))
     killed.kill()
     with people(many) as (_, ben, _):
@@ -179,11 +173,3 @@ def test_without_names_that_are_checked_no_page_approves(many: Scenario) -> None
     with acting(many.settings) as browser:
         assert "Only people whose names the console checks" in browser.get("/jobs/job-1").text
         assert browser.post("/jobs/job-1/approve", [("reason", "fixed")]).status == 403
-
-
-def answers(browser: Browser) -> bool:
-    """Return whether the console answers."""
-    try:
-        return browser.get("/help").status == 200
-    except OSError:
-        return False

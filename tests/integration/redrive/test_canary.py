@@ -12,10 +12,11 @@ import pytest
 from redrive import brake
 from redrive import executor as module
 from redrive.executor import Executor
+from tests.integration.redrive.dying import killed
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.test_crash import killed
 from tests.support.running_thread import RunningThread
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Changed, Mark, Requested, State
 
@@ -40,8 +41,7 @@ def sink_of(at: Scenario) -> Iterator[None]:
 
 
 def executor(at: Scenario, job: Requested, **limits: Any) -> Callable[[], Any]:
-    settings = at.settings.model_copy(update={"redrive": at.settings.redrive.model_copy(update=limits)})
-    return Executor(settings, job, threading.Event(), lambda _: None).run
+    return Executor(changed(at.settings, "redrive", **limits), job, threading.Event(), lambda _: None).run
 
 
 def pauses(at: Scenario) -> list[tuple[str, str]]:
@@ -65,8 +65,7 @@ def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.guarantee("R1.13")
 def test_the_others_are_sent_when_the_canary_is_settled(at: Scenario, handling: Handling) -> None:
-    at.dead_letters(12)
-    at.read()
+    at.show_dead_letters(12)
     handling.held = {b"value 3"}
     processor = handling.start()
     with sink_of(at):
@@ -82,8 +81,7 @@ def test_the_others_are_sent_when_the_canary_is_settled(at: Scenario, handling: 
 
 @pytest.mark.guarantee("R1.13")
 def test_a_canary_that_comes_back_pauses_the_job(at: Scenario, handling: Handling) -> None:
-    at.dead_letters(12)
-    at.read()
+    at.show_dead_letters(12)
     handling.refused = {b"value %d" % number for number in range(3)}
     handling.start()
     job = at.request(canary=4).job
@@ -98,8 +96,7 @@ def test_a_canary_that_comes_back_pauses_the_job(at: Scenario, handling: Handlin
 
 
 def test_a_canary_that_is_not_consumed_pauses_the_job(at: Scenario) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     with sink_of(at):
         assert executor(at, at.request(canary=2).job, canary_timeout_s=2)().state is State.PAUSED
     assert pauses(at) == [("system", "the canary wasn't settled in 2 s: 2 not consumed yet")]
@@ -107,10 +104,9 @@ def test_a_canary_that_is_not_consumed_pauses_the_job(at: Scenario) -> None:
 
 
 def test_after_a_crash_the_job_waits_for_the_canary_that_is_out(at: Scenario) -> None:
-    at.dead_letters(5)
-    at.read()
+    at.show_dead_letters(5)
     job = at.request(canary=2).job
-    killed(at, job, "commit", "after")
+    killed(at.settings, job, "commit", "after")
     with sink_of(at):
         assert executor(at, job, canary_timeout_s=2)().state is State.PAUSED
     assert marked(at) == 2
@@ -118,8 +114,7 @@ def test_after_a_crash_the_job_waits_for_the_canary_that_is_out(at: Scenario) ->
 
 @pytest.mark.guarantee("R1.13")
 def test_records_that_come_back_pause_the_job(at: Scenario, handling: Handling, without_pause: None) -> None:
-    at.dead_letters(400)
-    at.read()
+    at.show_dead_letters(400)
     handling.refused = {b"value %d" % number for number in range(400) if number % 4}
     handling.start()
     job = at.request(rate=20.0).job

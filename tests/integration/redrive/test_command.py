@@ -16,6 +16,7 @@ from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import Scenario
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.kafka.topics import create_topics
 from wait_registry.records.lineage import split_lineage
@@ -24,8 +25,7 @@ from wait_registry.settings.processor import GroupProtocol
 
 
 def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     status, printed = typed("redrive", f"group={at.group}", "--without-members")
     assert status == 0
     assert printed.startswith("dry run: redrive dead letters of group")
@@ -37,8 +37,7 @@ def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
 
 
 def test_a_redrive_ends_with_what_was_done(at: Scenario, typed: Type) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     status, printed = typed("redrive", f"group={at.group}", "--without-members", "--reason", "fixed", "--send")
     assert (status, len(at.sent())) == (0, 3)
     assert "is finished" in printed
@@ -55,8 +54,7 @@ def test_a_redrive_ends_with_what_was_done(at: Scenario, typed: Type) -> None:
 
 
 def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Type) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     asked = ("redrive", f"group={at.group}", "--without-members", "--json")
     status, printed = typed(*asked)
     shown = json.loads(printed)
@@ -69,8 +67,7 @@ def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Typ
 
 
 def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed: Type) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     status, printed = typed("redrive", f"{at.settings.dead_letter.topic}:{at.place().partition}:0", "--send")
     assert status == 1
     assert "nothing was changed: none of them can be redriven, for the reasons above" in printed
@@ -79,8 +76,7 @@ def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed:
 
 
 def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: Type) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     Path("order.bin").write_bytes(b"value 0\r\n")
     headers = ("--header", "tenant=red", "--set-header", "a=b", "=c", "--without-header", "raw")
     asked = ("edit", str(at.place()), "--value", "order.bin", *headers)
@@ -115,8 +111,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
     at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_EDITS", "true")
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     asked = ("edit", str(at.place()), "--header", "tenant=red", "--without-members", "--send")
     status, printed = typed(*asked)
     assert status == 1
@@ -133,8 +128,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
 
 
 def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\xff\r\n")))
     status, printed = typed("edit", str(at.place()), "--value", "-", "--key", "key.bin")
     assert (status, "key.bin can't be read" in printed) == (2, True)
@@ -156,16 +150,14 @@ def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: py
     ],
 )
 def test_an_edit_that_is_not_possible_says_why(at: Scenario, typed: Type, options: tuple[str, ...], said: str) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     status, printed = typed("edit", str(at.place()), *options)
     assert (status, said in printed) == (2, True), printed
     assert at.events() == []
 
 
 def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     assert typed("archive", f"group={at.group}", "--reason", "test orders", "--send")[0] == 0
     at.read_operations()
     assert at.rows("select distinct state from dead_letter") == [("archived",)]
@@ -176,8 +168,7 @@ def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
 
 
 def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     place = str(at.place())
     assert (
         typed("purge", at.settings.dead_letter.topic, "--before", "2999-01-01T00:00Z", "--reason", "old", "--send")[0]
@@ -199,8 +190,7 @@ def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type
 
 
 def test_a_whole_topic_is_merged(at: Scenario, typed: Type) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     status, printed = typed("merge", at.settings.dead_letter.topic)
     assert status == 1
     assert "2  no_members" in printed
@@ -228,8 +218,7 @@ def test_a_mistake_is_named(at: Scenario, typed: Type, arguments: tuple[str, ...
 
 
 def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
-    at.dead_letters(4)
-    at.read()
+    at.show_dead_letters(4)
     job = at.request(rate=1.0, job="slow").job
     running = at.start(job)
     wait_until(lambda: any(isinstance(event, Mark) for event in at.events()), 60, "the first mark")
@@ -244,8 +233,7 @@ def test_a_job_is_paused_and_resumed(at: Scenario, typed: Type) -> None:
 
 
 def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_ABOVE", "2")
     asked = ("redrive", f"group={at.group}", "--without-members")
     status, printed = typed(*asked)
@@ -273,15 +261,13 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
 def processor_of(at: Scenario, protocol: str) -> RunningProcessor:
     """Start a processor of the group."""
     own = {"handler": "tests.integration.processor.scenario:accepts", "group_protocol": GroupProtocol(protocol)}
-    settings = at.settings.model_copy(update={"processor": at.settings.processor.model_copy(update=own)})
-    return RunningProcessor(settings).wait_joined()
+    return RunningProcessor(changed(at.settings, "processor", **own)).wait_joined()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type, protocol: str) -> None:
     """With a member that reads the redelivery topic, no word is needed."""
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     processor = processor_of(at, protocol)
     try:
         wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
@@ -299,8 +285,7 @@ def test_a_topic_that_was_missing_is_created_and_read_without_a_restart(
 ) -> None:
     monkeypatch.setattr(absent_topics, "LOOK_EVERY_S", 0.5)
     at.topics.delete(at.target)
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     processor = processor_of(at, protocol)
     try:
         status, printed = typed("redrive", f"group={at.group}", "--send")

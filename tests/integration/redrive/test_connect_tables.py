@@ -14,6 +14,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sink.wait_topic import new_id, transaction, wait_record
 from tests.support.database import Database
+from tests.support.settings import changed
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.clock import Clock, SystemClock
@@ -46,8 +47,7 @@ def alongside(prepared: SettingsFactory, topics: Topics, database: Database) -> 
         "wait.partitions": 1,
     }
     at = Scenario(prepared(more), topics, database)
-    own = at.settings.sink.model_copy(update={"connect_group": f"{at.group}.wait.sink"})
-    at.settings = at.settings.model_copy(update={"sink": own})
+    at.settings = changed(at.settings, "sink", connect_group=f"{at.group}.wait.sink")
     return at
 
 
@@ -79,20 +79,16 @@ def test_our_sink_keeps_jobs_marks_and_states_and_nothing_else(
     wait_until(lambda: at.rows(redriven) == [(2,)], SPARK_S, "the states of two dead letters")
     job = "select state, counts from operation"
     wait_until(lambda: at.rows(job) == [("finished", {"redriven": 2})], SPARK_S, "the end of the job")
-
     # They come after their marks: the Connect sink reads the dead letter topic again.
-    with at.database.connect(at.settings) as connection:
-        connection.execute(AS_CONNECT_INSERTS)
+    at.database.execute(at.settings, AS_CONNECT_INSERTS)
     wait_until(lambda: at.rows(redriven) == [(2,)], SPARK_S, "the states of dead letters that came later")
     assert at.rows("select count(*) from dead_letter where state = 'open'") == [(1,)]
     assert at.rows("select count(*) from wait") == [(0,)]
     topics = {topic for (topic,) in at.rows("select topic from sink_progress")}
     assert at.settings.wait.topic not in topics
     sink.stop()
-
     marks = at.rows("select * from dead_letter_mark")
-    with at.database.connect(at.settings) as connection:
-        connection.execute("delete from dead_letter_mark; update dead_letter set state = 'open', job = null")
+    at.database.execute(at.settings, "delete from dead_letter_mark; update dead_letter set state = 'open', job = null")
     rebuild(at.settings, spark)
     assert at.rows("select * from dead_letter_mark") == marks
     assert at.rows(redriven) == [(2,)]
@@ -102,8 +98,7 @@ def test_our_sink_keeps_jobs_marks_and_states_and_nothing_else(
 @pytest.mark.guarantee("R1.11")
 def test_tables_that_are_too_old_are_refused_until_the_sink_has_caught_up(alongside: Scenario) -> None:
     at = alongside
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     check(at, LaterClock())  # nothing was ever registered
     at.topics.produce(at.settings.wait.topic, [wait_record(new_id(), 0), wait_record(new_id(), 0)])
     check(at, SystemClock())
@@ -127,8 +122,7 @@ def test_tables_that_are_too_old_are_refused_until_the_sink_has_caught_up(alongs
 @pytest.mark.guarantee("R1.11")
 def test_expired_ones_are_sent_only_if_those_finished_late_may_be(alongside: Scenario) -> None:
     at = alongside
-    at.dead_letters(1, Reason.EXPIRED)
-    at.read()
+    at.show_dead_letters(1, Reason.EXPIRED)
     assert at.request().job.expected == {"may_be_done": 1}
     with pytest.raises(ConfigurationError, match="add --finished-late to --may-be-done"):
         at.request(allowed=("may_be_done", "no_members"))

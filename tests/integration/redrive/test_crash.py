@@ -1,11 +1,7 @@
-"""Whatever ends an executor, and at whatever step: each delivery is sent once, and the job's numbers add up."""
+"""After a crash at any step, or with its transactional ID forgotten, a job continues: each delivery once."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,27 +9,28 @@ from typing import Any
 import pytest
 
 from redrive import executor as module
+from redrive.category import Category
 from redrive.executor import Executor
-from tests.integration.redrive.dying import STEPS
+from redrive.target import ORIGIN
+from tests.conftest import SettingsFactory
+from tests.integration.redrive.dying import STEPS, killed
+from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.redrive.test_canary import executor, marked, pauses, sink_of
+from tests.support.database import Database
 from tests.support.running_thread import RunningThread
-from tests.support.settings import with_broker
+from tests.support.settings import changed, with_broker
 from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
+from tests.support.topics import Topics
+from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
 from wait_registry.kafka.fenced_producer import FencedProducer
-from wait_registry.local.environment import as_environment
-from wait_registry.records.operation import Mark, Requested, State
+from wait_registry.local.broker import EmbeddedBroker
+from wait_registry.local.ports import free_ports
+from wait_registry.records.operation import Mark, State
+from wait_registry.settings.processor import RedeliverTo
 
-ROOT = Path(__file__).parents[3]
 LETTERS = 5
-
-
-def killed(at: Scenario, job: Requested, step: str, when: str) -> None:
-    """Run an executor in a process of its own that dies at a step."""
-    command = [sys.executable, "-m", "tests.integration.redrive.dying", job.model_dump_json(), step, when]
-    environment = {**os.environ, **as_environment(at.settings)}
-    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 def require_each_once(at: Scenario) -> None:
@@ -48,10 +45,9 @@ def require_each_once(at: Scenario) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_after_a_kill_at_any_step_the_job_goes_on(at: Scenario, step: str, when: str) -> None:
-    at.dead_letters(LETTERS)
-    at.read()
+    at.show_dead_letters(LETTERS)
     job = at.request(rate=2.0).job
-    killed(at, job, step, when)
+    killed(at.settings, job, step, when)
     ended = at.execute(job)
     assert (ended.state, dict(ended.counts)) == (State.FINISHED, {"redriven": LETTERS})
     require_each_once(at)
@@ -61,8 +57,7 @@ def test_after_a_kill_at_any_step_the_job_goes_on(at: Scenario, step: str, when:
 
 @pytest.mark.guarantee("R1.2")
 def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    at.dead_letters(LETTERS)
-    at.read()
+    at.show_dead_letters(LETTERS)
     job = at.request().job
     reached, go_on = threading.Event(), threading.Event()
 
@@ -90,8 +85,7 @@ def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeyp
 @pytest.mark.guarantee("R1.8")
 @pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.LOSE_REQUEST])
 def test_after_a_commit_without_an_answer_nothing_is_sent_again(at: Scenario, fate: Fate) -> None:
-    at.dead_letters(LETTERS)
-    at.read()
+    at.show_dead_letters(LETTERS)
     job = at.request(rate=2.0).job
     ends = 0
 
@@ -100,10 +94,57 @@ def test_after_a_commit_without_an_answer_nothing_is_sent_again(at: Scenario, fa
         ends += api_key == END_TXN
         return fate if api_key == END_TXN and ends == 2 else Fate.PASS
 
-    impatient = at.settings.redrive.model_copy(update={"transaction_timeout_ms": 3_000})
     with KafkaProxy(at.settings.kafka.bootstrap_servers, decide) as proxy:
-        settings = with_broker(at.settings, proxy.bootstrap_servers).model_copy(update={"redrive": impatient})
+        settings = changed(with_broker(at.settings, proxy.bootstrap_servers), "redrive", transaction_timeout_ms=3_000)
         ended = Executor(settings, job, threading.Event(), lambda _: None).run()
         assert proxy.lost.is_set()
     assert dict(ended.counts) == {"redriven": LETTERS}
     require_each_once(at)
+
+
+COUNT = 12
+
+
+@pytest.mark.guarantee("P1.27", "P1.42", "R1.13")
+def test_a_record_redriven_to_its_input_is_the_same_record_there(at: Scenario, handling: Handling) -> None:
+    at.topics.produce(at.input, [b"another"] * 20)
+    at.show_dead_letters(COUNT)
+    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}, "no member has committed anything"
+    plain = handling.start()
+    wait_until(lambda: plain.done == 20, what="what the input holds")
+    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}
+    plain.stop()
+    handling.start(redeliver_to=RedeliverTo.ORIGIN)
+    handling.calls.clear()
+    handling.refused = {b"value %d" % number for number in range(3)}
+    asked = at.request(target=ORIGIN, canary=4)
+    assert asked.job.expected == {Category.REDRIVEN: COUNT}
+    with sink_of(at):
+        assert executor(at, asked.job)().state is State.PAUSED
+    assert pauses(at) == [("system", "3 of 4 canary records came back as dead letters, redrive.canary_above is 0.1")]
+    assert marked(at) == 4
+    assert {(call.delivery, call.offset) for call in handling.calls} == {(2, offset) for offset in range(4)}
+    assert {call.idempotency_key for call in handling.calls} == {at.lineage(offset).wait_id for offset in range(4)}
+
+
+FORGETFUL = {
+    "transactional.id.expiration.ms": "200",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+}
+
+
+def test_a_job_whose_id_is_forgotten_begins_again_at_the_fence(
+    tmp_path: Path, settings_for: SettingsFactory, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients, controller = free_ports(2)
+    with EmbeddedBroker(tmp_path, (clients, controller), properties=FORGETFUL, temporary=True) as broker:
+        settings = settings_for({"kafka.bootstrap_servers": broker.bootstrap_servers})
+        topics = Topics(broker.bootstrap_servers)
+        topics.create_own(settings)
+        database.install(settings)
+        at = Scenario(settings, topics, database)
+        at.show_dead_letters(3)
+        ended = at.execute(at.request(rate=0.5).job)
+        assert (ended.state, dict(ended.counts)) == (State.FINISHED, {"redriven": 3})
+        assert sorted(record.value or b"" for record in at.sent()) == [b"value 0", b"value 1", b"value 2"]
+    assert "the job waits for" in caplog.text, "no transactional ID was forgotten"

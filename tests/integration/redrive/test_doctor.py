@@ -20,8 +20,7 @@ def test_doctor_finds_what_a_redrive_would_refuse(at: Scenario) -> None:
         True,
         True,
     )
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     found = look(at.settings, "redrive")
     assert found.one("tables.operations").severity is Severity.OK
     assert {line.id for line in found.lines} >= {
@@ -32,7 +31,6 @@ def test_doctor_finds_what_a_redrive_would_refuse(at: Scenario) -> None:
     at.topics.configure(at.settings.operations.topic, "retention.ms", "86400000")
     kept = "topic.operations.retention.beyond.dead.letters"
     assert look(at.settings, "redrive").one(kept).severity is Severity.WARNING
-
     at.topics.delete(at.settings.operations.topic)
     assert look(at.settings, "redrive").broken == ["topic.operations.missing"]
     at.topics.create_own(at.settings)

@@ -10,8 +10,8 @@ from redrive.executor import find_job
 from tests.conftest import SettingsFactory
 from tests.integration.processor.running import Processors
 from tests.integration.queries.test_deliveries_of_one_record import deliveries
+from tests.integration.redrive.dying import killed
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.test_crash import killed
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
@@ -59,8 +59,7 @@ def request_of(at: Scenario, replacement: Replacement, job: str = "job-1") -> Re
 @pytest.mark.guarantee("R1.16")
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_an_edited_record_is_sent_as_given(at: Scenario, value: bytes | None) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     headers: Headers = (("raw", b"\r\n\0"), ("tenant", b"red"), ("none", None), ("tenant", b""))
     job = request_of(at, edit(at, key=b"\0new\r\n", value=value, headers=headers))
     assert job.expected == {"redriven": 1}
@@ -83,9 +82,8 @@ def test_an_edited_record_is_sent_as_given(at: Scenario, value: bytes | None) ->
 @pytest.mark.parametrize("step", ["produce", "commit"])
 @pytest.mark.parametrize("read", [False, True], ids=["from-topic", "from-tables"])
 def test_after_a_kill_the_edit_is_continued(at: Scenario, step: str, when: str, read: bool) -> None:
-    at.dead_letters(1)
-    at.read()
-    killed(at, request_of(at, edit(at, value=b"\xffgood\r\n")), step, when)
+    at.show_dead_letters(1)
+    killed(at.settings, request_of(at, edit(at, value=b"\xffgood\r\n")), step, when)
     if read:
         at.read_operations()
     job, _ = find_job(at.settings, "job-1", at.admin)
@@ -99,8 +97,7 @@ def test_after_a_kill_the_edit_is_continued(at: Scenario, step: str, when: str, 
 
 @pytest.mark.guarantee("R1.16")
 def test_of_two_edits_one_is_sent(at: Scenario) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     first, second = (request_of(at, edit(at, value=job.encode()), job) for job in ("job-1", "job-2"))
     at.execute(first)
     assert dict(at.execute(second).counts) == {"already_redriven": 1}
@@ -110,37 +107,32 @@ def test_of_two_edits_one_is_sent(at: Scenario) -> None:
 @pytest.mark.guarantee("R1.16")
 @pytest.mark.parametrize("column", ["key", "body", "headers"])
 def test_another_record_than_the_edited_one_is_not_replaced(at: Scenario, column: str) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     job = request_of(at, edit(at, value=b"good"))
     other = "'[]'::jsonb" if column == "headers" else "'\\x00'"
-    with at.database.connect(at.settings) as connection:
-        connection.execute(f"update dead_letter set {column} = {other}".encode())
-        connection.commit()
+    at.database.execute(at.settings, f"update dead_letter set {column} = {other}")
     assert request_of(at, job.replacement or edit(at), "job-2").expected == {"changed": 1}
     assert dict(at.execute(job).counts) == {"changed": 1}
     assert at.sent() == []
 
 
 def test_what_the_topic_does_not_take_is_not_sent(at: Scenario) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     largest = at.settings.wait.max_message_bytes * 2
     assert request_of(at, edit(at, value=bytes(largest))).expected == {"too_large": 1}
     assert at.events() == []
 
 
 def test_an_edited_record_that_fails_again_is_edited_again(at: Scenario) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     at.execute(request_of(at, edit(at, value=b"bad")))
     at.read_operations()
     row = "select event from record_event where event like 'redriven%'"
     assert at.rows(row) == [("redriven, edited",)]
-    with at.database.connect(at.settings) as connection:
-        connection.execute('update dead_letter set headers = headers || \'[["WAITREG_EDITED", "am9iLTE="]]\'::jsonb')
-        connection.execute("update dead_letter set wait_expiration_uuid = %s, delivery = 2", [NEXT])
-        connection.commit()
+    at.database.execute(
+        at.settings, 'update dead_letter set headers = headers || \'[["WAITREG_EDITED", "am9iLTE="]]\'::jsonb'
+    )
+    at.database.execute(at.settings, "update dead_letter set wait_expiration_uuid = %s, delivery = 2", [NEXT])
     assert dead_letter(at).content.headers[-1] == EDITED
     at.execute(request_of(at, edit(at, value=b"good"), "job-2"))
     _, last = at.sent()
@@ -170,7 +162,6 @@ def test_an_edited_record_has_a_key_of_its_own_in_each_delivery(
     at.execute(request_of(at, edit(at, value=b"good")))
     wait_until(lambda: running.settled == {"dead_lettered": 2, "retried": 1}, what="the third delivery")
     running.stop()
-
     first, *edited = seen
     key = wait_id(at.cluster, first.topic, first.partition, first.offset, at.group, first.timestamp, b"job-1")
     assert first.idempotency_key == first.wait_id

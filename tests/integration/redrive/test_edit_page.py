@@ -15,6 +15,7 @@ from tests.integration.sink.applying import now_ms
 from tests.support.accessibility import require_accessible
 from tests.support.browser import Visit, chromium, running_browser
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.handler import Record
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -90,8 +91,7 @@ def test_a_text_is_edited_reviewed_and_handled(window: Visit, at: Scenario, proc
         expect(page.locator("#review pre")).to_contain_text(line)
     require_accessible(page)
     sent(page, at)
-    processor = at.settings.processor.model_copy(update={"handler": processors.handler(handle)})
-    processors.start(at.settings.model_copy(update={"processor": processor}))
+    processors.start(changed(at.settings, "processor", handler=processors.handler(handle)))
     wait_until(lambda: handled, what="the edited record is handled")
     (record,) = handled
     job = page.url.rpartition("/")[2]

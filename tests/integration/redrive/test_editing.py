@@ -15,7 +15,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.support.console import Answer, running_console
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import Mark, Requested, State
+from wait_registry.records.operation import Mark, State
 
 KEY = ["text", "key-0"]
 HEADERS = [["tenant", "text", "blue"], ["raw", "hex", "ff00"]]
@@ -24,8 +24,7 @@ HEADERS = [["tenant", "text", "blue"], ["raw", "hex", "ff00"]]
 @pytest.fixture
 def dead(at: Scenario) -> Scenario:
     """A group with one dead letter that the tables show."""
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     return at
 
 
@@ -52,11 +51,6 @@ def sent(browser: Browser, at: Scenario, token: str, value: bytes = b"edited", /
     return browser.put(f"{edit_of(at)}/send", value, token=token, **given)
 
 
-def requests_of(at: Scenario) -> list[Requested]:
-    """Return the jobs of the operations topic."""
-    return [event for event in at.events() if isinstance(event, Requested)]
-
-
 @pytest.mark.guarantee("R1.16")
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_what_the_page_sends_is_what_the_handler_gets(dead: Scenario, browser: Browser, value: bytes | None) -> None:
@@ -73,7 +67,7 @@ def test_what_the_page_sends_is_what_the_handler_gets(dead: Scenario, browser: B
     original, _, _ = split_lineage(record.headers)
     name = job.rpartition("/")[2].encode()
     assert original == (("tenant", b"blue"), ("raw", b"\xff\0"), ("WAITREG_EDITED", name))
-    (asked,) = requests_of(dead)
+    (asked,) = dead.jobs()
     assert (asked.via, asked.reason) == ("console", "amount was text")
     dead.read_operations()
     page = browser.get(job).text
@@ -90,7 +84,7 @@ def test_however_often_an_edit_is_sent_it_is_one_job(dead: Scenario, browser: Br
     (job,) = {answer.headers["Location"] for answer in answers}
     browser.wait_state(job, "finished")
     assert sent(browser, dead, token).headers["Location"] == job
-    assert len(requests_of(dead)) == len(dead.sent()) == 1
+    assert len(dead.jobs()) == len(dead.sent()) == 1
 
 
 @pytest.mark.guarantee("R1.16")

@@ -90,8 +90,7 @@ def test_from_the_alert_to_settled(
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     handling.refused = {b"value 0"}
     processor = handling.start()
-    at.dead_letters(5)
-    at.read()
+    at.show_dead_letters(5)
     window = visit(hand.scripts)
     operator = hand(window.page)
     with alerting(at, window.origin) as sent:
@@ -119,7 +118,6 @@ def _redrive_and_archive(at: Scenario, processor: RunningProcessor, window: Visi
     operator.press("Redrive 5 dead letters")
     page.wait_for_url(re.compile("/jobs/"))
     await_text(page, "State: finished.")
-
     wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the redriven records")
     processor.stop()
     at.read_waits()
@@ -140,8 +138,7 @@ def _redrive_and_archive(at: Scenario, processor: RunningProcessor, window: Visi
 
 
 def test_with_ticks_only_what_is_ticked_is_offered(at: Scenario, visit: Visitor) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     page = visit().open(f"/dead-letters?where=group%3D{at.group}&by=none")
     expect(page.get_by_role("button", name="Redrive …")).to_be_visible()
     page.locator("td input").first.check()
@@ -150,8 +147,7 @@ def test_with_ticks_only_what_is_ticked_is_offered(at: Scenario, visit: Visitor)
 
 
 def test_two_operators_who_start_at_once_redrive_each_delivery_once(at: Scenario, visit: Visitor) -> None:
-    at.dead_letters(6)
-    at.read()
+    at.show_dead_letters(6)
     pages = [visit().open(f"/redrive/new?where=group%3D{at.group}&allow=no_members") for _ in range(2)]
     for page in pages:
         page.locator("[name=reason]").fill("both want it")
@@ -170,8 +166,7 @@ def _ended(page: Page) -> bool:
 
 
 def test_the_pages_that_act_break_no_rule_of_a_browser_and_none_of_axe(at: Scenario, visit: Visitor) -> None:
-    at.dead_letters(101)
-    at.read()
+    at.show_dead_letters(101)
     group = f"where=group%3D{at.group}"
     for address in (
         f"/dead-letters?{group}&by=none",

@@ -1,4 +1,4 @@
-"""What became of redriven records, with a real group that handles them."""
+"""What became of redriven records, with a real group that handles them, and that it is found by an index."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from redrive import outcomes as module
 from redrive.filter import parse_filter
 from redrive.listing import page
 from redrive.outcome import Outcome
-from redrive.outcomes import Outcomes, last_redrive, outcome_rows
+from redrive.outcomes import ALL, QUERIES, Outcomes, last_redrive, outcome_rows
+from tests.conftest import SettingsFactory
+from tests.integration.queries.plan import nodes_of
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
+from tests.integration.sink.test_statement_plans import is_whole
 from tests.support.committed_offsets import commit_as_operator
+from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
@@ -51,13 +55,11 @@ def outcomes_of_deliveries(at: Scenario) -> dict[int, Outcome]:
 
 @pytest.mark.guarantee("R1.12")
 def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Handling, impatient: None) -> None:
-    at.dead_letters(5)
-    at.read()
+    at.show_dead_letters(5)
     at.read_waits()
     at.execute(at.request().job)
     at.read_operations()
     wait_for_outcomes(at, {Outcome.NOT_CONSUMED: 5})
-
     handling.refused, handling.held = {b"value 0"}, {b"value 1"}
     processor = handling.start()
     wait_until(lambda: processor.settled == {"done": 3, "dead_lettered": 1}, 60, "the four that end")
@@ -74,7 +76,6 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
     again = parse_filter(["again_of=job-1"], datetime.now(UTC))
     with at.database.connect(at.settings) as connection:
         assert [row[8] for row in page(connection, again, 10).rows] == [f"{at.input}:0:0"]
-
     handling.ended.set()
     wait_until(lambda: processor.settled == {"done": 4, "dead_lettered": 1}, 60, "the one that was held")
     at.read_waits()
@@ -85,8 +86,7 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
 def test_tables_that_have_the_end_of_a_wait_before_its_dead_letter_say_unknown(
     at: Scenario, handling: Handling, impatient: None
 ) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     at.execute(at.request().job)
     at.read_operations()
     handling.refused = {b"value 0"}
@@ -101,8 +101,7 @@ def test_tables_that_have_the_end_of_a_wait_before_its_dead_letter_say_unknown(
 
 def test_a_dead_letter_of_another_redrive_of_the_record_is_not_one_of_this(at: Scenario, handling: Handling) -> None:
     """Both send the same delivery, so the number of the next one doesn't say which of the two is dead."""
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     at.execute(at.request().job)
     processor = handling.start()
     wait_until(lambda: processor.settled == {"done": 1}, 60, "the first one")
@@ -120,11 +119,62 @@ def test_a_dead_letter_of_another_redrive_of_the_record_is_not_one_of_this(at: S
 
 @pytest.mark.guarantee("R1.12")
 def test_what_another_program_had_a_group_pass_does_not_count_as_done(at: Scenario, impatient: None) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     at.read_waits()
     at.execute(at.request().job)
     at.read_operations()
     ends = end_offsets(at.admin, at.target, range(describe_topic(at.admin, at.target).partitions))
     commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.target, *end) for end in ends.items()])
     wait_for_outcomes(at, {Outcome.UNKNOWN: 2})
+
+
+ROWS = 200_000
+# Of job 0 are 1,000 marks, and of these 10 came back.
+FILL = f"""
+    insert into dead_letter_mark (
+        "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
+        original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, marked_at, marked_by
+    )
+    select i, 'job-' || i / 1000, 'redrive', 'redriven', i::text, 1, 'shop', 'orders', i % 8, i, 'target', i % 8, i,
+        'next ' || i, 2, now(), 'anna'
+    from generate_series(0, {ROWS} - 1) as i;
+    insert into dead_letter (
+        topic, partition, "offset", reason, wait_expiration_uuid, consumer_group, original_topic, original_partition,
+        original_offset, delivery
+    )
+    select 'dlq', 0, i, 'failed', i::text, 'shop', 'orders', i % 8, i, 1 from generate_series(0, {ROWS} - 1) as i
+    union all
+    select 'dlq', 1, i, 'failed', 'next ' || i, 'shop', 'orders', i % 8, i, 2 from generate_series(0, 999, 100) as i;
+    insert into wait (
+        wait_expiration_uuid, original_topic, original_partition, original_offset, consumer_group, delivery,
+        wait_expiration_time, wait_topic, wait_partition, wait_offset
+    )
+    select 'other ' || i, 'orders', i % 8, i + 1000000, 'shop', 1, now(), 'wait', i % 8, i
+    from generate_series(0, {ROWS} - 1) as i;
+    analyze dead_letter; analyze dead_letter_mark; analyze wait;
+"""
+VALUES = {
+    "job": "job-0",
+    "after": -1,
+    "until": ALL,
+    "wait_id": "none",
+    "topics": ["target"] * 8,
+    "partitions": list(range(8)),
+    "committed": [ROWS] * 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"), [("comebacks", 10), ("dead_again", 10), ("registered", 0), ("sent", 1000), ("targets", 8)]
+)
+def test_outcomes_read_only_the_rows_of_their_job(
+    query: str, rows: int, settings_for: SettingsFactory, database: Database
+) -> None:
+    settings = settings_for({})
+    database.install(settings)
+    with database.connect(settings) as connection:
+        connection.execute(FILL)
+        asked = QUERIES[query].encode()
+        [[document]] = connection.execute(b"explain (format json) " + asked, VALUES).fetchall()
+        assert [node for node in nodes_of(document[0]["Plan"]) if is_whole(node)] == []
+        assert len(connection.execute(asked, VALUES).fetchall()) == rows

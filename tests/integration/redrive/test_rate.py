@@ -10,6 +10,7 @@ from redrive.job_change import change_rate
 from redrive.request import Asker
 from tests.integration.redrive.browser import Browser, acting
 from tests.integration.redrive.scenario import Scenario
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Advanced, Mark, Requested, State
 
@@ -19,8 +20,7 @@ ANNA = Asker("anna", authenticated=False, via="command")
 @pytest.fixture
 def slow(at: Scenario) -> Requested:
     """A paused job that would take half an hour for thirty dead letters."""
-    at.dead_letters(30)
-    at.read()
+    at.show_dead_letters(30)
     job = at.request(rate=1 / 60).job
     stop = threading.Event()
     stop.set()
@@ -63,14 +63,13 @@ def test_a_lower_rate_makes_the_next_chunk_smaller(at: Scenario, slow: Requested
 
 def test_no_rate_is_above_the_limit_of_the_settings(at: Scenario, slow: Requested) -> None:
     change_rate(at.settings, slow.job, 9_999.0, ANNA, "")
-    at.settings = at.settings.model_copy(update={"redrive": at.settings.redrive.model_copy(update={"max_rate": 4.0})})
+    at.settings = changed(at.settings, "redrive", max_rate=4.0)
     assert at.execute(slow.model_copy(update={"limit": 8})).state is State.FINISHED
     assert largest_chunk(at) == 4
 
 
 def test_the_page_changes_the_rate_of_a_job_that_runs(at: Scenario) -> None:
-    at.dead_letters(30)
-    at.read()
+    at.show_dead_letters(30)
     with acting(at.settings) as browser:
         path = browser.start(browser.dry_run(f"group={at.group}", rate="1"))
         wait_until(lambda: len(at.sent()) >= 1, what="the first record")

@@ -12,6 +12,7 @@ from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.integration.sink.conftest import StartSink
+from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Mark
 from wait_registry.settings.root import Settings
@@ -102,9 +103,7 @@ def test_a_rebuild_makes_what_the_topic_says(at: Scenario, start_sink: StartSink
     exact = tables(at)
     assert states(at) == ["redriven", "redriven", "open", "open", "archived", "open"]
     assert rebuild(at.settings, spark, dry_run=True).changed == 0
-
-    with at.database.connect(at.settings) as connection:
-        connection.execute(SPOILT)
+    at.database.execute(at.settings, SPOILT)
     spoilt = tables(at)
     reported = rebuild(at.settings, spark, dry_run=True).operations
     assert tables(at) == spoilt
@@ -112,7 +111,6 @@ def test_a_rebuild_makes_what_the_topic_says(at: Scenario, start_sink: StartSink
     assert done is not None and done == reported
     assert (done.marks, done.jobs, done.events, done.states) == (2, 2, 6, 3)
     assert tables(at) == exact
-
     at.execute(at.request(job="job-5").job)
     drain(at, start_sink)
     assert len(wait_ids_sent(at)) == len(set(wait_ids_sent(at))) == 5
@@ -128,8 +126,9 @@ def test_a_rebuild_makes_the_same_edits(at: Scenario, start_sink: StartSink, spa
     exact = tables(at)
     shown = "select edited, length(replacement ->> 'value') from dead_letter_mark join operation using (job)"
     assert at.rows(shown) == [(True, 1_677_656)]
-    with at.database.connect(at.settings) as connection:
-        connection.execute("update operation set replacement = null; update dead_letter_mark set edited = false")
+    at.database.execute(
+        at.settings, "update operation set replacement = null; update dead_letter_mark set edited = false"
+    )
     done = rebuild(at.settings, spark).operations
     assert done is not None and (done.marks, done.jobs) == (1, 1)
     assert tables(at) == exact
@@ -152,7 +151,6 @@ def test_after_a_restore_of_postgres_the_tables_are_the_same(
     act(at)
     drain(at, start_sink)
     exact, sent = tables(at), len(at.sent())
-
     restore(at)
     if with_dead_letters:
         # The tables have no mark of it, and the operations topic has.
@@ -174,8 +172,7 @@ def test_tables_made_from_nothing_are_the_same_whichever_topic_is_first(
     act(at)
     drain(at, start_sink)
     exact = tables(at)
-    with at.database.connect(at.settings) as connection:
-        connection.execute("truncate dead_letter, operation, dead_letter_mark, sink_progress")
+    at.database.execute(at.settings, "truncate dead_letter, operation, dead_letter_mark, sink_progress")
     if operations_first:
         at.read_operations()
     at.read()
@@ -195,27 +192,20 @@ def test_marks_of_a_lost_operations_topic_count_beside_those_of_the_next(
     at.topics.create_own(at.settings)
     with pytest.raises(ConfigurationError, match=r"recreated.*set operations\.topic everywhere"):
         rebuild(at.settings, spark)
-
     name = f"{at.settings.operations.topic}.next"
-    at.settings = at.settings.model_copy(
-        update={"operations": at.settings.operations.model_copy(update={"topic": name})}
-    )
+    at.settings = changed(at.settings, "operations", topic=name)
     at.topics.create_own(at.settings)
     drain(at, start_sink)
     assert tables(at)["dead_letter"] == before
-    assert dict(at.execute(at.request("state!=archived", job="job-2").job).counts) == {
-        "already_redriven": 2,
-        "redriven": 2,
-    }
+    counts = at.execute(at.request("state!=archived", job="job-2").job).counts
+    assert dict(counts) == {"already_redriven": 2, "redriven": 2}
     drain(at, start_sink)
     exact = tables(at)
     assert [offset < 0 for offset, *_ in exact["dead_letter_mark"]] == [True, True, False, False]
     assert rebuild(at.settings, spark).operations is not None
     assert tables(at) == exact
-
     # Without a position it can't be known of which topic the marks are.
-    with at.database.connect(at.settings) as connection:
-        connection.execute("delete from sink_progress where topic = %s", [name])
+    at.database.execute(at.settings, "delete from sink_progress where topic = %s", [name])
     rebuild(at.settings, spark)
     found = tables(at)
     assert [mark[1:] for mark in found["dead_letter_mark"]] == [mark[1:] for mark in exact["dead_letter_mark"]]

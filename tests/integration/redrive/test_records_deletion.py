@@ -50,8 +50,7 @@ def ends(at: Scenario) -> dict[int, int]:
 
 def archived(at: Scenario, count: int) -> None:
     """Write dead letters, and archive all that there are."""
-    at.dead_letters(count)
-    at.read()
+    at.show_dead_letters(count)
     at.execute(at.request(kind=Kind.ARCHIVE, job="archiving").job)
     at.read_operations()
 
@@ -72,8 +71,7 @@ def test_what_is_older_is_deleted_and_nothing_else(at: Scenario, typed: Type) ->
     old = ends(at)
     written_ms = max(record.timestamp_ms for record in at.topics.read(topic))
     wait_until(lambda: now_ms() > written_ms, what="another millisecond")
-    at.dead_letters(5, first=6)
-    at.read()
+    at.show_dead_letters(5, first=6)
     time_ms = min(record.timestamp_ms for record in at.topics.read(topic) if record.offset >= old[record.partition])
     time = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
     asked = ("purge", topic, "--before", time, "--delete-records")
@@ -95,8 +93,7 @@ def test_what_is_older_is_deleted_and_nothing_else(at: Scenario, typed: Type) ->
     assert (requested.topic, requested.before, requested.reason) == (topic, old, "ticket 17")
     assert (answered.job, answered.first, answered.failed) == (requested.job, old, {})
 
-    at.dead_letters(2, first=11)
-    at.read()
+    at.show_dead_letters(2, first=11)
     assert at.rows("select count(*) from dead_letter") == [(13,)]
     status, printed = typed("audit", "--job", requested.job, "--json")
     rows = {row["what"]: row for row in map(json.loads, printed.splitlines())}
@@ -153,8 +150,7 @@ def test_a_dead_letter_restored_after_the_look_is_not_deleted(at: Scenario) -> N
 def test_what_failed_again_after_it_was_archived_is_not_deleted(at: Scenario) -> None:
     archived(at, 6)
     before = ends(at)
-    at.dead_letters(6)
-    at.read()
+    at.show_dead_letters(6)
     with deletion(at.settings, at.settings.dead_letter.topic, LATE) as found:
         obstacles = {part.partition: part.obstacle for part in found.parts if part.prefix.offsets}
     assert obstacles == {number: (before[number], Obstacle.OPEN) for number in obstacles}
@@ -296,8 +292,7 @@ def test_a_sink_reads_on_and_a_rebuild_makes_the_same(at: Scenario, start_sink: 
     exact = tables(at)
     assert [state for _, state, *_ in exact["dead_letter"]] == ["archived"] * 4 + ["open"] * 3
     assert rebuild(at.settings, spark, dry_run=True).changed == 0
-    with at.database.connect(at.settings) as connection:
-        connection.execute(b"delete from operator_event")
+    at.database.execute(at.settings, "delete from operator_event")
     rebuilt = rebuild(at.settings, spark).operations
     assert rebuilt is not None and rebuilt.events == len(exact["operator_event"]) > 2
     assert tables(at) == exact

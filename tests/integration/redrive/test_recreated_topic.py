@@ -1,6 +1,9 @@
-"""Dead letters of a deleted topic, which the tables keep as those of `topic@ID`, are found and redriven as others."""
+"""Dead letters of a deleted topic, what a redrive to the input keeps, and what lists show."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +12,10 @@ from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_canary import executor, marked, sink_of
+from tests.integration.sink.applying import now_ms
 from tests.support.console import ask, running_console
+from tests.support.kafka_io import Outgoing
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.operation import Place, State
 
 
@@ -17,8 +23,7 @@ from wait_registry.records.operation import Place, State
 def kept(at: Scenario) -> list[Place]:
     """The places of five dead letters whose topic was recreated, the oldest first."""
     topic = at.settings.dead_letter.topic
-    at.dead_letters(5)
-    at.read()
+    at.show_dead_letters(5)
     at.topics.delete(topic)
     at.topics.create_own(at.settings)
     with at.database.connect(at.settings) as connection:
@@ -59,3 +64,45 @@ def test_a_job_passes_its_canary(at: Scenario, kept: list[Place], handling: Hand
     with sink_of(at):
         assert executor(at, at.request(canary=2).job)().state is State.FINISHED
     assert marked(at) == len(kept)
+
+
+def write(at: Scenario, *letters: tuple[bytes, str]) -> None:
+    """Write dead letters with these keys and messages, and bring them into the table."""
+    for offset, (key, message) in enumerate(letters):
+        failure = Failure(Reason.FAILED, "builtins.ValueError", message, "trace", now_ms())
+        headers = dead_letter_headers((), at.lineage(offset), failure)
+        at.topics.produce(at.settings.dead_letter.topic, [Outgoing(b"value %d" % offset, key, tuple(headers))])
+    at.read()
+
+
+def rows(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("command", ["list", "show"])
+def test_a_key_in_json_is_what_the_condition_takes(at: Scenario, typed: Type, command: str) -> None:
+    keys = [b"\x00\x01\xff", b"AAH/", b"\\x41", "\u00e4".encode()]
+    write(at, *((key, "no") for key in keys))
+    listed = rows(typed("list", "--json", f"group={at.group}")[1])
+    shown = listed if command == "list" else [rows(typed("show", "--json", row["place"])[1])[0] for row in listed]
+    assert len(shown) == len(keys)
+    for row in shown:
+        assert [one["place"] for one in rows(typed("list", "--json", f"key={row['key']}")[1])] == [row["place"]]
+
+
+def test_messages_that_differ_in_numbers_and_quoted_values_count_as_one(at: Scenario, typed: Type) -> None:
+    messages = [
+        f"order {n} isn't valid: {'x' * 150} [input_value='{n * 'a'}', type=\"{n}\"] in {n}" for n in (1, 20, 30_000)
+    ]
+    write(at, *((b"key", message) for message in messages))
+    (row,) = rows(typed("list", "--json", "--by", "message", f"group={at.group}")[1])
+    assert (row["dead_letters"], "isn't valid" in row["message"]) == (3, True)
+
+
+def test_a_terminal_gets_the_beginning_of_a_large_value_and_json_all_of_it(at: Scenario, typed: Type) -> None:
+    at.topics.produce(at.settings.dead_letter.topic, [b"v" * 5000])
+    at.read()
+    place = str(at.place())
+    printed = typed("show", place)[1]
+    assert "(2952 more bytes)" in printed and "--body FILE writes the whole value" in printed
+    assert rows(typed("show", "--json", place)[1])[0]["value"] == "v" * 5000

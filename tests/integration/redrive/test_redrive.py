@@ -1,30 +1,35 @@
-"""A redrive sends each delivery once, byte for byte, and says so in the same transaction."""
+"""A redrive sends each delivery once, byte for byte, marks it in that transaction, and does what its dry run said."""
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+from typing import Final
+
 import pytest
 
+from redrive.category import ALLOWABLE, DONE, Category
 from redrive.job_change import change
 from redrive.request import Asker
 from tests.integration.redrive.scenario import HEADERS, Scenario
+from tests.support.kafka_io import Outgoing
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import Kind, Mark, State
+from wait_registry.records.operation import Kind, Mark, Requested, State
 from wait_registry.records.wait_id import wait_id
 
 
 @pytest.mark.guarantee("R1.5")
 def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
-    written = at.dead_letters(7)
-    at.read()
+    written = at.show_dead_letters(7)
     found = at.request()
     assert found.job.expected == {"redriven": 7}
     assert found.targets == {at.target: 7}
     assert at.sent() == []
-
     ended = at.execute(found.job)
     assert (ended.state, dict(ended.counts)) == (State.FINISHED, {"redriven": 7})
     sent = {record.value or b"": record for record in at.sent()}
@@ -33,7 +38,6 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
         headers, lineage, _ = split_lineage(record.headers)
         assert headers == HEADERS
         assert lineage is not None and (lineage.delivery, lineage.group) == (2, at.group)
-
     marks = {mark.record: mark for mark in at.events() if isinstance(mark, Mark)}
     assert len(marks) == 7
     for mark in marks.values():
@@ -41,7 +45,6 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
         record = sent[b"value %d" % mark.record.offset]
         assert record.place == tuple(mark.target)
         assert mark.next_wait_id == wait_id(at.cluster, *record.place, at.group, record.timestamp_ms)
-
     counted = at.read_operations()
     assert counted is not None and counted.marked == 0, "redriven isn't finished late"
     assert at.rows("select distinct state, state_by, job from dead_letter") == [("redriven", "anna", "job-1")]
@@ -51,8 +54,7 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
 @pytest.mark.guarantee("P1.27")
 def test_a_redriven_later_delivery_keeps_the_key_of_the_first(at: Scenario) -> None:
     first, later = at.lineage(0).wait_id, at.lineage(1).wait_id
-    at.dead_letters(1, wait_id=later, idempotency_key=first, delivery=2)
-    at.read()
+    at.show_dead_letters(1, wait_id=later, idempotency_key=first, delivery=2)
     at.execute(at.request().job)
     (sent,) = at.sent()
     lineage = split_lineage(sent.headers)[1]
@@ -61,8 +63,7 @@ def test_a_redriven_later_delivery_keeps_the_key_of_the_first(at: Scenario) -> N
 
 @pytest.mark.guarantee("R1.1")
 def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scenario) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     first, second = at.request(job="job-1").job, at.request(job="job-2").job
     at.execute(first)
     ended = at.execute(second)
@@ -72,20 +73,17 @@ def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scena
 
 @pytest.mark.guarantee("R1.4")
 def test_the_state_is_the_same_whichever_comes_first(at: Scenario) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     at.execute(at.request().job)
-    with at.database.connect(at.settings) as connection:
-        connection.execute("delete from dead_letter")
-        connection.execute("delete from sink_progress where topic = %s", [at.settings.dead_letter.topic])
+    at.database.execute(at.settings, "delete from dead_letter")
+    at.database.execute(at.settings, "delete from sink_progress where topic = %s", [at.settings.dead_letter.topic])
     at.read_operations()
     at.read()
     assert at.rows("select distinct state from dead_letter") == [("redriven",)]
 
 
 def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     at.execute(at.request(kind=Kind.ARCHIVE, job="job-1").job)
     assert at.request(job="job-2").job.expected == {"already_archived": 2}
     at.execute(at.request(kind=Kind.RESTORE, job="job-3").job)
@@ -98,8 +96,7 @@ def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) ->
 @pytest.mark.parametrize("kind", [Kind.REDRIVE, Kind.ARCHIVE])
 @pytest.mark.parametrize("marks_come_first", [True, False])
 def test_what_fails_again_after_a_mark_is_open(at: Scenario, kind: Kind, marks_come_first: bool) -> None:
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     at.execute(at.request(kind=kind).job)
     at.dead_letters(2)  # the same deliveries: the group was rewound, say
     if marks_come_first:
@@ -107,7 +104,6 @@ def test_what_fails_again_after_a_mark_is_open(at: Scenario, kind: Kind, marks_c
     at.read()
     count = "select state, count(*) from dead_letter group by 1 order by 1"
     assert sorted(at.rows(count)) == sorted([(kind.state, 2), ("open", 2)])
-
     group, open_ones = f"group={at.group}", "state=open"
     found = at.request(group, open_ones, job="job-2")
     assert found.job.expected == ({"already_redriven": 2} if kind is Kind.REDRIVE else {"redriven": 2})
@@ -119,8 +115,7 @@ def test_what_fails_again_after_a_mark_is_open(at: Scenario, kind: Kind, marks_c
 
 def test_a_mark_of_one_dead_letter_is_of_the_others_of_its_delivery(at: Scenario) -> None:
     at.dead_letters(1)
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     at.execute(at.request(f"place={at.place()}").job)
     at.read()
     assert at.rows("select state, count(*) from dead_letter group by 1") == [("redriven", 2)]
@@ -128,24 +123,21 @@ def test_a_mark_of_one_dead_letter_is_of_the_others_of_its_delivery(at: Scenario
 
 @pytest.mark.guarantee("R1.6")
 def test_expired_ones_need_a_word(at: Scenario) -> None:
-    at.dead_letters(1, Reason.EXPIRED)
-    at.read()
+    at.show_dead_letters(1, Reason.EXPIRED)
     assert at.request().job.expected == {"may_be_done": 1}
     assert at.request(allowed=("may_be_done", "no_members")).job.expected == {"redriven": 1}
 
 
 @pytest.mark.guarantee("R1.7")
 def test_without_members_nothing_is_sent(at: Scenario) -> None:
-    at.dead_letters(1)
-    at.read()
+    at.show_dead_letters(1)
     assert at.request(allowed=()).job.expected == {"no_members": 1}
 
 
 def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
     at: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at.dead_letters(3)
-    at.read()
+    at.show_dead_letters(3)
     job, ben = at.request(rate=1.0).job, Asker("ben", authenticated=True, via="console")
     read_on, calls = TailReader.read_on, 0
 
@@ -165,13 +157,99 @@ def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
 
 
 def test_a_target_that_is_deleted_under_a_job_is_looked_up_again(at: Scenario) -> None:
-    at.dead_letters(3)
-    at.read()
-    impatient = at.settings.redrive.model_copy(update={"transaction_timeout_ms": 3_000})
-    at.settings = at.settings.model_copy(update={"redrive": impatient})
+    at.show_dead_letters(3)
+    at.settings = changed(at.settings, "redrive", transaction_timeout_ms=3_000)
     running = at.start(at.request(rate=0.5).job)
     wait_until(lambda: len(at.sent()) == 1, what="the first record")
     at.topics.delete(at.target)
     assert running.wait_ended() is None
     at.read_operations()
     assert at.rows("select state, counts from operation") == [("finished", {"redriven": 1, "target_missing": 2})]
+
+
+COUNT, TWICE, CHANGED = 60, 8, 3
+# The tables say what late results and registrations say; how the sink writes these is shown elsewhere.
+_AT_RANDOM: Final = """
+update dead_letter set finished_late = true where reason = 'expired' and original_offset % 5 = 0;
+insert into wait (wait_expiration_uuid, original_topic, wait_expiration_time, wait_topic, wait_partition, wait_offset)
+select wait_expiration_uuid, original_topic, now(), 'wait', 0, original_offset
+from dead_letter where original_offset % 7 = 0 on conflict do nothing
+"""
+
+
+def write_at_random(at: Scenario, random: Random) -> None:
+    """Write dead letters of every kind, some twice, and some of those with another value."""
+    reasons = (Reason.FAILED, Reason.EXPIRED)
+    written = [at.dead_letters(1, random.choice(reasons), offset)[0] for offset in range(COUNT)]
+    twice = [random.choice(written) for _ in range(TWICE)]
+    changed = [Outgoing(b"another value", one.key, one.headers) for one in twice[:CHANGED]]
+    at.topics.produce(at.settings.dead_letter.topic, [*twice, *changed])
+    at.read()
+    with at.database.connect(at.settings) as connection:
+        for statement in _AT_RANDOM.split(";"):
+            connection.execute(statement.encode())
+
+
+@pytest.mark.guarantee("R1.14")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_categories_of_a_dry_run_are_those_of_the_run(at: Scenario, seed: int) -> None:
+    random = Random(seed)
+    write_at_random(at, random)
+    # What earlier jobs have left, of which the tables know only some.
+    for number, kind in enumerate((Kind.ARCHIVE, Kind.REDRIVE, Kind.RESTORE)):
+        at.execute(at.request(kind=kind, job=f"earlier-{number}", limit=random.randint(5, 15)).job)
+        if random.random() < 0.5:
+            at.read_operations()
+    for number, kind in enumerate(random.sample([*Kind, Kind.REDRIVE], 4)):
+        allowed = tuple(sorted(random.sample(sorted(ALLOWABLE), 3)))
+        if random.random() < 0.7:
+            allowed = (*allowed, Category.NO_MEMBERS)
+        asked = at.request(kind=kind, job=f"job-{number}", allowed=allowed).job
+        before = len(at.sent())
+        ended = at.execute(asked)
+        assert ended.state is State.FINISHED
+        assert {name: count for name, count in ended.counts.items() if count} == asked.expected
+        assert sum(asked.expected.values()) == COUNT + TWICE + CHANGED
+        require_marks(at, asked, len(at.sent()) - before)
+
+
+def require_marks(at: Scenario, asked: Requested, sent: int) -> None:
+    """Check that a job has marked what it counts, each delivery once, and that it sent what it marked."""
+    marks = [event for event in at.events() if isinstance(event, Mark) and event.job == asked.job]
+    per_delivery = Counter(mark.wait_id for mark in marks)
+    assert max(per_delivery.values(), default=0) <= 1
+    assert len(marks) == asked.expected.get(DONE[asked.kind], 0)
+    assert sent == (len(marks) if asked.kind is Kind.REDRIVE else 0)
+
+
+@pytest.mark.guarantee("R1.14")
+@pytest.mark.parametrize("kind", [Kind.REDRIVE, Kind.ARCHIVE])
+def test_what_arrives_after_the_dry_run_is_not_part_of_the_job(at: Scenario, kind: Kind) -> None:
+    at.show_dead_letters(6, first=6)
+    asked = at.request(kind=kind).job
+    first = {one.place for one in at.topics.read(at.settings.dead_letter.topic)}
+    # Of earlier records, so a job that took them would take them first.
+    at.show_dead_letters(6)
+    assert at.execute(asked).counts == {DONE[kind]: 6}
+    acted = {place for event in at.events() if isinstance(event, Mark) for place in event.dead_letters}
+    assert acted == first
+
+
+@pytest.mark.guarantee("R1.14")
+def test_a_job_acts_on_no_more_than_its_dry_run_counted(at: Scenario) -> None:
+    at.show_dead_letters(5)
+    at.execute(at.request(kind=Kind.ARCHIVE, job="earlier", limit=3).job)
+    at.read_operations()
+    asked = at.request(f"group={at.group}", "state=open").job
+    at.execute(at.request(kind=Kind.RESTORE, job="meanwhile").job)
+    at.read_operations()
+    assert at.execute(asked).counts == {Category.REDRIVEN: 2}
+    assert len(at.sent()) == 2
+
+
+@pytest.mark.guarantee("R1.2")
+def test_dead_letters_of_another_group_are_for_its_own_executors(at: Scenario) -> None:
+    at.show_dead_letters(3)
+    asked = at.request(f"dlq={at.settings.dead_letter.topic}").job
+    at.database.execute(at.settings, "update dead_letter set consumer_group = 'another' where original_offset = 1")
+    assert at.execute(asked).counts == {Category.REDRIVEN: 2}

@@ -14,6 +14,7 @@ from console.acting import reveals
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import running_console
+from tests.support.settings import changed
 from wait_registry.records.operation import Place, Revealed
 from wait_registry.settings.root import Settings
 
@@ -24,8 +25,7 @@ SECRETS: Final = (r"value \d", r"key-\d", r"order \d")
 @pytest.fixture
 def dead(at: Scenario) -> Scenario:
     """A group with two dead letters that the tables show."""
-    at.dead_letters(2)
-    at.read()
+    at.show_dead_letters(2)
     return at
 
 
@@ -83,9 +83,8 @@ def test_the_reason_is_recorded_and_then_the_contents_are_shown(
 
 @pytest.mark.guarantee("R1.18")
 def test_what_can_not_be_recorded_is_not_shown(dead: Scenario) -> None:
-    operations = dead.settings.operations.model_copy(update={"topic": f"{dead.settings.operations.topic}.missing"})
-    kafka = dead.settings.kafka.model_copy(update={"request_timeout_s": 3.0})
-    with people(dead.settings.model_copy(update={"operations": operations, "kafka": kafka})) as (ada, _, _):
+    missing = changed(dead.settings, "operations", topic=f"{dead.settings.operations.topic}.missing")
+    with people(changed(missing, "kafka", request_timeout_s=3.0)) as (ada, _, _):
         refused = ada.post(f"{page_of(dead.place())}/reveal", [("reason", "ticket 17")])
         assert refused.status in (400, 503), refused.text
         assert "Location" not in refused.headers

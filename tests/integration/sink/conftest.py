@@ -90,8 +90,7 @@ class SinkScenario:
 
     def execute(self, statement: str, *parameters: Any) -> None:
         """Change the tables by hand."""
-        with self.database.connect(self.settings) as connection:
-            connection.execute(statement.encode(), parameters or None)
+        self.database.execute(self.settings, statement, parameters or None)
 
     def is_exact(self) -> bool:
         """Return whether the table shows exactly what the log leaves open."""

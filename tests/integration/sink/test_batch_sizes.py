@@ -142,8 +142,7 @@ def test_one_batch_is_read_ahead_while_another_waits_to_be_written(settings: Set
 @pytest.mark.guarantee("P6.11")
 def test_what_was_read_behind_a_batch_that_failed_is_not_written(settings: Settings, database: Database) -> None:
     def move() -> None:
-        with database.connect(settings) as other:
-            other.execute("update sink_progress set next_offset = 7")
+        database.execute(settings, "update sink_progress set next_offset = 7")
 
     with pytest.raises(FencedError):
         run(settings, database, CountingReader(move))

@@ -160,7 +160,6 @@ def test_older_records_read_again_touch_no_newer_registration(ours: Settings, da
             sink.feed([row_of(record, offset)])
         assert rows_of(database, ours) == expected
         sink.connection.execute("update sink_progress set next_offset = 0")
-
     with closing(HandFed(ours)) as sink:
         for offset, record in enumerate(records):
             sink.feed([row_of(record, offset)])

@@ -48,7 +48,6 @@ def test_letters_of_a_recreated_topic_are_shown_with_the_old_ones(
         assert shown() == {**of_the_old, (topic, 0): b"new 0", (topic, 1): b"new 1"}
         dead_letter_start(new.connection, admin(settings.kafka), topic)
         assert shown() == {**of_the_old, (topic, 0): b"new 0", (topic, 1): b"new 1"}, "it is the same topic now"
-
     with closing(HandFed(settings)) as waits:
         waits.feed([Row(late.encode(), None, 0, 2, now_ms(), tuple(tombstone_headers(Outcome.DONE)))])
     marked = database.rows(settings, 'select topic, "offset" from dead_letter where finished_late')
@@ -105,7 +104,6 @@ def test_letters_deleted_unread_are_logged_once_and_counted(
         at.topics.produce(topic, [b"%d" % number for number in range(2, 10)])
         at.topics.delete_before(topic, {0: 7})
     wait_until(lambda: shown() == [0, 1, 7, 8, 9], what="the letters that were not deleted")
-
     [said] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert "the position 2 is outside of the log (7 to 10)" in said
     counted = sink.service.telemetry.registry.prometheus

@@ -70,7 +70,6 @@ def test_each_settled_record_is_one_row_over_several_runs(
     log.write(*(tombstone(wait_id, number % 2) for number, wait_id in enumerate(ids[:12])))
     first = run_history(settings, tmp_path, spark, held_rows=5)
     assert (first.rows, first.without_registration, first.open) == (12, 0, 18)
-
     with transaction(topics, settings.wait.topic, commit=False) as producer:
         producer.produce(settings.wait.topic, key=ids[29].encode(), partition=1)
     log.write(
@@ -80,7 +79,6 @@ def test_each_settled_record_is_one_row_over_several_runs(
     assert (second.rows, second.without_registration, second.open) == (8, 0, 10)
     nothing = run_history(settings, tmp_path, spark)
     assert nothing == HistoryResult(rows=0, without_registration=0, files=0, open=10)
-
     expected = dict.fromkeys(ids[:12], "done") | dict.fromkeys(ids[12:20], "expired")
     assert outcomes(tmp_path) == expected
     row = rows(tmp_path)[0]
@@ -107,7 +105,6 @@ def test_a_run_that_ends_before_its_commit_leaves_nothing_twice(
     shutil.copytree(history / "_state", saved)
     log.write(*(tombstone(wait_id, 0) for wait_id in ids[8:]))
     run_history(settings, history, spark, held_rows=5)
-
     # Parts are written, and the commits that follow are lost, as by a kill; half a file is left, too.
     shutil.rmtree(history / "_state")
     shutil.copytree(saved, history / "_state")

@@ -94,12 +94,10 @@ def test_a_dead_jvm_ends_the_sink_and_the_next_start_continues(
     at.log.write(*[wait_record(wait_id, number % 4) for number, wait_id in enumerate(ids)])
     service = services.start("sink", at.settings).wait_ready()
     at.wait_exact()
-
     [java] = [child for child in psutil.Process(service.pid).children() if child.name() == "java"]
     java.kill()
     assert service.wait() == 1
     assert "Spark's JVM has ended" in service.log.read_text()
-
     at.log.write(*[tombstone(wait_id, number % 4) for number, wait_id in enumerate(ids[:5])], wait_record(new_id(), 1))
     at.drain()
     assert at.is_exact()

@@ -38,7 +38,6 @@ def test_no_time_of_a_record_stops_the_sink(
         sink.feed([unreadable, *tombstones])
     with closing(HandFed(settings, "dlq", dead_letters=True)) as letters:
         letters.feed([Row(b"k", b"body", 0, 1, time_ms, topic="dlq")])
-
     year_of = "extract(year from {} at time zone 'utc')::int"
     quarantine = f'select "offset", {year_of.format("record_time")} from quarantine'
     late = f"select wait_offset, {year_of.format('outcome_time')} from late_outcome order by 1"
@@ -74,7 +73,6 @@ def test_every_record_of_the_corpus_is_a_row_or_quarantined(prepared: SettingsFa
     given = [keyed(row) for row in records("wait_record")]
     with closing(HandFed(settings)) as sink:
         sink.feed(given)
-
     read = {row.offset: record for row in given if (record := decoded(row))}
     columns = (
         "wait_offset, wait_expiration_uuid, original_topic, original_partition, original_offset, original_key, body, "
@@ -106,7 +104,6 @@ def test_every_record_of_a_dead_letter_topic_is_a_row(prepared: SettingsFactory,
     given = records("dead_letter")
     with closing(HandFed(settings, dead_letters=True)) as sink:
         sink.feed(given)
-
     shown = database.rows(settings, 'select "offset", reason, error_message, headers::text from dead_letter order by 1')
     assert len(shown) == len(given)
     for row, (_, reason, message, headers) in zip(given, shown, strict=True):

@@ -143,7 +143,6 @@ def test_what_a_first_reading_shows_halfway_is_not_exported(sink_scenario: SinkS
     open_one, resolved = new_id(), [new_id() for _ in range(20)]
     at.log.write(*(wait_record(one, 0, expires_in_s=EXPIRED_S) for one in (open_one, *resolved)))
     at.log.write(*(tombstone(one, 0) for one in resolved))
-
     with connection:
         at.drain()
         row = connection.execute("select max(standing) from filled").fetchone()
@@ -167,7 +166,6 @@ def test_nothing_is_exported_before_what_a_transaction_kept_from_a_rebuild(
             rebuild(at.settings, spark)
             assert list(rows_of(at.database, at.settings)) == [resolved]
         assert exported(connection) == []
-
         at.drain()
         assert rows_of(at.database, at.settings) == {}
         assert exported(connection) == []

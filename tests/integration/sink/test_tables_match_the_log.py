@@ -59,7 +59,6 @@ def test_any_history_over_several_batches_and_what_comes_meanwhile(sink_scenario
         producer.produce(at.log.name, key=new_id().encode(), value=b"aborted", partition=1)
     sink = at.start().wait_ready()
     at.wait_exact()
-
     # What is running already reads on, past markers that nothing follows.
     early = new_id()
     at.log.write(*random_history(chooser, 100), tombstone(early, 2), wait_record(early, 2))
@@ -71,7 +70,6 @@ def test_any_history_over_several_batches_and_what_comes_meanwhile(sink_scenario
     # The coordinator writes markers after it has answered, so the end is asked for again and again.
     wait_until(lambda: is_at_the_end(at), 60, "positions at the log's end")
     assert at.is_exact()
-
     fresh = "select bool_and(position_time > now() - interval '5 s' and seen_at >= position_time) from sink_progress"
     wait_until(lambda: at.rows(fresh) == [(True,)], 60, "fresh position times while idle")
     wait_until(lambda: mirrored(at) == positions_of(at), 60, "the mirrored offsets")
@@ -180,7 +178,6 @@ def test_each_partition_of_an_id_counts_by_itself(sink_scenario: SinkScenarioFac
     found = rows_of(at.database, at.settings)
     assert found[strayed] == (0, 1), "a tombstone resolves what is open in its own partition"
     assert found[twice] == (1, offset), "one row per ID, and no error"
-
     at.log.write(tombstone(twice, 1), tombstone(strayed, 0))
     at.drain()
     assert rows_of(at.database, at.settings) == {}

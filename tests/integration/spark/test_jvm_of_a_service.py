@@ -38,7 +38,6 @@ def test_a_signal_to_the_group_ends_a_service_in_order_with_its_children(
     service = services.start(name, prepared(), own_group=True).wait_ready()
     started, said = jvm_and_all_else_of(service), len(service.log_lines())
     os.killpg(service.pid, number)
-
     assert service.wait() == 0, service.log.read_text("utf-8")
     wait_until(lambda: not any(map(runs, started)), what="the end of all that it had started")
     assert [line for line in service.log_lines()[said:] if line.get("level", "INFO") != "INFO"] == []
@@ -49,7 +48,6 @@ def test_its_jvm_ends_with_a_service_that_is_killed(prepared: SettingsFactory, s
     service = services.start("sink", prepared(), own_group=True).wait_ready()
     started = jvm_and_all_else_of(service)
     os.kill(service.pid, signal.SIGKILL)
-
     assert service.wait() == -signal.SIGKILL
     wait_until(lambda: not any(map(runs, started)), what="the end of all that it had started")
 
@@ -76,7 +74,6 @@ def test_a_jvm_killed_at_its_start_ends_the_service_and_shows_no_secret(
     java = wait_until(lambda: starting_jvm(service), what="the start of the JVM", poll_s=0.01)
     shown = java.cmdline()
     java.kill()
-
     assert "spark.hadoop.told=to-the-jvm" in shown, "here the properties stand"
     assert SECRET not in " ".join(shown)
     assert service.wait() == 1, service.log.read_text("utf-8")

@@ -26,7 +26,7 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.running_thread import RunningThread
-from tests.support.settings import settings_against, with_broker, with_postgres
+from tests.support.settings import changed, settings_against, with_broker, with_postgres
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.unit.sink.batches import batch_of
@@ -252,4 +252,4 @@ class Scenario:
 
     def with_sweeper(self, **changes: object) -> Settings:
         """Return the settings with some of the sweeper's changed."""
-        return self.settings.model_copy(update={"sweeper": self.settings.sweeper.model_copy(update=changes)})
+        return changed(self.settings, "sweeper", **changes)

@@ -18,6 +18,7 @@ from sweeper.wait_topic import wait_log
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids, sweeper_of
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import changed
 from wait_registry.cli.connect.sweeping import LogPolicy
 from wait_registry.clock import SystemClock
 from wait_registry.kafka.tail_reader import TailReader
@@ -60,13 +61,11 @@ def test_only_open_rows_of_a_zombie_or_a_restore_are_exported(by_connect: Scenar
     # Every first registration is in the table again, and a leftover position claims that all of it is exact.
     shown_by_connect(at, stale=True)
     leave_behind(at, registered)
-
     first = at.sweep(chunk_rows=2)
     assert (first.counts, first.skip) == ({"exported": 3, "superseded": 9}, None)
     second = at.sweep(chunk_rows=2)
     assert second.counts == {"superseded": 12}, "what was exported is resolved in the log, if not in the table"
     assert at.dead_lettered_ids() == ids(open_ones)
-
     shown_by_connect(at)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 2, "registered again after their tombstones: theirs by now"
     shown_by_connect(at)
@@ -79,14 +78,12 @@ def test_a_row_without_its_wait_record_in_the_log_asks_for_a_rebuild(by_connect:
     at = by_connect
     ghost, standing = at.register([at.wait_record(0), at.wait_record(1)])
     shown_by_connect(at, stale=True)
-    with at.database.connect(at.settings) as connection:
-        # Of another ID than the log has there, as if its wait record was compacted away.
-        connection.execute(
-            "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
-            (ghost.wait_id,),
-        )
+    at.database.execute(
+        at.settings,
+        "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
+        (ghost.wait_id,),
+    )
     registry = MetricsRegistry()
-
     sweep = sweeper_of(at.settings, registry=registry).run_once()
     assert (sweep.result, sweep.counts) == (SweepResult.DONE, {"exported": 1, "unseen": 1})
     assert at.dead_lettered_ids() == [standing.wait_id]
@@ -106,7 +103,6 @@ def test_an_old_wait_record_compacted_during_the_read_is_not_exported(by_connect
     with at.export() as task:
         again = replace(task, tables=CleanedMeanwhile(at, [standing]))
         counts = export_all(fence(again).snapshot().read_tail().chunks())
-
     assert counts == {"exported": 1, "unseen": 1}
     assert at.dead_lettered_ids() == [standing.wait_id]
 
@@ -118,7 +114,6 @@ def test_an_old_wait_record_that_the_log_still_has_is_exported(by_connect: Scena
     at.resolve(old[:1])
     shown_by_connect(at)
     leave_behind(at, old[:1])
-
     assert at.sweep().counts == {"exported": 3, "superseded": 1}
     assert at.dead_lettered_ids() == ids((*old[1:], *young))
 
@@ -127,7 +122,6 @@ def test_an_old_wait_record_that_the_log_still_has_is_exported(by_connect: Scena
 def test_rows_of_an_unknown_sink_are_refused(at: Scenario) -> None:
     at.register([at.wait_record(1)])
     shown_by_connect(at)
-
     refused = at.sweep()
     assert (refused.counts, refused.skip) == ({}, Skip.REFUSED)
     assert "sink.kind" in refused.reason and "waitreg rebuild" in refused.reason
@@ -145,8 +139,7 @@ class CleanedMeanwhile(LogPolicy):
             cleaned,
             [Outgoing(r.value, r.key if r.offset in kept else b"another", r.headers, 0) for r in by_offset.values()],
         )
-        wait = at.settings.wait.model_copy(update={"topic": cleaned})
-        settings = at.settings.model_copy(update={"wait": wait})
+        settings = changed(at.settings, "wait", topic=cleaned)
         self._cleaned = TailReader(wait_log(settings, 0), at.admin, SystemClock(), Tail(0, 1))
 
     def start(self, *question: Any) -> Any:

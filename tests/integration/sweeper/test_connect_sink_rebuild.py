@@ -12,9 +12,9 @@ from sink.rebuild.tables import rebuild
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.kafka_io import group_member
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, FencedError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 
 if TYPE_CHECKING:
@@ -25,21 +25,15 @@ def ids_shown(at: Scenario) -> set[str]:
     return {wait_id for (wait_id,) in at.database.rows(at.settings, "select wait_expiration_uuid from wait")}
 
 
-def kept_by(kind: SinkKind, settings: Settings) -> Settings:
-    return settings.model_copy(update={"sink": settings.sink.model_copy(update={"kind": kind})})
-
-
 @pytest.mark.guarantee("P3.8", "P3.20", "C.4")
 @pytest.mark.timeout(300)
 def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, spark: SparkSession) -> None:
     at = scenario({"sink.kind": "connect"})
-    own_group = at.settings.sink.model_copy(update={"connect_group": f"{at.settings.processor.group}.wait.sink"})
-    settings = at.settings.model_copy(update={"sink": own_group})
+    settings = changed(at.settings, "sink", connect_group=f"{at.settings.processor.group}.wait.sink")
     resolved, lost, standing = at.register([at.wait_record(number, expires_in_ms=600_000) for number in range(3)])
     at.show()  # with the position of a sink of ours
     at.resolve([resolved])
-    with at.database.connect(settings) as connection:
-        connection.execute("delete from wait where wait_expiration_uuid = %s", (lost.wait_id,))
+    at.database.execute(settings, "delete from wait where wait_expiration_uuid = %s", (lost.wait_id,))
 
     group = settings.sink.connect_group
     with closing(group_member(at.topics.bootstrap, group, [settings.wait.topic], "classic")) as task:
@@ -47,7 +41,7 @@ def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, sp
         with pytest.raises(FencedError, match="has 1 members"):
             rebuild(settings, spark)
         with pytest.raises(FencedError, match=f"reads the partitions 0 of {settings.wait.topic}"):
-            rebuild(kept_by(SinkKind.SPARK, settings), spark)
+            rebuild(changed(settings, "sink", kind=SinkKind.SPARK), spark)
     slot = f"waitreg_{settings.postgres.schema_name}_expired"
     with at.database.connect(settings) as source:
         source.execute("select pg_create_logical_replication_slot(%s, 'pgoutput', true)", (slot,))
@@ -68,7 +62,7 @@ def test_a_rebuild_makes_the_rows_those_of_the_log(scenario: ScenarioFactory, sp
     assert ids_shown(at) == {lost.wait_id, standing.wait_id}
     assert at.database.rows(settings, "select count(*) from sink_progress") == [(0,)]
 
-    ours = kept_by(SinkKind.SPARK, settings)
+    ours = changed(settings, "sink", kind=SinkKind.SPARK)
     with at.database.connect(ours) as connection:
         with pytest.raises(ConfigurationError, match="waitreg rebuild"):
             wait_start(connection, at.admin, ours.wait)

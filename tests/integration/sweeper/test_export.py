@@ -1,18 +1,24 @@
-"""What is expired goes out as it came in, once, together with its tombstone; what isn't, stays (P3, P4, P5)."""
+"""What is expired goes out as it came in, once, from one snapshot; what isn't, stays (P3, P4, P5)."""
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from sweeper.due import MAX_ROW_JSON_BYTES
 from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip
+from sweeper.snapshot import TableSnapshot
+from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
-from tests.integration.sweeper.scenario import Scenario, export_all, ids
+from tests.integration.sweeper.scenario import Scenario, export_all, ids, with_server_default
+from tests.support.database import Database
 from tests.support.waiting import wait_until
 from wait_registry.records.dead_letter import Reason, decode_dead_letter
+from wait_registry.records.headers import MAX_JSON_BYTES, Headers, decode_headers_json, encode_headers_json
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, decode_outcome
 
@@ -34,7 +40,6 @@ def test_an_expired_record_comes_out_as_it_went_in(at: Scenario) -> None:
     registered = at.due([at.wait_record(number, **odd) for number, odd in enumerate(ODD_RECORDS)])
     before_ms = time.time_ns() // 1_000_000
     assert at.sweep().counts[RowOutcome.EXPORTED] == len(ODD_RECORDS)
-
     letters = {record.text("WAIT_EXPIRATION_UUID"): record for record in at.dead_letters()}
     assert len(letters) == len(ODD_RECORDS)
     for item in registered:
@@ -59,7 +64,6 @@ def test_the_tombstone_goes_to_the_partition_of_its_wait_record(scenario: Scenar
     registered = at.register([at.wait_record(number) for number in range(20)], partition=2)
     at.show(partition=2)
     assert at.sweep(partition=2).counts[RowOutcome.EXPORTED] == 20
-
     tombstones = [record for record in at.read_wait() if record.value is None]
     assert sorted(record.key.decode() for record in tombstones if record.key) == ids(registered)
     assert {record.partition for record in tombstones} == {2}
@@ -118,7 +122,6 @@ def test_a_registration_after_its_ids_tombstone_is_exported_once(at: Scenario) -
     position = at.end()
     at.resolve([first])
     (again,) = at.register([first.record])
-
     at.show(up_to=position)
     assert at.sweep().counts == {"superseded": 1}, "the row shown is resolved; the newer one is the sink's to bring"
     at.show()
@@ -135,13 +138,11 @@ def test_a_position_that_compaction_may_have_overtaken_is_refused(scenario: Scen
     (registered,) = at.register([at.wait_record(1)])
     position = at.end()
     at.register([at.wait_record(2, expires_in_ms=600_000)])
-
     at.show(up_to=position, age_s=43_200 + 60)
     refused = at.sweep()
     assert (refused.counts, refused.skip) == ({}, Skip.POSITION_TOO_OLD)
     assert "waitreg rebuild" in refused.reason
     assert at.dead_lettered_ids() == []
-
     at.show(up_to=position, age_s=43_200 - 600)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 1
     assert at.dead_lettered_ids() == [registered.wait_id]
@@ -182,8 +183,50 @@ def test_chunks_are_bounded_in_bytes(at: Scenario) -> None:
 )
 def test_tables_of_another_or_a_longer_log_export_nothing(at: Scenario, change: str, skip: Skip, reason: str) -> None:
     at.due()
-    with at.database.connect(at.settings) as connection:
-        connection.execute(f"update sink_progress set {change}".encode())
+    at.database.execute(at.settings, f"update sink_progress set {change}")
     result = at.sweep()
     assert (result.skip, result.counts) == (skip, {})
     assert reason in result.reason
+
+
+@pytest.mark.guarantee("P3.9")
+def test_rows_are_read_as_they_were_judged(at: Scenario) -> None:
+    """The sink brings a newer registration between a row's judgment and its reading: the row judged is the one read."""
+    old = at.wait_record(1)
+    (registered,) = at.register([old])
+    position = at.show()
+    with closing(TableSnapshot(at.settings, 0)) as tables:
+        keys = tables.next_keys(10, 1_000_000)
+        at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, delivery=2)])
+        at.show()
+        ((row,), unreadable) = tables.rows(keys)
+    assert unreadable == []
+    assert tables.progress is not None
+    assert tables.progress.next_offset == position
+    assert [(key.wait_id, key.wait_offset) for key in keys] == [(old.wait_id, registered.offset)]
+    assert (row.wait_offset, row.record.delivery) == (registered.offset, 1)
+    assert row.record.expires_at_ms == old.expires_at_ms
+
+
+def test_the_snapshot_outlasts_the_servers_time_limits(at: Scenario) -> None:
+    at.due()
+    limited = with_server_default(at.settings, "idle_in_transaction_session_timeout=60000")
+    shown: Any = {"limit": "select current_setting('idle_in_transaction_session_timeout')"}
+    with closing(TableSnapshot(limited, 0)) as tables:
+        assert tables.ask(shown, "limit") == [("0",)]
+
+
+REPEATED = 2_000
+
+
+@pytest.mark.parametrize(
+    "header", [("", None), ("", b""), ("\0", None), ("\x01", b""), ('"', None), ("\u20ac", b"\xff"), ("\ud800", None)]
+)
+def test_any_header_takes_less_than_twice_its_room(
+    header: tuple[str, bytes | None], prepared: SettingsFactory, database: Database
+) -> None:
+    headers: Headers = (header,) * REPEATED
+    registered = encode_headers_json(headers)
+    [(printed,)] = database.rows(prepared(), "select %s::jsonb::text", registered.decode())
+    assert len(printed.encode()) / len(registered) <= MAX_ROW_JSON_BYTES / MAX_JSON_BYTES
+    assert decode_headers_json(printed.encode(), MAX_ROW_JSON_BYTES) == headers

@@ -70,7 +70,6 @@ def test_the_fence_comes_before_the_snapshot(at: Scenario) -> None:
     zombie.fence()
     results: list[PartitionResult] = []
     other = Thread(target=lambda: results.append(at.sweep()), daemon=True)
-
     with at.database.connect(at.settings) as connection, connection.transaction():
         connection.execute("lock table sink_progress in access exclusive mode")
         other.start()
@@ -143,12 +142,10 @@ def test_an_open_transaction_at_the_logs_end_skips_the_partition(at: Scenario) -
     """What it holds may resolve the row: only its end decides."""
     resolved, expired = at.due(2)
     foreign = foreign_tombstone(at, resolved)
-
     waiting = at.sweep(tail_timeout_s=0.5)
     assert (waiting.skip, waiting.counts) == (Skip.OPEN_TRANSACTION, {})
     assert "open" in waiting.reason
     assert at.dead_lettered_ids() == []
-
     foreign.commit_transaction(15)
     done = at.sweep()
     assert (done.skip, done.counts) == (None, {"exported": 1, "superseded": 1})

@@ -32,7 +32,6 @@ def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(at: Sc
     topic = redelivery_topic(at.settings.processor.topics[0], at.settings.processor.group)
     headers = (("a", b"1"), ("a", None))
     (registered,) = at.due([at.wait_record(7, expiry_policy="redeliver", delivery=2, headers=headers)])
-
     result = at.sweep()
     assert result.counts == {"redelivered": 1}
     (record,) = at.topics.read(topic)
@@ -61,7 +60,6 @@ def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> No
     at.due(
         [at.wait_record(number, expiry_policy="redeliver", redeliver_to="origin", partition=2) for number in range(5)]
     )
-
     assert at.sweep().counts[RowOutcome.REDELIVERED] == 5
     records = at.topics.read(at.settings.processor.topics[0])
     assert [record.partition for record in records] == [2] * 5
@@ -75,7 +73,6 @@ def test_dead_letters_carry_the_key_of_the_first_delivery(at: Scenario) -> None:
         "source": Source("orders.billing.retry.10s", 0, 7),
     }
     first, retried = at.due([at.wait_record(1), at.wait_record(2, **later)])
-
     assert at.sweep().counts == {"exported": 2}
     lineages = [lineage for letter in at.dead_letters() if (lineage := decode_dead_letter(letter.headers).lineage)]
     found = {lineage.wait_id: (lineage.idempotency_key, lineage.source) for lineage in lineages}
@@ -87,13 +84,11 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(at: Scenario) -
     large, small = at.register([at.wait_record(1, value=b"x" * 40_000), at.wait_record(2)])
     at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", "40000")
     at.show()
-
     result = at.sweep()
     assert (result.counts, result.skip) == ({"exported": 1, "unsendable": 1}, None)
     assert unsendable(result) == [(large.wait_id, Obstacle.TOO_LARGE)]
     assert "--add-config max.message.bytes=" in result.named[0].reason
     assert at.dead_lettered_ids() == [small.wait_id]
-
     needed = result.named[0].reason.rpartition("=")[2]
     at.topics.configure(at.settings.dead_letter.topic, "max.message.bytes", needed)
     assert at.sweep().counts[RowOutcome.EXPORTED] == 1, "the command of the message fixes it"
@@ -103,7 +98,6 @@ def test_a_row_too_large_for_its_dead_letter_topic_is_unsendable(at: Scenario) -
 def test_a_missing_dead_letter_topic_is_not_created(at: Scenario) -> None:
     missing = f"{at.settings.dead_letter.topic}.missing"
     orphan, other = at.due([at.wait_record(1, dead_letter_topic=missing), at.wait_record(2)])
-
     result = at.sweep()
     assert result.counts == {"exported": 1, "unsendable": 1}
     assert unsendable(result) == [(orphan.wait_id, Obstacle.NO_TOPIC)]
@@ -116,7 +110,6 @@ def test_a_registration_in_the_legacy_format_takes_the_sweepers_defaults(at: Sce
     names = ("group", "instance", "delivery", "dead_letter_topic", "expiry_policy", "max_deliveries")
     unknown: dict[str, Any] = dict.fromkeys(names)
     at.due([at.wait_record(original=original, **unknown)])
-
     assert at.sweep(default_expiry_policy="redeliver").counts == {"exported": 1}, "no group, no redelivery topic"
     (letter,) = at.dead_letters()
     decoded = decode_dead_letter(letter.headers)
@@ -131,7 +124,6 @@ def test_an_unreadable_row_is_unsendable(at: Scenario) -> None:
         update = "update wait set original_headers = %s where wait_expiration_uuid = %s"
         connection.execute(update, ('[["a", "not base64!"]]', broken.wait_id))
         connection.execute(update, ('[[{"base64": "YQBi"}, null]]', odd.wait_id))
-
     result = at.sweep()
     assert result.counts == {"exported": 1, "unsendable": 2}
     assert {row.obstacle for row in result.named} == {Obstacle.UNREADABLE}
@@ -141,7 +133,6 @@ def test_an_unreadable_row_is_unsendable(at: Scenario) -> None:
 def test_a_row_without_a_key_for_a_compacted_topic_is_unsendable(at: Scenario) -> None:
     at.topics.configure(at.settings.dead_letter.topic, "cleanup.policy", "compact")
     bare, keyed = at.due([at.wait_record(1, key=None), at.wait_record(2)])
-
     result = at.sweep()
     assert (result.counts, result.skip) == ({"exported": 1, "unsendable": 1}, None)
     assert unsendable(result) == [(bare.wait_id, Obstacle.NO_KEY)]
@@ -160,7 +151,6 @@ def test_a_wait_topic_with_a_small_limit_takes_many_tombstones(scenario: Scenari
     registered = at.register([at.wait_record(number) for number in range(ROWS)])
     at.topics.configure(at.settings.wait.topic, "max.message.bytes", "10000")
     at.show()
-
     result = at.sweep()
     assert (result.skip, result.reason, result.counts) == (None, "", {"exported": ROWS})
     assert at.dead_lettered_ids() == ids(registered)
@@ -175,7 +165,6 @@ def test_a_dead_letter_topic_with_a_small_limit_takes_many_rows(at: Scenario) ->
         + [at.wait_record(number) for number in range(1, ROWS, 2)]
     )
     at.show()
-
     result = at.sweep()
     assert (result.skip, result.reason, result.counts) == (None, "", {"exported": ROWS})
     there = sorted(record.text("WAIT_EXPIRATION_UUID") for record in at.topics.read(foreign))
@@ -196,7 +185,6 @@ def test_the_error_names_the_topic_and_the_next_sweep_exports_the_others(at: Sce
             next(chunks).export()
     assert skip_of(refused.value, 0) is Skip.FAILED, "its partition is left; nothing ends the process"
     assert at.dead_lettered_ids() == [first.wait_id]
-
     again = at.sweep()
     assert (again.counts, again.skip) == ({"superseded": 1, "exported": 1, "unsendable": 1}, None)
     assert unsendable(again) == [(large.wait_id, Obstacle.TOO_LARGE)]

@@ -98,7 +98,6 @@ def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, p
     settings, connection = large
     plan = nodes(connection, QUERIES["due_partitions"], question(settings, partitions=8))
     assert scans(plan, "wait") == {("Index Only Scan", "wait_due")}
-
     due = find_due(connection, settings, 8)
     assert (due.partitions, due.rows) == ((3,), 10)
 

@@ -25,12 +25,10 @@ def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: Scena
     at = scenario({"sweeper.interval_s": 0.5})
     at.due()
     service = services.start("sweeper", at.settings).wait_ready()
-
     wait_until(lambda: len(at.dead_letters()) == 1, 60, "the dead letter")
     at.show()
     at.due([at.wait_record(2, value=b"a payload that no log may hold")])
     wait_until(lambda: len(at.dead_letters()) == 2, 60, "the second dead letter")
-
     # The dead letter is there before the sweep that wrote it is over and counted.
     wait_until(
         lambda: service.metrics()['waitreg_sweeper_rows_total{outcome="exported"}'] == 2, 60, "the count of both"
@@ -49,18 +47,15 @@ def test_a_sweeper_whose_jvm_dies_ends_loudly(scenario: ScenarioFactory, service
     """Nothing is due, so nothing would need it yet; but a sweeper that can't export must not look well."""
     at = scenario({"sweeper.interval_s": 0.5})
     service = services.start("sweeper", at.settings).wait_ready()
-
     for child in psutil.Process(service.pid).children():
         if child.name() == "java":
             child.kill()
-
     assert service.wait() == 1
     assert "Spark's JVM has ended" in service.log.read_text()
 
 
 def test_a_single_sweep_prints_what_it_did(at: Scenario, tmp_path: Path) -> None:
     at.due([at.wait_record(1, expires_in_ms=600_000)])
-
     run = run_waitreg(tmp_path, "sweeper", "--once", settings=at.settings)
     assert run.code == 0, run.errors
     sweep = json.loads(run.output)
@@ -70,7 +65,6 @@ def test_a_single_sweep_prints_what_it_did(at: Scenario, tmp_path: Path) -> None
 @pytest.mark.guarantee("P8.15")
 def test_a_wait_topic_that_is_not_there_ends_the_process_with_2(at: Scenario, tmp_path: Path) -> None:
     at.topics.delete(at.settings.wait.topic)
-
     run = run_waitreg(tmp_path, "sweeper", "--once", settings=at.settings)
     assert run.code == 2
     assert "waitreg topics create" in run.errors

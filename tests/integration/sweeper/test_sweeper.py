@@ -58,10 +58,8 @@ def test_a_sweep_by_spark_exports_every_partition_and_is_recorded(
         at.show(partition=partition)
     registry = MetricsRegistry()
     sweeper = sweeper_of(at.settings, SparkJob(at.settings, request.getfixturevalue("spark")), registry)
-
     sweeps = [sweeper.run_once() for _ in range(2)]
     sweeper.close()
-
     assert [(sweep.result, sweep.due, sweep.counts, sweep.skipped) for sweep in sweeps] == [
         (SweepResult.DONE, 10, {"exported": 10}, ()),
         (SweepResult.DONE, 10, {"superseded": 10}, ()),
@@ -122,7 +120,6 @@ def test_a_recreated_wait_topic_ends_the_process(at: Scenario) -> None:
     at.topics.delete(topic)
     wait_until(lambda: topic not in at.topics.admin.list_topics(timeout=15).topics, 60, "the topic's end")
     at.topics.create_own(at.settings)
-
     with pytest.raises(ConfigurationError, match="recreated"):
         sweeper_of(at.settings).run_once()
 
@@ -132,8 +129,7 @@ def test_a_topic_recreated_since_it_was_looked_up_is_noticed_by_the_task(at: Sce
     at.due()
 
     def late(*question: Any) -> list[PartitionResult]:
-        with at.database.connect(at.settings) as connection:
-            connection.execute("update sink_progress set topic_id = 'another'")
+        at.database.execute(at.settings, "update sink_progress set topic_id = 'another'")
         return in_process(*question)
 
     with pytest.raises(ConfigurationError, match="recreated"):
@@ -149,13 +145,11 @@ def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None
     at.due()
     registry = MetricsRegistry()
     sweeper = sweeper_of(at.settings, registry=registry)
-
     own_stack.postgres.stop()
     assert sweeper.run_once().result is SweepResult.FAILED
     assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode()
     own_stack.postgres.start()
     assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1
-
     own_stack.postgres.kill()
     assert sweeper.run_once().result is SweepResult.FAILED, "a connection that broke in use"
     own_stack.postgres.start()
@@ -164,10 +158,8 @@ def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None
 
 
 def test_old_rows_are_purged(at: Scenario) -> None:
-    with at.database.connect(at.settings) as connection:
-        connection.execute(AGED)
+    at.database.execute(at.settings, AGED)
     sweeper_of(at.settings).run_once()
-
     for table in ("dead_letter", "quarantine", "late_outcome"):
         assert at.database.rows(at.settings, f"select count(*) from {table}") == [(29,)], table
     assert at.database.rows(at.settings, "select count(*) from sweep") == [(30,)], "29 old ones and this one"
@@ -178,7 +170,6 @@ def test_a_postgres_that_takes_no_writes_is_waited_for(at: Scenario) -> None:
     at.due()
     standby = with_server_default(at.settings, "default_transaction_read_only=on")
     sweeper = sweeper_of(standby, registry=(registry := MetricsRegistry()))
-
     assert sweeper.run_once().counts[RowOutcome.EXPORTED] == 1, "the log takes it, and the log is what counts"
     assert "waitreg_sweeper_postgres_up 0.0" in registry.expose().decode(), "the next sweep connects again"
     assert sweeper.run_once().counts[RowOutcome.SUPERSEDED] == 1

@@ -27,7 +27,6 @@ def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario, traced: Tr
         [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
     )
     sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
-
     [letter], [delivery] = at.dead_letters(), at.topics.read(again)
     assert letter.headers[: len(PARENTED)] == PARENTED, "the dead letter names the trace as the record did"
     [exported] = traced.spans(f"send {letter.topic}")
@@ -35,7 +34,6 @@ def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario, traced: Tr
     assert (trace_of(exported), exported.parent.span_id) == (TRACE, PARENT)
     assert attributes(exported)["messaging.message.id"] == dead.wait_id
     assert attributes(exported)["waitreg.outcome"] == "expired"
-
     original = redelivered.record.original
     assert isinstance(original, Original)
     first = FirstDelivery(*original[:4], at.settings.processor.group)

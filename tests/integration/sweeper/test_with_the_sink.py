@@ -36,18 +36,15 @@ def test_a_sweep_ahead_of_the_sink_exports_what_the_log_leaves_open(
     early = [item for partition in (0, 1) for item in at.register([at.wait_record(n) for n in range(20)], partition)]
     SinkService(at.settings, spark, once=True).run()
     assert len(shown(at)) == 40
-
     # From here on the sink is stopped: half are resolved, and more have come that it has not shown.
     at.resolve(early[::2])
     late = at.register([at.wait_record(n) for n in range(100, 110)])
     results = [at.sweep(partition, chunk_rows=3) for partition in (0, 1)]
     assert results[0].counts + results[1].counts == {"exported": 20, "superseded": 20}
     assert at.dead_lettered_ids() == ids(early[1::2])
-
     SinkService(at.settings, spark, once=True).run()
     assert sorted(wait_id for wait_id, _ in shown(at)) == ids(late)
     assert [at.sweep(partition).counts[RowOutcome.EXPORTED] for partition in (0, 1)] == [10, 0]
-
     SinkService(at.settings, spark, once=True).run()
     assert shown(at) == []
     letters = at.database.rows(
@@ -73,16 +70,13 @@ def test_on_a_compacted_log_the_tables_are_exact(scenario: ScenarioFactory, spar
     rows = [(item.wait_id, item.offset) for item in (expired, renewed, again, last)]
     left = sorted([tombstone, *(offset for _, offset in rows)])
     wait_until(lambda: [record.offset for record in at.read_wait()] == left, 280, "the compaction of what was replaced")
-
     SinkService(at.settings, spark, once=True).run()
     assert shown(at) == rows
     late = at.database.rows(at.settings, "select * from late_outcome")
     assert late == [], "a tombstone that lost its wait record isn't late"
-
     at.database.rows(at.settings, "delete from wait where wait_expiration_uuid = %s returning 1", expired.wait_id)
     assert rebuild(at.settings, spark).changed == 1
     assert shown(at) == rows
-
     assert (at.sweep().counts[RowOutcome.EXPORTED], at.sweep().counts[RowOutcome.EXPORTED]) == (2, 0)
     assert at.dead_lettered_ids() == ids([expired, again])
     SinkService(at.settings, spark, once=True).run()
@@ -102,17 +96,14 @@ def test_unseen_compacted_tombstones_are_refused_until_a_rebuild(
     expired, standing = at.register([at.wait_record(3), at.wait_record(4, LATER_MS)])
     SinkService(at.settings, spark, once=True).run()
     assert sorted(wait_id for wait_id, _ in shown(at)) == ids((*resolved, expired, standing))
-
     at.resolve(resolved)
     at.topics.configure(at.settings.wait.topic, "delete.retention.ms", str(SOON_MS))
     wait_until(lambda: forgotten(at, resolved), 120, "the compaction of the tombstones", poll_s=0.5)
-
     with pytest.raises(PositionExpired):
         SinkService(at.settings, spark, once=True).run()
     swept = at.sweep()
     assert (swept.counts, swept.skip) == ({}, Skip.POSITION_TOO_OLD), "three of the rows shown are resolved"
     assert "waitreg rebuild" in swept.reason
-
     at.topics.configure(at.settings.wait.topic, "delete.retention.ms", str(LATER_MS))  # as long as a rebuild may take
     assert sum(part.orphans for part in rebuild(at.settings, spark).partitions) == len(resolved)
     rebuilt = {wait_id for wait_id, _ in shown(at)}

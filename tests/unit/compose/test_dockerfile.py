@@ -1,13 +1,22 @@
-"""The Dockerfile: what can be said of it without building it (`make compose-test` does)."""
+"""The Dockerfile, what an image installs and its health check: what can be said without building it."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Collection, Mapping
+from importlib.metadata import requires
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.docker_files import DOCKERFILE, ROOT, Stage, given_variables, image_defaults, lineage, stages
+from wait_registry.local.ports import free_ports
+from wait_registry.telemetry.exposition import MetricsRegistry
+from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.server import TelemetryServer
 
 TARGETS = ("processor", "sink", "sweeper", "console", "tools", "connect")
 JVM_FILES = ("py", "xml", "sha256", "properties")
@@ -97,3 +106,86 @@ def _within(name: str, folders: Collection[str]) -> bool:
 
 def _lines(file: str) -> list[str]:
     return (ROOT / file).read_text("utf-8").splitlines()
+
+
+def locked(*wanted: str) -> dict[str, str]:
+    """Return name -> block of the part that the script prints."""
+    done = subprocess.run(
+        [sys.executable, "setup/locked_for.py", "requirements.txt", *wanted],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    blocks = re.split(r"(?m)^(?=[a-z0-9])", done.stdout)[1:]
+    return {block.partition("==")[0]: block for block in blocks}
+
+
+def needs(extras: tuple[str, ...]) -> set[str]:
+    """Return everything that this project needs, by pyproject.toml and the metadata of what is installed here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    lines = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
+    found: set[str] = set()
+    open_ends = [Requirement(line) for line in lines]
+    while open_ends:
+        need = open_ends.pop()
+        name = re.sub(r"[-_.]+", "-", need.name).lower()
+        if name == project["name"]:
+            open_ends += [Requirement(line) for extra in need.extras for line in optional[extra]]
+            continue
+        if name in found:
+            continue
+        found.add(name)
+        for line in requires(name) or ():
+            further = Requirement(line)
+            if not further.marker or any(further.marker.evaluate({"extra": extra}) for extra in ("", *need.extras)):
+                open_ends.append(further)
+    return found
+
+
+@pytest.mark.parametrize("extras", [(), ("query",), ("otel", "grpc"), ("sink", "sweeper", "otel"), ("all",)])
+def test_it_holds_everything_that_is_needed_and_nothing_else(extras: tuple[str, ...]) -> None:
+    assert set(locked(*extras)) == needs(extras)
+
+
+def test_what_is_not_locked_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        locked("flask")
+    assert "not locked: flask" in refused.value.stderr
+
+
+SCRIPT = ROOT / "deploy" / "compose" / "healthy.py"
+
+
+def check(port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-IS", str(SCRIPT), *arguments],
+        env={"WAITREG_TELEMETRY__PORT": str(port)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("reasons", [[], ["starting"]])
+def test_only_a_service_that_is_ready_is_healthy(reasons: list[str]) -> None:
+    ready = lambda: Health.of(reasons)  # noqa: E731
+    with TelemetryServer("127.0.0.1", 0, MetricsRegistry(), live=lambda: Health(True), ready=ready) as server:
+        done = check(server.port)
+    assert done.returncode == len(reasons)
+    assert all(reason in done.stdout for reason in reasons)
+
+
+def test_an_argument_names_the_port() -> None:
+    nothing, other = free_ports(2)
+    assert f"no answer on port {other}" in check(nothing, str(other)).stdout
+
+
+def test_no_answer_is_not_healthy() -> None:
+    (port,) = free_ports(1)
+    done = check(port)
+    assert done.returncode == 1
+    assert "no answer" in done.stdout

@@ -15,6 +15,8 @@ from wait_registry.cli.connect.rest import WorkerBusy, WorkerUnavailable
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.local.ports import free_ports
 
+NOT_READ = "ConfigException: Could not read properties from file"
+
 
 @pytest.mark.parametrize(
     ("status", "body", "error", "words"),
@@ -23,18 +25,8 @@ from wait_registry.local.ports import free_ports
         (403, b"", ConfigurationError, "connect.username"),
         (404, b"<html>", ConfigurationError, "is connect.url the address of a worker?"),
         (400, refusing("no such thing"), ConfigurationError, "refuses it (400): no such thing"),
-        (
-            405,
-            b"405: Not Allowed",
-            ConfigurationError,
-            "a Kafka Connect worker does (405: Not Allowed): is connect.url",
-        ),
-        (
-            500,
-            refusing("ConfigException: Could not read properties from file"),
-            ConfigurationError,
-            "connect.secrets.*",
-        ),
+        (405, b"405: Not Allowed", ConfigurationError, "worker does (405: Not Allowed): is connect.url"),
+        (500, refusing(NOT_READ), ConfigurationError, "connect.secrets.*"),
         (400, refusing("Could not read properties from file /a:b"), ConfigurationError, "config.providers"),
         (500, refusing("ConfigException: no such"), ConfigurationError, "refuses it (500): ConfigException: no such"),
         (500, refusing("Failed to find any class that implements Connector"), ConfigurationError, "plugin.path"),

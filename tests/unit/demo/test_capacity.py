@@ -1,11 +1,19 @@
-"""The downstream serves a number of calls at once, in their order, whatever becomes of those that wait."""
+"""The downstream serves a number of calls at once, and what its times say of rates and limits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.capacity import Capacity
+from wait_registry.demo.comparison import limit_per_s, steady_rate_per_s
+from wait_registry.demo.plan import SLOWEST_S, DemoPlan
 
 
 class Calls:
@@ -85,3 +93,44 @@ def test_without_a_capacity_all_calls_are_served() -> None:
         assert await calls.settle() == "abcd"
 
     run(story, most=0)
+
+
+CALL = Call(1, 0, 0, 0.0, 0.0, None, None, None, None, None, 200, "")
+
+
+def finished_at(*times: float) -> list[Call]:
+    return [replace(CALL, finished_s=time) for time in times]
+
+
+@given(st.integers(20, 500), st.floats(0.1, 1000))
+def test_completions_at_an_even_pace_have_that_rate(count: int, per_s: float) -> None:
+    calls = finished_at(*(number / per_s for number in range(count)))
+    assert steady_rate_per_s(calls) == pytest.approx(per_s)
+
+
+def test_a_slow_start_and_a_slow_end_do_not_count() -> None:
+    steady = [100 + number / 10 for number in range(81)]
+    assert steady_rate_per_s(finished_at(*range(10), *steady, *range(200, 209))) == pytest.approx(10)
+
+
+def test_calls_that_failed_or_were_aborted_are_no_completions() -> None:
+    calls = finished_at(*range(100))
+    failed = [replace(CALL, finished_s=50.5, status=status) for status in (503, ABORTED)] * 50
+    assert steady_rate_per_s([*calls, *failed]) == steady_rate_per_s(calls)
+
+
+@pytest.mark.parametrize("max_in_flight", [10, 50])
+def test_a_batch_that_runs_ideally_measures_its_limit(max_in_flight: int) -> None:
+    """Both ends of the measured span lie at the same place within a batch, so the bursts don't show."""
+    records = DemoPlan().records("batch", max_in_flight)
+    times = [
+        batch * SLOWEST_S + (SLOWEST_S if number % 10 == 9 else 0.2)
+        for batch in range(records // max_in_flight)
+        for number in range(max_in_flight)
+    ]
+    assert steady_rate_per_s(finished_at(*times)) == pytest.approx(limit_per_s("batch", max_in_flight, SLOWEST_S, 0.28))
+
+
+def test_the_limits_are_the_slowest_call_and_littles_law() -> None:
+    assert limit_per_s("batch", 50, 1.0, 0.28) == 50
+    assert limit_per_s("deferred", 50, 1.0, 0.28) == pytest.approx(178.57, abs=0.01)

@@ -1,4 +1,4 @@
-"""Mixtures of latencies and failures: how they are read, and how often each choice comes."""
+"""Shapes of records, and mixtures of latencies and failures: how they are read, and how often each choice comes."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.demo.downstream import Downstream
-from wait_registry.demo.mixture import (
-    DROPPED,
-    Latency,
-    Rotation,
-    parse_duration_s,
-    parse_latency,
-    parse_status,
-)
+from wait_registry.demo.hostile import ODDITIES
+from wait_registry.demo.mixture import DROPPED, Latency, Rotation, parse_duration_s, parse_latency, parse_status
+from wait_registry.demo.orders import Order
+from wait_registry.demo.shapes import SHAPES, shape_named
 from wait_registry.errors import ConfigurationError
-
-
-def rotation_of(weights: list[int]) -> Rotation[int]:
-    return Rotation([(Fraction(weight, sum(weights)), index) for index, weight in enumerate(weights)])
 
 
 @pytest.mark.parametrize(
@@ -84,17 +77,73 @@ def test_a_range_is_evenly_used_and_the_same_for_the_same_call() -> None:
     assert sum(drawn) / len(drawn) == pytest.approx(3.0, abs=0.1)
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
-def test_each_choice_comes_exactly_as_often_as_its_share(weights: list[int]) -> None:
-    rotation = rotation_of(weights)
-    counts = Counter(rotation.at(turn) for turn in range(1, len(rotation.turn) + 1))
-    for index, weight in enumerate(weights):
-        assert Fraction(counts[index], len(rotation.turn)) == Fraction(weight, sum(weights))
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 500))
+def test_each_choice_comes_as_often_as_its_share_and_spread_evenly(weights: list[int], turns: int) -> None:
+    shares = [Fraction(weight, sum(weights)) for weight in weights]
+    rotation = Rotation([(share, index) for index, share in enumerate(shares)])
+    for number, off in ((len(rotation.turn), 0), (turns, len(weights))):
+        counts = Counter(rotation.at(turn) for turn in range(1, number + 1))
+        assert all(abs(counts[index] - number * share) <= off for index, share in enumerate(shares))
 
 
-@given(st.lists(st.integers(1, 40), min_size=2, max_size=5), st.integers(1, 500))
-def test_choices_are_spread_evenly(weights: list[int], turns: int) -> None:
-    rotation = rotation_of(weights)
-    counts = Counter(rotation.at(turn) for turn in range(1, turns + 1))
-    for index, weight in enumerate(weights):
-        assert abs(counts[index] - Fraction(turns * weight, sum(weights))) <= len(weights)
+def made(name: str, count: int = 300) -> list[Order]:
+    make = shape_named(name)
+    return [make(1, index) for index in range(count)]
+
+
+def is_json(value: bytes | None) -> bool:
+    try:
+        orjson.loads(value or b"")
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def decodes(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+ORDERS = made("orders", 2000)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_same_seed_gives_the_same_records(name: str) -> None:
+    assert made(name, 30) == made(name, 30)
+    if name not in ("tiny", "hostile"):
+        assert made(name, 30) != [shape_named(name)(2, index) for index in range(30)]
+
+
+def test_keys_and_values_come_in_every_shape() -> None:
+    assert any(record.key is None for record in ORDERS)
+    assert any(record.value is None for record in ORDERS)
+    assert any(record.value == b"" for record in ORDERS)
+    binary = [record.value for record in ORDERS if record.value and not is_json(record.value)]
+    assert 50 <= len(binary) <= 200
+    assert sum(is_json(record.value) for record in ORDERS) > 1700
+
+
+def test_headers_are_nested_json_with_duplicates_nulls_and_binary() -> None:
+    for record in ORDERS:
+        names = [name for name, _ in record.headers]
+        assert names.count("tag") == 2
+        assert isinstance(orjson.loads(dict(record.headers)["context"] or b"")["tenant"], dict)
+    assert any(("coupon", None) in record.headers for record in ORDERS)
+    assert any(("tag", b"") in record.headers for record in ORDERS)
+
+
+def test_hostile_records_have_every_oddity_in_turn() -> None:
+    records = made("hostile", len(ODDITIES))
+    assert any(record.value is None for record in records) and any(record.value == b"" for record in records)
+    assert any(record.key is None for record in records) and any(record.key == b"" for record in records)
+    assert any(not decodes(record.value) for record in records)
+    headers = [record.headers for record in records]
+    assert any(len(one) > len({name for name, _ in one}) for one in headers)
+    assert any(len(one) >= 200 for one in headers)
+    assert any(("null", None) in one for one in headers) and any(("empty", b"") in one for one in headers)
+    assert any(not decodes(content) for one in headers for _, content in one)
+    assert any(name == "WAIT_LINEAGE" for one in headers for name, _ in one)
+    assert made("hostile", len(ODDITIES) + 1)[-1].key == records[0].key

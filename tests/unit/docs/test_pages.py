@@ -1,21 +1,27 @@
-"""The pages: links, metrics, the incident's queries, the table of refusals and the README's handler are right."""
+"""The pages: each command in them can be typed, links, metrics, queries, refusals and the README is right."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 from processor.handlers.loading import load_handler
 from processor.handlers.python import ContextualHandler
 from tests.evidence import ROOT, all_tests
-from tests.reference_pages import MARK, PAGES
+from tests.reference_pages import MARK
+from tests.reference_pages import PAGES as REFERENCES
+from tests.support.command_line import parsed
 from tests.unit.docs.pages import Page, pages, read
+from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
 from wait_registry.postgres.query_file import load_query, query_names
-from wait_registry.settings.names import setting_names
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.metrics import all_metrics
 
@@ -33,9 +39,9 @@ def test_a_link_leads_to_a_file_and_a_heading(page: Page, link: str) -> None:
         assert anchor in read(target.resolve()).anchors, f"{path or page.name} has no heading #{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", REFERENCES, ids=lambda page: page.name)
 def test_a_reference_page_is_current(page: Path) -> None:
-    assert page.read_text("utf-8").partition(MARK)[2] == PAGES[page](), "run `python -m tests.reference_pages`"
+    assert page.read_text("utf-8").partition(MARK)[2] == REFERENCES[page](), "run `python -m tests.reference_pages`"
 
 
 def test_every_setting_has_a_description() -> None:
@@ -114,3 +120,73 @@ def test_the_processor_takes_the_readme_s_handler(monkeypatch: pytest.MonkeyPatc
     handler = load_handler(ProcessorSettings(handler=f"{module.__name__}:ChargeOrder"))
     assert isinstance(handler, ContextualHandler)
     assert "export WAITREG_PROCESSOR__HANDLER=orders:ChargeOrder" in read(DOCS / "first-handler.md").text
+
+
+PAGES = pages()
+COMMANDS = sorted({(page.name, command) for page in PAGES for command in page.commands("waitreg")})
+MAKES = sorted({(page.name, command) for page in PAGES for command in page.commands("make")})
+VARIABLE = re.compile(r"\bWAITREG_[A-Z0-9]+(?:__?[A-Z0-9]+)*\b")
+# The page of refusals shows names that are wrong on purpose.
+RIGHT = [page for page in PAGES if page.name != "docs/refusals.md"]
+VARIABLES = sorted({(page.name, name) for page in RIGHT for name in VARIABLE.findall(page.text) if "__" in name})
+SECTIONS_OF_SETTINGS = "|".join(sorted({name.partition(".")[0] for name in setting_names()}))
+SETTING = re.compile(rf"^({SECTIONS_OF_SETTINGS})(\.[a-z_.]+[a-z_])(?: *=.*)?$")
+SETTINGS = sorted(
+    {
+        (page.name, "".join(match.groups()))
+        for page in RIGHT
+        for span in page.spans
+        # A connector's name may begin as a section's.
+        if (match := SETTING.match(span)) and span not in CONNECTORS
+    }
+)
+# What follows is the shell's: another command, a file, the background, a comment.
+SHELL = re.compile(r"\s(?:[|>&]|2>|#).*$")
+
+
+def words(command: str) -> list[str]:
+    """Return the arguments of a command as the shell hands them over; a place to fill in counts as a word."""
+    return shlex.split(SHELL.sub("", command).replace("[", "").replace("]", ""))[1:]
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{page}: {command}" for page, command in COMMANDS])
+def test_waitreg_takes_it(page: str, command: str) -> None:
+    arguments = words(command)
+    if arguments == ["--version"] or arguments[-1] in ("...", "--help"):
+        return
+    try:
+        path, values, overrides = parsed(arguments)
+    except click.UsageError as error:
+        pytest.fail(f"{page}: `{command}` can't be typed: {error.message}")
+    load_settings(overrides, env={})
+    if path == "waitreg query" and not re.fullmatch(r"LIST.*|NAME|\.\.\.", values["name"]):
+        query = load_query(values["name"])
+        names = {text.partition("=")[0] for text in values["parameters"]}
+        assert names <= set(query.parameters), f"{page}: `{command}` gives parameters that the query doesn't have"
+        assert set(query.parameters) <= names | set(query.defaults), f"{page}: `{command}` leaves a parameter out"
+
+
+@pytest.mark.parametrize(("page", "command"), MAKES, ids=[f"{page}: {command}" for page, command in MAKES])
+def test_make_has_the_target(page: str, command: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    asked = {word for word in words(command) if "=" not in word}
+    assert asked <= targets, f"{page}: `{command}`"
+
+
+@pytest.mark.parametrize(("page", "variable"), VARIABLES, ids=[f"{page}: {name}" for page, name in VARIABLES])
+def test_the_environment_variable_sets_something(page: str, variable: str) -> None:
+    dotted = variable.removeprefix("WAITREG_").lower().replace("__", ".")
+    known = find_setting(dotted) is not None or dotted.removesuffix(FROM_FILE_SUFFIX) in FROM_FILE
+    assert known, f"{page}: {variable}"
+
+
+@pytest.mark.parametrize(("page", "name"), SETTINGS, ids=[f"{page}: {name}" for page, name in SETTINGS])
+def test_the_setting_exists(page: str, name: str) -> None:
+    section = any(known.startswith(f"{name}.") for known in setting_names())
+    known = section or find_setting(name) is not None or name.removesuffix(FROM_FILE_SUFFIX) in FROM_FILE
+    assert known, f"{page}: {name}"
+
+
+def test_queries_that_pages_name_as_files_are_there() -> None:
+    named = {name for page in PAGES for name in re.findall(r"sql/queries/([a-z_]+)\.sql", page.text)}
+    assert named <= set(query_names())

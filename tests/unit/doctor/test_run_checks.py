@@ -1,8 +1,10 @@
-"""A check that fails, hangs or breaks is one line, and the other checks still run."""
+"""How checks are run: each ends, one failure hides no other, and the port of telemetry is looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Iterator, Sequence
 from threading import Event
 
 import pytest
@@ -11,10 +13,16 @@ from wait_registry.cli.check_report import exit_code
 from wait_registry.cli.checks import check as running
 from wait_registry.cli.checks.catalogue import SERVICES, all_checks
 from wait_registry.cli.checks.check import Check, Look, run_checks
+from wait_registry.cli.checks.telemetry_port import telemetry_port
 from wait_registry.diagnosis import Diagnosis, Severity, ok
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.exposition import MetricsRegistry, Reading
+from wait_registry.telemetry.health import Health
+from wait_registry.telemetry.metrics import PROCESSOR_INFO, READY
+from wait_registry.telemetry.server import TelemetryServer
 
 SETTINGS = Settings()
 
@@ -115,3 +123,67 @@ def test_ids_are_unique_and_needed_checks_come_first() -> None:
             assert any(need == known or need.startswith(f"{known}.") for known in ids), (check.id, need)
         assert check.id not in ids
         ids.append(check.id)
+
+
+ALL: Sequence[Service] = ("processor", "sink", "sweeper")
+
+
+def say(port: int, services: Sequence[Service] = ALL) -> Diagnosis:
+    settings = Settings.model_validate(
+        {"telemetry": {"host": "127.0.0.1", "port": port}, "processor": {"group": "shop"}}
+    )
+    [line] = telemetry_port(services, settings)
+    return line
+
+
+def telemetry_of(service: str, *, ready: bool = True, group: str = "") -> TelemetryServer:
+    registry = MetricsRegistry()
+    registry.collect_from(lambda: [Reading(READY, ready, (service,))])
+    if group:
+        registry.collect_from(lambda: [Reading(PROCESSOR_INFO, 1, (group, "registry", "host-1"))])
+    return TelemetryServer("127.0.0.1", 0, registry, lambda: Health(True), lambda: Health(ready))
+
+
+def test_a_free_port_is_ok_and_remains_free() -> None:
+    with telemetry_of("sink") as server:
+        port = server.port
+    assert say(port).message == f"127.0.0.1:{port} is free"
+    with socket.create_server(("127.0.0.1", port)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("ready", "group", "asked", "severity", "said"),
+    [
+        (True, "", ALL, Severity.OK, "in use by a running processor, ready"),
+        (False, "", ("processor",), Severity.OK, "in use by a running processor, not ready"),
+        (True, "shop", ALL, Severity.OK, "in use by a running processor of the group shop, ready"),
+        (True, "billing", ALL, Severity.WARNING, "taken by a running processor of the group billing"),
+        (True, "shop", ("sink", "sweeper"), Severity.WARNING, "taken by a running processor of the group shop"),
+    ],
+)
+def test_only_the_checked_service_may_use_the_port(
+    ready: bool, group: str, asked: Sequence[Service], severity: Severity, said: str
+) -> None:
+    with telemetry_of("processor", ready=ready, group=group) as server:
+        line = say(server.port, asked)
+        assert (line.severity, line.message) == (severity, f"127.0.0.1:{server.port} is {said}")
+    assert severity is Severity.OK or "telemetry.port" in line.fix
+
+
+def test_another_http_server_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = stranger.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"status": "UP"}')
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        line = say(port)
+        thread.join()
+    assert (line.severity, "isn't a service of wait-registry" in line.message) == (Severity.ERROR, True)
+    assert "telemetry.port" in line.fix

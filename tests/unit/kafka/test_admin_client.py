@@ -59,7 +59,6 @@ def test_after_a_long_silence_the_next_request_has_a_new_client(code: str) -> No
     first = asked.inner
     asked.unanswered(LIMIT_S, getattr(KafkaError, code))
     assert asked.inner is not first
-
     # As with any new client a refusal counts that came before its first request.
     asked.admin.on_error(REFUSED)
     with pytest.raises(ConfigurationError, match="wrong password"):

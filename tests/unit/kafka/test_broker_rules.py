@@ -1,11 +1,14 @@
-"""What is concluded from the answers of brokers of each version."""
+"""What brokers answer to ApiVersions, and what is concluded from the answers of each version."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from wait_registry.diagnosis import Severity
-from wait_registry.kafka.api_versions import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, BrokerSupport
+from wait_registry.errors import PermanentError
+from wait_registry.kafka.api_versions import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, BrokerSupport, read_answer
 from wait_registry.kafka.broker_question import AskedBroker
 from wait_registry.kafka.broker_rules import group_protocol_problem, share_problem, version_lines
 
@@ -95,3 +98,42 @@ def test_share_groups_are_refused_where_they_are_missing_or_off(asked: list[Aske
     problem = share_problem(asked)
     assert (problem is None) is not bool(said)
     assert problem is None or (said in problem.message and "share.version=1" in problem.fix), problem
+
+
+ANSWERS = Path(__file__).parent / "api_versions"
+
+
+OF_4_2 = {f"{name}.version": 1 for name in ("eligible.leader.replicas", "group", "kraft", "share", "streams")}
+
+
+def answer_of(version: str) -> bytes:
+    return bytes.fromhex((ANSWERS / f"kafka-{version}.hex").read_text("ascii"))
+
+
+@pytest.mark.parametrize(
+    ("version", "level", "shares", "finalized"),
+    [
+        ("3.9.1", 21, False, {"kraft.version": 1, "metadata.version": 21}),
+        ("4.2.1", 29, True, {**OF_4_2, "metadata.version": 29, "transaction.version": 2}),
+    ],
+)
+def test_requests_and_features_of_a_broker_are_read(
+    version: str, level: int, shares: bool, finalized: dict[str, int]
+) -> None:
+    support = read_answer(answer_of(version))
+    assert support.supported == {"metadata.version": level}
+    assert support.finalized == finalized
+    assert CONSUMER_GROUP_HEARTBEAT in support.apis, "3.9 lists it without the feature"
+    assert (SHARE_GROUP_HEARTBEAT in support.apis) is shares
+
+
+def test_an_answer_that_is_cut_anywhere_is_refused() -> None:
+    whole = answer_of("4.2.1")
+    for size in range(len(whole)):
+        with pytest.raises(PermanentError, match="ApiVersions"):
+            read_answer(whole[:size])
+
+
+def test_a_refusal_is_named_with_its_code() -> None:
+    with pytest.raises(PermanentError, match="refuses ApiVersions version 3 with error 35"):
+        read_answer(b"\0\0\0\0\0\x23\0\0\0\0")

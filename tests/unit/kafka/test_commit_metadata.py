@@ -1,4 +1,4 @@
-"""Which topics a commit's metadata names."""
+"""Which topics a commit's metadata names, and which committed offsets aren't in their logs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
+from wait_registry.kafka.outside_log import outside_log, partitions_text
 
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
 IDS = st.from_regex(r"[a-zA-Z0-9_-]{22}", fullmatch=True)
@@ -61,3 +62,18 @@ def test_unknown_parts_are_ignored(unknown: str) -> None:
 )
 def test_metadata_of_another_program_is_none(foreign: str | None) -> None:
     assert decode_metadata(foreign) is None
+
+
+@pytest.mark.parametrize(("offset", "outside"), [(4, True), (5, False), (9, False), (10, True)])
+def test_an_offset_before_the_first_or_after_the_end_is_outside(offset: int, outside: bool) -> None:
+    place = ("orders", 3)
+    assert outside_log({place: offset}, {place: 5}, {place: 9}) == ([place] if outside else [])
+
+
+def test_what_the_broker_does_not_answer_is_not_outside() -> None:
+    assert outside_log({("orders", 0): 7}, {}, {}) == []
+
+
+def test_partitions_are_named_by_topic_and_run() -> None:
+    places = [("orders", number) for number in (5, 0, 2, 1)] + [("odd", 3)]
+    assert partitions_text(places) == "odd[3], orders[0-2, 5]"

@@ -1,17 +1,22 @@
-"""A topic that can't be written to is that topic's problem; a cluster that refuses us is everybody's."""
+"""What a topic takes: a topic that can't be written to is that topic's problem, and batches fit into each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import Future
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka import targets
-from wait_registry.kafka.targets import Target, Targets
+from wait_registry.kafka.fenced_producer import ToSend, batches
+from wait_registry.kafka.targets import Target, Targets, record_size
 
 
 class Broker:
@@ -76,3 +81,36 @@ def test_a_broker_is_never_asked_about_what_is_no_topics_name(name: str) -> None
     assert target.problem is not None
     assert "not a topic name" in target.problem
     assert len(target.problem) < 400
+
+
+LIMITS = {"small": 400, "smaller": 250}
+
+letters = st.builds(
+    lambda topic, length: ToSend(topic, None, b"key", bytes(length), [("h", b"v")]),
+    st.sampled_from(["small", "smaller", "large"]),
+    st.integers(0, 120),
+)
+
+
+def sizes(batch: list[ToSend]) -> Counter[str]:
+    """Return the bytes of a batch by topic."""
+    counted = Counter[str]()
+    for letter in batch:
+        counted[letter.topic] += record_size(letter.key, letter.value, letter.headers)
+    return counted
+
+
+@given(st.lists(letters, max_size=50))
+def test_batches_fit_into_small_topics_and_end_only_when_full(exported: list[ToSend]) -> None:
+    split = list(batches(exported, LIMITS))
+    assert [letter for batch in split for letter in batch] == exported
+    assert [batch for batch in split if any(sizes(batch)[topic] > limit for topic, limit in LIMITS.items())] == []
+    for batch, following in pairwise(split):
+        topic = following[0].topic
+        assert sizes([*batch, following[0]])[topic] > LIMITS[topic]
+
+
+def test_a_record_as_large_as_its_topic_takes_waits_for_nothing() -> None:
+    letter = ToSend("small", None, None, bytes(300), [])
+    assert record_size(letter.key, letter.value, letter.headers) > 300
+    assert list(batches([letter], {"small": 300})) == [[letter]]

@@ -240,30 +240,15 @@ def test_each_service_needs_its_own_topics() -> None:
     }
     assert topics["sink"] == {"waitreg.wait", "a", "b", "waitreg.operations"}
     assert topics["sweeper"] == {"waitreg.wait", "waitreg.dlq", "c"}
-    assert {one.topic for one in topic_specs(both, "redrive")} == {
-        "waitreg.operations",
-        "orders.shop.redeliver",
-        "refunds.shop.redeliver",
-    }
-    assert topics["processor"] == {
-        "waitreg.wait",
-        "waitreg.dlq",
-        "orders",
-        "refunds",
-        "orders.shop.redeliver",
-        "refunds.shop.redeliver",
-    }
+    again = {"orders.shop.redeliver", "refunds.shop.redeliver"}
+    assert {one.topic for one in topic_specs(both, "redrive")} == {"waitreg.operations", *again}
+    assert topics["processor"] == {"waitreg.wait", "waitreg.dlq", "orders", "refunds", *again}
     assert {one.topic for one in topic_specs(both)} == set().union(*topics.values())
 
 
 def test_a_retry_topic_that_no_setting_names_any_more_is_used_as_long_as_it_exists() -> None:
-    existing = [
-        "orders.shop.retry.1h",
-        "orders.shop.retry.60m",
-        "orders.other.retry.1h",
-        "orders.shop.retry.",
-        "refunds",
-    ]
+    existing = [f"orders.{name}" for name in ("shop.retry.1h", "shop.retry.60m", "other.retry.1h", "shop.retry.")]
+    existing.append("refunds")
     specs = topic_specs(settings(processor__retry__delays="10s"), existing=existing)
     retries = [one.topic for one in specs if one.role is RETRY]
     assert retries == ["orders.shop.retry.10s", "refunds.shop.retry.10s", "orders.shop.retry.1h"]
@@ -275,10 +260,7 @@ def test_a_delayed_input_keeps_its_records_until_they_are_due(keeps_ms: str, sev
     assert found(delayed, {"retention.ms": keeps_ms})["retention.ms"].severity is severity
 
 
-@pytest.mark.parametrize(
-    ("policy", "partitions", "severity"),
-    [("dlq", 1, WARNING), ("redeliver", 6, ERROR)],
-)
+@pytest.mark.parametrize(("policy", "partitions", "severity"), [("dlq", 1, WARNING), ("redeliver", 6, ERROR)])
 def test_the_policy_decides_whether_redelivery_topics_are_required(
     policy: str, partitions: int, severity: Severity
 ) -> None:
@@ -288,8 +270,7 @@ def test_the_policy_decides_whether_redelivery_topics_are_required(
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"processor__group": ""}, {"processor__group": "my group"}, {"processor__source": "share"}],
+    "changes", [{"processor__group": ""}, {"processor__group": "my group"}, {"processor__source": "share"}]
 )
 def test_a_group_that_can_consume_no_redelivery_topic_has_none(changes: dict[str, str]) -> None:
     assert redelivery_topics(settings(**changes)) == []

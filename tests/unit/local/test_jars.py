@@ -11,15 +11,7 @@ import pytest
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.jar_fetching import fetch_jars, ivy_command
-from wait_registry.jvm import (
-    JAR_KINDS,
-    JarKind,
-    committed_sums,
-    jar_directory,
-    jar_lists,
-    jars_home,
-    java_major,
-)
+from wait_registry.jvm import JAR_KINDS, JarKind, committed_sums, jar_directory, jar_lists, jars_home, java_major
 
 
 @pytest.fixture
@@ -31,7 +23,6 @@ def copied(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", JAR_KINDS)
 def test_the_fetched_jars_are_the_committed_ones(kind: JarKind) -> None:
     directory = jar_directory(kind)
-
     assert {path.name for path in directory.iterdir()} == committed_sums(kind).keys()
 
 
@@ -66,7 +57,6 @@ def test_fetching_what_is_there_changes_nothing_and_runs_no_java(copied: Path, m
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     (copied / "README").write_text("words")
     before = {path: path.stat().st_mtime_ns for path in copied.iterdir()}
-
     assert fetch_jars(copied.parent, ["spark"]) == []
     assert {path: path.stat().st_mtime_ns for path in copied.iterdir()} == before
 
@@ -77,9 +67,7 @@ def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
     settings = tmp_path / "ivysettings.xml"
     settings.write_text("<ivysettings/>")
     monkeypatch.setenv("IVY_SETTINGS", str(settings))
-
     command = ivy_command(["broker"], tmp_path, jar_lists())
-
     assert command[command.index("-settings") + 1] == str(settings)
     assert command[command.index("-confs") + 1 :] == ["broker"]
 

@@ -240,7 +240,6 @@ async def test_an_answer_in_spite_of_a_cancellation_counts() -> None:
 
 async def test_no_attempt_begins_without_time_left() -> None:
     handler, calls = answering(TransientError("1"), None)
-
     result, _ = await run(handler, expires_in_s=14.0, margin_s=5.0, handler_timeout_s=10.0)
     assert isinstance(result, Failed)
     assert len(calls) == 1

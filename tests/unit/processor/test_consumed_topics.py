@@ -1,15 +1,26 @@
-"""Partitions that are added to a consumed topic are found and logged soon."""
+"""Which topics are consumed, the lag of partitions that aren't fetched, and what keeps one from being read."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from processor.intake.absent_topics import AbsentTopics
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_watch import IDENTITY_EVERY_S
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_config import tuning
+from processor.intake.log_ends import AHEAD_MS, First, LogEnds, due_end
+from processor.intake.open_transactions import OPEN_FOR_S, OpenTransactions
+from processor.intake.subscription import subscription
+from tests.unit.processor.parts import PLACE, HaltedClock
+from tests.unit.processor.pipeline_bench import PipelineBench
+from wait_registry.errors import TransientError
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
 
@@ -29,3 +40,124 @@ def test_added_partitions_are_logged_once(monkeypatch: pytest.MonkeyPatch, caplo
 
 def test_the_client_finds_them_as_often_as_the_topics_are_compared() -> None:
     assert tuning(Settings())["topic.metadata.refresh.interval.ms"] <= IDENTITY_EVERY_S * 1000
+
+
+A, B = "a.group.redeliver", "b.group.redeliver"
+INPUTS = ["a", "b"]
+
+Answer = Mapping[str, str] | None
+
+
+def after(*answers: Answer) -> tuple[list[list[str]], ConsumedTopics]:
+    """Return what was subscribed to after looks with these answers (None: no answer), and the topics."""
+    settings = Settings.model_validate({"processor": {"topics": INPUTS, "group": "group"}})
+    consumed = ConsumedTopics("group", {}, subscription(settings, "instance", ()).values())
+    left = list(answers)
+    subscribed: list[list[str]] = []
+
+    def look(topics: Iterable[str]) -> Mapping[str, str]:
+        answer = left.pop(0)
+        if answer is None:
+            raise TransientError("an outage")
+        return {topic: answer[topic] for topic in topics if topic in answer}
+
+    absent = AbsentTopics(look, consumed, lambda topics: subscribed.append(sorted(topics)))
+
+    async def run() -> None:
+        while left:
+            await absent.run_once()
+
+    asyncio.run(run())
+    return subscribed, consumed
+
+
+@pytest.mark.parametrize(
+    ("answers", "subscribed"),
+    [
+        ([{}, {}], []),
+        ([{A: "1"}], []),
+        ([{A: "1"}, {A: "1"}], [[A, *INPUTS]]),
+        ([{A: "1"}, {}, {A: "1"}], []),
+        ([{A: "1"}, {A: "2"}], []),
+        ([{A: "1"}, {A: "2"}, {A: "2"}], [[A, *INPUTS]]),
+        ([{A: "1"}, None, {A: "1"}], [[A, *INPUTS]]),
+        ([{A: "1"}, {A: "1", B: "2"}, {B: "2"}], [[A, *INPUTS], [A, B, *INPUTS]]),
+    ],
+)
+def test_two_looks_must_find_the_same_topic(answers: list[Answer], subscribed: list[list[str]]) -> None:
+    assert after(*answers)[0] == [sorted(topics) for topics in subscribed]
+
+
+def test_the_id_that_was_seen_belongs_to_the_offsets() -> None:
+    subscribed, consumed = after({A: "1"}, {A: "1"})
+    assert len(subscribed) == 1
+    assert (consumed.id_of(A), consumed.absent) == ("1", [B])
+
+
+FETCHED, PAUSED, RETRIES = ("input", 1), ("input", 2), ("input.group.retry.10s", 0)
+NOW_MS = 1_000_000
+
+
+async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
+    asked: list[object] = []
+    bench = PipelineBench()
+    consumer = bench.group_consumer
+    consumer.paused.update([PAUSED, ("input", 3)])
+    for place in (FETCHED, PAUSED, RETRIES):
+        consumer.assigned[place] = AssignedLog(place, 4)
+
+    def ends(places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        asked.append(sorted(places))
+        return dict.fromkeys(places, 10)
+
+    def firsts(times_ms: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, First]:
+        asked.append(times_ms)
+        return dict.fromkeys(times_ms, (6, NOW_MS))
+
+    given = {"topics": ["input"], "group": "group", "retry": {"delays": ["10s"]}}
+    topics = subscription(Settings.model_validate({"processor": given}), "instance", ())
+    await LogEnds(consumer, topics, ends, firsts, lambda: NOW_MS).run_once()
+    assert asked == [[PAUSED, RETRIES], {RETRIES: NOW_MS - 10_000 + 1}]
+    assert [owner.lag for owner in consumer.assigned.values()] == [None, 6, 6]
+    assert [owner.due_lag(owner.place == RETRIES) for owner in consumer.assigned.values()] == [None, 6, 2]
+    await bench.pool.stop()
+
+
+@pytest.mark.parametrize(
+    ("first", "due"),
+    [
+        pytest.param((7, NOW_MS - 1), 7, id="some are due"),
+        pytest.param((-1, -1), 10, id="all are due"),
+        pytest.param((7, NOW_MS + AHEAD_MS + 1), 10, id="a timestamp in the future says nothing"),
+    ],
+)
+def test_records_below_the_first_that_is_too_young_are_due(first: First, due: int) -> None:
+    assert due_end(first, 10, NOW_MS) == due
+
+
+def warnings(caplog: pytest.LogCaptureFixture, stable_end: int, looks: list[tuple[float, int]], end: int = 30) -> int:
+    """Return how many warnings come of looks: so long after the one before, at a position."""
+    clock, owner = HaltedClock(), AssignedLog(PLACE, 17)
+    owner.note_end(end)
+    watch = OpenTransactions({PLACE: owner}, lambda places: dict.fromkeys(places, stable_end), clock.monotonic)
+    for seconds, position in looks:
+        clock.now_s += seconds
+        owner.position = position
+        asyncio.run(watch.run_once())
+    return caplog.text.count("no record of input[0] could be read for 60 s, although its log has 13 more offsets")
+
+
+@pytest.mark.parametrize(
+    ("stable_end", "looks", "count"),
+    [
+        pytest.param(17, [(0, 17), (OPEN_FOR_S, 17), (OPEN_FOR_S, 17)], 1, id="a transaction stays open"),
+        pytest.param(17, [(0, 17), (OPEN_FOR_S - 1, 17)], 0, id="not for long"),
+        pytest.param(17, [(0, 16), (OPEN_FOR_S, 17)], 0, id="a record came meanwhile"),
+        pytest.param(18, [(0, 17), (OPEN_FOR_S, 17)], 0, id="a record could be read"),
+        pytest.param(30, [(0, 30), (OPEN_FOR_S, 30)], 0, id="nothing is left"),
+    ],
+)
+def test_only_a_partition_that_can_not_be_read_is_warned_of(
+    stable_end: int, looks: list[tuple[float, int]], count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert warnings(caplog, stable_end, looks) == count

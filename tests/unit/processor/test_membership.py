@@ -1,17 +1,22 @@
-"""How a member is configured, and that it joins again after two comparisons that show a missed assignment."""
+"""How a member is configured, when it joins again, when `--once` ends (KIP-848), and what is left of a replay."""
 
 from __future__ import annotations
 
 import pytest
 from confluent_kafka import Consumer
 
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
+from processor.replay.progress import Progress, Window
+from processor.service.once import Once, Share, share_of
 from tests.support.naming import Names
 from tests.support.settings import settings_against
+from tests.unit.processor.parts import HaltedClock
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+from wait_registry.settings.root import Settings
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 
@@ -76,3 +81,130 @@ def test_it_replaces_ours(name: str) -> None:
 
 def test_the_names_are_those_of_the_client() -> None:
     assert Consumer({"group.id": "any", **TUNING}) is not None
+
+
+def _once(*places: TopicPartition) -> Once:
+    """Return who finds one record in each partition."""
+    settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
+    return Once(settings, dict.fromkeys(places, 1), HaltedClock())
+
+
+def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedLog]:
+    return {place: AssignedLog(place, 1) for place in places}
+
+
+def test_a_member_that_has_read_all_partitions_is_done() -> None:
+    once = _once(FIRST, SECOND)
+    assert once.reached(_read(FIRST, SECOND))
+    assert not once.asks
+
+
+@pytest.mark.guarantee("P8.22")
+def test_a_member_without_partitions_is_not_done() -> None:
+    once = _once(FIRST)
+    assert not once.reached({})
+    assert once.asks
+
+
+def test_a_member_that_still_reads_need_not_ask() -> None:
+    once = _once(FIRST, SECOND)
+    assert not once.reached({FIRST: AssignedLog(FIRST, 0)})
+    assert not once.asks
+
+
+def test_a_partition_lost_since_the_answer_is_waited_for() -> None:
+    once = _once(FIRST, SECOND)
+    once.share = Share(True, frozenset({FIRST}))
+    assert once.reached(_read(FIRST))
+    assert not once.reached({})
+
+
+def test_a_group_between_assignments_is_asked_again() -> None:
+    once = _once(FIRST, SECOND)
+    once.share = Share(True)
+    nobody: object = None
+    once.judge(nobody, GroupDescription(stable=False), "own")
+    assert not once.reached(_read(FIRST))
+    assert once.asks
+
+
+def test_partitions_of_a_member_that_may_be_dead_are_waited_for() -> None:
+    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"own"})
+    assert (share.settled, share.ours, share.left) == (False, {FIRST}, ((SECOND, "other"),))
+
+
+def test_partitions_of_a_live_member_are_left_to_it() -> None:
+    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"other"})
+    assert (share.settled, share.left) == (True, ((SECOND, "other"),))
+
+
+def test_finished_partitions_are_ignored() -> None:
+    assert share_of([], {FIRST: "own", SECOND: "dead"}, "own", alive=set()).settled
+
+
+def test_unassigned_partitions_are_waited_for() -> None:
+    assert not share_of([FIRST], {}, "own", alive={"other"}).settled
+
+
+PLACE = ("orders", 0)
+
+
+def progress(*steps: tuple[str, int]) -> Progress:
+    """Return the progress of the range 10 to 19 after some steps."""
+    found, log = Progress({PLACE: range(10, 20)}), AssignedLog(PLACE, 10)
+    for step, offset in steps:
+        if step == "poll":
+            log.position = offset
+            found.note_polled(PLACE, offset)
+        elif step == "beyond":  # a record behind the range, which isn't handed on
+            log.position = offset
+        elif step == "end":
+            log.reached_end(offset)
+        elif step == "rewind":
+            log.rewind(offset)
+            found.note_rewound(PLACE, offset)
+        else:
+            found.note_settled(PLACE, offset)
+        found.note_read(log)
+    return found
+
+
+@pytest.mark.guarantee("P1.34")
+@pytest.mark.parametrize(
+    ("steps", "left"),
+    [
+        pytest.param([], range(10, 20), id="nothing polled"),
+        pytest.param([("poll", 20)], range(10, 20), id="polled, not settled"),
+        pytest.param([("poll", 20), ("settle", 15)], range(15, 20), id="settled in part"),
+        pytest.param([("poll", 20), ("settle", 20)], None, id="settled"),
+        pytest.param([("poll", 15), ("settle", 15)], range(15, 20), id="read in part"),
+        pytest.param([("poll", 15), ("settle", 15), ("end", 19)], range(15, 20), id="the end of the log is in it"),
+        pytest.param([("poll", 15), ("settle", 15), ("end", 20)], None, id="no record before the end of the log"),
+        pytest.param([("poll", 15), ("settle", 15), ("beyond", 31)], None, id="the next record is behind it"),
+        pytest.param([("poll", 15), ("beyond", 31), ("settle", 14)], range(14, 20), id="the last record isn't settled"),
+        pytest.param([("beyond", 31)], None, id="no record in it"),
+        pytest.param([("poll", 20), ("rewind", 17), ("settle", 17)], range(17, 20), id="the rest isn't due yet"),
+        pytest.param([("poll", 20), ("rewind", 17), ("poll", 20), ("settle", 20)], None, id="the rest was due"),
+    ],
+)
+def test_a_range_is_left_from_its_first_unsettled_record(steps: list[tuple[str, int]], left: range | None) -> None:
+    assert progress(*steps).left() == ({} if left is None else {PLACE: left})
+
+
+def test_all_ranges_must_be_read() -> None:
+    two = Progress({PLACE: range(10, 20), ("orders", 1): range(3)})
+    logs = {place: AssignedLog(place, 0) for place in two.ranges}
+    logs[PLACE].position = 20
+    assert [two.note_read(log) for log in logs.values()] == [True, False]
+    assert not two.reached(logs)
+    logs["orders", 1].reached_end(3)
+    assert [two.note_read(log) for log in logs.values()] == [False, True]
+    assert two.reached(logs)
+
+
+@pytest.mark.guarantee("P1.34")
+def test_the_command_for_the_rest_has_the_window() -> None:
+    rest = Progress({PLACE: range(10, 20)}, Window(1_700_000_000_001, 1_700_000_060_000)).rest()
+    assert rest == (
+        "waitreg replay --from-time 2023-11-14T22:13:20.001Z --to-time 2023-11-14T22:14:20.000Z orders:0:10-20"
+    )

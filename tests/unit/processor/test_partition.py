@@ -1,15 +1,20 @@
-"""A commit never passes a record that isn't safe, and the offsets of a partition never contradict one another."""
+"""The life of a record is a total table; a commit never passes one that isn't safe, and offsets contradict nothing."""
 
 from __future__ import annotations
 
+import ast
+import itertools
 from array import array
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import processor
+from processor.lifecycle import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, LifecycleError, State, Step
 from processor.partition import Partition, PartitionError
-from tests.unit.processor.parts import PLACE
+from tests.unit.processor.parts import PLACE, entries
 
 # What happens, each with a number from which its argument is drawn.
 STEPS = st.lists(
@@ -110,3 +115,106 @@ def test_the_warm_up_has_the_first_records_below_the_end_of_the_log() -> None:
     partition = Partition(PLACE, 10, warm_up_records=3, warm_up_end=20)
     places = [(0, 10), (1, 19), (2, 20), (3, 12)]
     assert [partition.in_warm_up(number, offset) for number, offset in places] == [True, True, False, False]
+
+
+REGISTER, REGISTERED, REFUSE, RELEASE, OVERDUE = Step.REGISTER, Step.REGISTERED, Step.REFUSE, Step.RELEASE, Step.OVERDUE
+START, SUCCEED, FAIL, ACKNOWLEDGED = Step.START, Step.SUCCEED, Step.FAIL, Step.PUBLISHED
+DROP, ABANDON = Step.DROP, Step.ABANDON
+
+HELD = [REGISTER, REGISTERED]
+RUNS_REGISTERED = [*HELD, RELEASE, START]
+RUNS_REGISTERING = [RELEASE, START, REGISTER]
+
+# Each way through the picture of lifecycle.py, and where it ends.
+LIVES: dict[str, tuple[list[Step], State]] = {
+    "registered, then done": ([*RUNS_REGISTERED, SUCCEED], State.SETTLED),
+    "registered, then failed": ([*RUNS_REGISTERED, FAIL, ACKNOWLEDGED], State.SETTLED),
+    "renewed before its call": ([*HELD, RELEASE, OVERDUE, REGISTERED, RELEASE, START], State.RUNNING_REGISTERED),
+    "renewed in the warm-up": ([*HELD, OVERDUE, REGISTERED], State.HELD),
+    "renewed, given up": ([*HELD, OVERDUE, DROP], State.RENEWING),
+    "too large for its registration": ([REGISTER, REFUSE, FAIL, ACKNOWLEDGED], State.SETTLED),
+    "malformed": ([FAIL, ACKNOWLEDGED], State.SETTLED),
+    "done without a registration": ([RELEASE, START, SUCCEED], State.SETTLED),
+    "failed without a registration": ([RELEASE, START, FAIL, ACKNOWLEDGED], State.SETTLED),
+    "registered before its call, deferred": ([RELEASE, REGISTER, REGISTERED], State.READY_REGISTERED),
+    "too large before its call, deferred": ([RELEASE, REGISTER, REFUSE, START], State.RUNNING_UNREGISTRABLE),
+    "starts while it is registered": ([RELEASE, REGISTER, START, REGISTERED], State.RUNNING_REGISTERED),
+    "done before the report": ([*RUNS_REGISTERING, SUCCEED, REGISTERED], State.SETTLED),
+    "done before the refusal": ([*RUNS_REGISTERING, SUCCEED, REFUSE], State.SETTLED),
+    "failed before the report": ([*RUNS_REGISTERING, FAIL, REGISTERED, ACKNOWLEDGED], State.SETTLED),
+    "dead letter before the report": ([*RUNS_REGISTERING, FAIL, ACKNOWLEDGED, REGISTERED], State.SETTLED),
+    "failed, then refused": ([*RUNS_REGISTERING, FAIL, REFUSE, ACKNOWLEDGED], State.SETTLED),
+    "refused, then done": ([*RUNS_REGISTERING, REFUSE, SUCCEED], State.SETTLED),
+    "refused, then failed": ([*RUNS_REGISTERING, REFUSE, FAIL], State.PUBLISHING),
+    "given up while polled": ([DROP], State.DROPPED),
+    "given up, then its report": ([REGISTER, DROP, REGISTERED], State.DROPPED),
+    "given up, then the end of its call": ([RELEASE, START, DROP, SUCCEED], State.DROPPED),
+    "given up, but its registered call ends": ([*RUNS_REGISTERED, DROP, SUCCEED], State.SETTLED),
+    "its call is cancelled": ([*RUNS_REGISTERED, ABANDON], State.DROPPED),
+    "held for good": ([*HELD, ABANDON], State.DROPPED),
+}
+
+
+@pytest.mark.parametrize(("steps", "end"), LIVES.values(), ids=LIVES)
+def test_each_life_ends_in_its_state(steps: list[Step], end: State) -> None:
+    [one] = entries(0)
+    for step in steps:
+        one.take(step)
+    assert one.state is end
+
+
+def reach() -> dict[State, list[Step]]:
+    """Return each state that can be reached, with steps that lead to it."""
+    ways: dict[State, list[Step]] = {State.POLLED: []}
+    pending = [State.POLLED]
+    for state in pending:
+        for step, target in TRANSITIONS[state].items():
+            if target is not None and target not in ways:
+                ways[target] = [*ways[state], step]
+                pending.append(target)
+    return ways
+
+
+WAYS = reach()
+
+
+def test_every_state_has_a_row_and_can_be_reached() -> None:
+    assert set(TRANSITIONS) == set(State) == set(WAYS)
+
+
+@pytest.mark.guarantee("P8.26")
+@pytest.mark.parametrize(("state", "step"), list(itertools.product(State, Step)), ids=lambda value: value.name)
+def test_every_pair_moves_is_ignored_or_is_a_fault(state: State, step: Step) -> None:
+    [one] = entries(0)
+    for taken in WAYS[state]:
+        one.take(taken)
+    if step not in TRANSITIONS[state]:
+        with pytest.raises(LifecycleError, match=rf"input\[0\]@0 {state.name} can't take the step {step.name}"):
+            one.take(step)
+        assert one.state is state
+        return
+    target = TRANSITIONS[state][step]
+    assert one.take(step) is (target is not None)
+    assert one.state is (state if target is None else target)
+
+
+def test_a_settled_record_takes_no_step_and_a_dropped_one_never_returns() -> None:
+    assert TRANSITIONS[State.SETTLED] == {DROP: None}
+    assert set(TRANSITIONS[State.DROPPED].values()) == {None}
+
+
+def test_states_are_grouped_by_what_their_steps_say() -> None:
+    assert {state for state in State if START in TRANSITIONS[state]} <= UNSTARTED
+    assert {state for state in State if SUCCEED in TRANSITIONS[state]} - {State.DROPPED} == RUNNING
+    assert {state for state in State if REGISTERED in TRANSITIONS[state]} - {State.DROPPED} == IN_FLIGHT
+
+
+def test_only_the_lifecycle_assigns_the_state_of_a_record() -> None:
+    folder = Path(processor.__file__).parent
+    writers = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            assigned = isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store)
+            if assigned or (isinstance(node, ast.Name) and node.id == "setattr"):
+                writers.add(file.name)
+    assert writers == {"lifecycle.py"}

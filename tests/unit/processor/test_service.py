@@ -1,8 +1,9 @@
-"""What fails in the last flush, or in a background task, ends the process with its reason (P8)."""
+"""What fails in the last flush or in a background task ends the process with its reason, however its tasks end (P8)."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
@@ -15,10 +16,11 @@ from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
 from processor.pipeline import Context
+from processor.service.ending import run_and_end
 from processor.service.main import Facts, ProcessorService
 from processor.settlement.outbox import Outbox
 from tests.unit.processor.parts import done, iterate_until
-from wait_registry.errors import WaitRegistryError
+from wait_registry.errors import PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.records.topics import TopicPartition
@@ -104,3 +106,54 @@ def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(ZeroDivisionError):
         run(monkeypatch, work)
+
+
+async def refuses() -> None:
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_loop_ends_although_a_task_refuses_to(caplog: pytest.LogCaptureFixture) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        left.append(asyncio.create_task(refuses()))
+        await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        run_and_end(main(), 0.01)
+    assert "1 tasks" in caplog.text
+    assert not left.pop().done()
+    gc.collect()  # asyncio reports its end here, and in no other test
+
+
+def test_tasks_that_end_when_cancelled_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[str] = []
+
+    async def cleans_up() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    async def main() -> None:
+        main.task = asyncio.create_task(cleans_up())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    with caplog.at_level(logging.WARNING):
+        run_and_end(main(), 30.0)
+    assert ended == ["cleaned up"]
+    assert caplog.text == ""
+
+
+def test_the_error_of_the_main_coroutine_comes_out() -> None:
+    async def main() -> None:
+        raise PermanentError("no")
+
+    with pytest.raises(PermanentError):
+        run_and_end(main(), 1.0)

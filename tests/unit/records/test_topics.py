@@ -1,4 +1,4 @@
-"""A group shares its retry and redelivery topics with no other, and delays have one spelling in their names."""
+"""A group shares its retry and redelivery topics with no other, and those that it left are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.records.delays import MAX_DELAY_S, delay_text, parse_delay
-from wait_registry.records.topics import redelivery_topic, retry_delay_s, retry_topic
+from wait_registry.records.topics import left_topics, redelivery_topic, retry_delay_s, retry_topic
 
 PARTS = st.lists(st.sampled_from(("", "a", "b")), min_size=3, max_size=6)
 
@@ -44,3 +44,24 @@ def test_what_is_no_delay_is_refused_with_what_is_expected(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected a whole number and s, m, h or d \(10s, 5m, 2h, 1d\)"):
         parse_delay(text)
     assert retry_delay_s(f"orders.shop.retry.{text}", "orders", "shop") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        (redelivery_topic("orders", "shop.eu"), None),
+        (retry_topic("orders", "shop.eu", 60), None),
+        (redelivery_topic("refunds", "shop.eu"), ("refunds", "shop.eu")),
+        (retry_topic("re.funds", "shop.eu", 60), ("re.funds", "shop.eu")),
+        (redelivery_topic("orders", "old.name"), ("orders", "old.name")),
+        (retry_topic("orders", "old", 60), ("orders", "old")),
+        (redelivery_topic("refunds", "old"), None),
+        ("orders.shop.eu.redeliver", None),
+        ("orders.old.retry.soon", None),
+        (".shop..eu.redeliver", None),
+        ("orders..redeliver", None),
+        ("orders", None),
+    ],
+)
+def test_a_topic_with_one_of_input_and_group_is_left(name: str, left: tuple[str, str] | None) -> None:
+    assert left_topics([name], ["orders"], "shop.eu") == ({} if left is None else {name: left})

@@ -1,19 +1,22 @@
-"""A wait record holds all of the original, and whatever can't be read as one is refused with a reason."""
+"""A wait record holds all of the original under an id of its own; what can't be read as one is refused."""
 
 from __future__ import annotations
+
+import uuid
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.wait_record_encoding import encode_wait_record
-from tests.unit.records.strategies import HEADER_VALUES, ORIGINALS, WAIT_IDS, WAIT_RECORDS
+from tests.unit.records.strategies import HEADER_VALUES, INT31, INT63, INT64, ORIGINALS, TEXTS, WAIT_IDS, WAIT_RECORDS
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import record_size
 from wait_registry.records import header_names
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.headers import MAX_JSON_BYTES, Headers, encode_headers_json
 from wait_registry.records.original import Original
+from wait_registry.records.wait_id import is_wait_id, wait_id
 from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record
 
 ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
@@ -148,3 +151,53 @@ def test_headers_that_no_reader_would_take_are_not_registered() -> None:
     original = Original("orders", 0, 0, 0, "create", None, None, headers)
     with pytest.raises(DataError, match=f"at most {MAX_JSON_BYTES}"):
         ENCODER.headers(original, "019fc448-d29b-8abc-9def-0123456789ab", 0)
+
+
+COORDINATES = st.tuples(TEXTS, TEXTS, INT31, INT63, TEXTS)
+NAME = st.text("abc-._", min_size=1, max_size=8)
+DISTINCT = st.tuples(NAME, NAME, INT31, INT63, NAME)
+
+
+@given(COORDINATES, INT64)
+def test_the_same_record_and_group_always_have_the_same_id(
+    coordinates: tuple[str, str, int, int, str], timestamp_ms: int
+) -> None:
+    assert wait_id(*coordinates, timestamp_ms) == wait_id(*coordinates, timestamp_ms)
+
+
+@pytest.mark.guarantee("P1.7")
+@given(DISTINCT, DISTINCT, INT64)
+def test_any_other_coordinate_gives_another_id(
+    one: tuple[str, str, int, int, str], other: tuple[str, str, int, int, str], timestamp_ms: int
+) -> None:
+    assert (wait_id(*one, timestamp_ms) == wait_id(*other, timestamp_ms)) == (one == other)
+
+
+@given(COORDINATES, INT64)
+def test_an_id_is_a_canonical_uuid_of_version_8_with_its_time(
+    coordinates: tuple[str, str, int, int, str], timestamp_ms: int
+) -> None:
+    text = wait_id(*coordinates, timestamp_ms)
+    parsed = uuid.UUID(text)
+    assert str(parsed) == text
+    assert is_wait_id(text)
+    assert parsed.variant == uuid.RFC_4122
+    assert parsed.int >> 76 & 0xF == 8
+    assert parsed.int >> 80 == min(max(timestamp_ms, 0), 2**48 - 1)
+
+
+@given(COORDINATES, COORDINATES, st.lists(st.integers(0, 2**48 - 1), min_size=2, max_size=2, unique=True))
+def test_ids_are_ordered_by_time(
+    one: tuple[str, str, int, int, str], other: tuple[str, str, int, int, str], times_ms: list[int]
+) -> None:
+    earlier, later = sorted(times_ms)
+    assert wait_id(*one, earlier) < wait_id(*other, later)
+
+
+@given(st.text(max_size=40))
+def test_only_a_canonical_uuid_counts_as_an_id(text: str) -> None:
+    try:
+        canonical = str(uuid.UUID(text)) == text
+    except ValueError:
+        canonical = False
+    assert is_wait_id(text) == canonical

@@ -1,4 +1,4 @@
-"""Which jobs another person has to approve, and the state of a job after each event."""
+"""Which jobs another person has to approve, the state of a job after each event, and which records may be deleted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
+from redrive.prefix_cut import Bounds, Limit, Obstacle, Prefix, obstacle, prefix
 from redrive.request import account, asker_of_command
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
@@ -107,3 +108,52 @@ def test_an_approval_that_would_not_count_is_refused() -> None:
         require_awaiting(JOB, State.AWAITING, "anna")
     with pytest.raises(ConfigurationError, match="it is running"):
         require_awaiting(JOB, State.RUNNING, "ben")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "before", "limit"),
+    [
+        (Bounds(first=0, recent=7, end=10, position=10), 7, Limit.TIME),
+        (Bounds(first=3, recent=7, end=10, position=7), 7, Limit.TIME),
+        (Bounds(first=0, recent=None, end=10, position=10), 10, Limit.END),
+        (Bounds(first=0, recent=None, end=10, position=12), 10, Limit.END),
+        (Bounds(first=0, recent=7, end=10, position=6), 6, Limit.POSITION),
+        (Bounds(first=0, recent=None, end=10, position=9), 9, Limit.POSITION),
+        (Bounds(first=3, recent=3, end=10, position=10), 3, Limit.TIME),
+        (Bounds(first=3, recent=7, end=10, position=1), 3, Limit.POSITION),
+        (Bounds(first=3, recent=7, end=10, position=None), 3, Limit.POSITION),
+        (Bounds(first=0, recent=None, end=0, position=None), 0, Limit.END),
+    ],
+)
+def test_a_prefix_ends_at_what_is_recent_or_not_read(bounds: Bounds, before: int, limit: Limit) -> None:
+    assert prefix(bounds) == Prefix(bounds.first, before, limit)
+
+
+offsets = st.integers(0, 20)
+
+
+@given(st.builds(Bounds, offsets, st.none() | offsets, offsets, st.none() | offsets))
+def test_no_prefix_has_what_is_recent_or_not_read(bounds: Bounds) -> None:
+    asked = prefix(bounds)
+    limits = [bounds.end, bounds.recent, bounds.first if bounds.position is None else bounds.position]
+    assert all(offset < limit for offset in asked.offsets for limit in limits if limit is not None)
+    assert all(offset >= bounds.first for offset in asked.offsets)
+
+
+@pytest.mark.parametrize(
+    ("first_open", "first_unknown", "found"),
+    [
+        (None, None, None),
+        (5, None, None),
+        (None, 6, None),
+        (1, None, None),
+        (4, None, (4, Obstacle.OPEN)),
+        (2, 3, (2, Obstacle.OPEN)),
+        (3, 2, (2, Obstacle.NOT_IN_TABLES)),
+        (None, 4, (4, Obstacle.NOT_IN_TABLES)),
+    ],
+)
+def test_an_open_or_unknown_record_forbids_a_prefix(
+    first_open: int | None, first_unknown: int | None, found: tuple[int, Obstacle] | None
+) -> None:
+    assert obstacle(Prefix(2, 5, Limit.TIME), first_open, first_unknown) == found

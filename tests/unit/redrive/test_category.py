@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, obstacle
 from redrive.operations_tail import OperationsTail
+from redrive.target import ORIGIN, REDELIVERY, Readers, Route
 from wait_registry.errors import DataError, TransientError
+from wait_registry.kafka.targets import Target
 from wait_registry.records.operation import (
     Advanced,
     Approved,
@@ -27,6 +29,7 @@ from wait_registry.records.operation import (
     decode_event,
     encode_event,
 )
+from wait_registry.records.topics import is_topic_name
 
 RECORD = Place("orders", 0, 7)
 LETTER = Place("orders.dlq", 0, 1)
@@ -140,67 +143,30 @@ def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
 
 places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))
 offsets = st.dictionaries(st.integers(0, 9), st.integers(0, 2**62))
+JOB: dict[str, Any] = {"job": st.just("j")}
+ASKED: dict[str, Any] = {"by": st.text(), "authenticated": st.booleans(), "via": st.text()}
+REASON: dict[str, Any] = {"reason": st.text(min_size=1)}
+MARK: dict[str, Any] = {"wait_id": st.text(min_size=1), "dead_letters": st.tuples(places), "record": st.none() | places}
 events = st.one_of(
-    st.builds(Advanced, job=st.just("j"), cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
-    st.builds(Changed, job=st.just("j"), state=st.sampled_from(State), by=st.text(), reason=st.text()),
-    st.builds(Approved, job=st.just("j"), by=st.text(), authenticated=st.booleans(), via=st.text(), reason=st.text()),
-    st.builds(
-        RateChanged,
-        job=st.just("j"),
-        rate=st.floats(0.1, 100),
-        by=st.text(),
-        authenticated=st.booleans(),
-        via=st.text(),
-    ),
-    st.builds(
-        Revealed,
-        place=places,
-        group=st.none() | st.text(),
-        by=st.text(),
-        authenticated=st.booleans(),
-        via=st.text(),
-        reason=st.text(min_size=1),
-    ),
-    st.builds(
-        DeletionRequested,
-        job=st.just("j"),
-        topic=st.text(),
-        before=offsets,
-        by=st.text(),
-        authenticated=st.booleans(),
-        via=st.text(),
-        reason=st.text(min_size=1),
-    ),
+    st.builds(Advanced, **JOB, cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
+    st.builds(Changed, **JOB, state=st.sampled_from(State), by=st.text(), reason=st.text()),
+    st.builds(Approved, **JOB, **ASKED, reason=st.text()),
+    st.builds(RateChanged, **JOB, **ASKED, rate=st.floats(0.1, 100)),
+    st.builds(Revealed, **ASKED, **REASON, place=places, group=st.none() | st.text()),
+    st.builds(DeletionRequested, **JOB, **ASKED, **REASON, topic=st.text(), before=offsets),
     st.builds(
         RecordsDeleted,
-        job=st.just("j"),
-        topic=st.text(),
-        first=offsets,
+        **{**JOB, **ASKED, "topic": st.text(), "first": offsets},
         failed=st.dictionaries(st.integers(0, 9), st.text()),
-        by=st.text(),
-        authenticated=st.booleans(),
-        via=st.text(),
     ),
     st.builds(
         Mark,
-        job=st.just("j"),
-        kind=st.sampled_from(Kind),
-        group=st.text(),
-        by=st.text(),
-        wait_id=st.text(min_size=1),
-        dead_letters=st.tuples(places),
-        record=st.none() | places,
+        **{**JOB, **MARK, "kind": st.sampled_from(Kind), "group": st.text(), "by": st.text()},
         target=st.none() | places,
     ),
     st.builds(
         Requested,
-        job=st.just("j"),
-        kind=st.sampled_from(Kind),
-        group=st.text(),
-        by=st.text(),
-        authenticated=st.booleans(),
-        via=st.text(),
-        reason=st.text(),
+        **{**JOB, **ASKED, "kind": st.sampled_from(Kind), "group": st.text(), "reason": st.text()},
         conditions=st.tuples(st.text()),
         ends=st.just({"orders.dlq": {0: 17}}),
         rate=st.floats(0.1, 100),
@@ -224,3 +190,26 @@ def test_fields_of_a_later_version_are_ignored() -> None:
     assert decode_event(b'{"event":"changed","version":9,"job":"j","state":"paused","by":"a","more":[1]}') == Changed(
         job="j", version=9, state=State.PAUSED, by="a"
     )
+
+
+def looked_up(topic: str) -> Target:
+    return Target(topic, 1, 1000) if is_topic_name(topic) else Target(topic, 0, 0, "not a topic name")
+
+
+@pytest.mark.parametrize(
+    ("group", "to", "category"),
+    [
+        ("data/serving", REDELIVERY, Category.TARGET_UNNAMED),
+        ("data/serving", ORIGIN, None),
+        ("x" * 240, REDELIVERY, Category.TARGET_UNNAMED),
+        ("shop", REDELIVERY, None),
+    ],
+)
+def test_a_group_whose_redelivery_topic_has_no_name_is_sent_to_the_origin(
+    group: str, to: str, category: Category | None
+) -> None:
+    letter = Candidate(
+        Place("dlq", 0, 1), "failed", "id", group, Place("orders", 0, 7), False, False, False, False, 10, (), Standing()
+    )
+    readers = Readers(True, frozenset({"orders", "orders.shop.redeliver"}))
+    assert Route(to, looked_up, lambda: readers, lambda topic: True, may_wait=False).obstacle(letter) is category

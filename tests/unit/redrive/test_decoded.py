@@ -1,17 +1,21 @@
-"""JSON values with line breaks: the same values, as they are written."""
+"""What is shown of a record: JSON values with line breaks as they are written, and when it was produced."""
 
 from __future__ import annotations
 
 import json
 import tracemalloc
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.dead_letter import DeadLetter
 from redrive.decoded import MOST_BYTES, SHOWN_CHARACTERS, Decoded, decoded
+from redrive.difference import Content
 from wait_registry.records.headers import Headers
+from wait_registry.records.operation import Place
 
 ID_HEADER = ("__value_schema_id", b"\1" + bytes(16))
 TEXTS = st.text() | st.sampled_from(['"', "\\", '\\"', "{", "},[", ": ", "\n"])
@@ -55,43 +59,24 @@ def test_line_breaks_take_no_more_room_than_is_shown() -> None:
     assert peak < 32 * 1024 * 1024
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        b"",
-        b"text",
-        b"3",
-        b'"text"',
-        b'{"a": ',
-        b"\xff",
-        b"[" * 100_000,
-        b"\0\0\0\0\1avro",
-        b"[" + b" " * MOST_BYTES + b"]",
-        '{"a":1}'.encode("utf-16"),
-        '{"a":1}'.encode("utf-16-le"),
-        '{"a":1}'.encode("utf-32"),
-        b'{"a":"\xed\xa0\x80"}',
-        b'\xef\xbb\xbf{"a":1}',
-    ],
-    ids=[
-        "null",
-        "empty",
-        "text",
-        "number",
-        "string",
-        "cut off",
-        "bytes",
-        "deep",
-        "schema",
-        "large",
-        "utf-16",
-        "utf-16-le",
-        "utf-32",
-        "surrogate",
-        "byte order mark",
-    ],
-)
+OTHERS = {
+    "null": None,
+    "empty": b"",
+    "text": b"text",
+    "number": b"3",
+    "string": b'"text"',
+    "cut off": b'{"a": ',
+    "bytes": b"\xff",
+    "deep": b"[" * 100_000,
+    "schema": b"\0\0\0\0\1avro",
+    "large": b"[" + b" " * MOST_BYTES + b"]",
+    **{encoding: '{"a":1}'.encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32")},
+    "surrogate": b'{"a":"\xed\xa0\x80"}',
+    "byte order mark": b'\xef\xbb\xbf{"a":1}',
+}
+
+
+@pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
 def test_other_values_are_shown_as_they_are(value: bytes | None) -> None:
     assert decoded(value, None) is None
 
@@ -112,3 +97,35 @@ def test_a_schema_id_where_it_is_not_supported_is_named(value: bytes, headers: H
 
 def test_json_is_shown_whatever_its_headers_are() -> None:
     assert decoded(b"[1]", None, (ID_HEADER,)) == decoded(b"[1]", None)
+
+
+SHOWN = datetime(2023, 11, 14, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "unit"),
+    [
+        (1_700_000_000, "s"),
+        (1_700_000_000_000_000, "µs"),
+        (1_700_000_000_000_000_000, "ns"),
+        (1_700_000_000_000, None),
+        (946_684_799, None),
+        (-62_135_596_800_000, None),
+        (0, None),
+        (-1, None),
+        (None, None),
+    ],
+)
+def test_the_unit_of_a_timestamp_that_looks_wrong_is_named(timestamp_ms: int | None, unit: str | None) -> None:
+    expected = f"{timestamp_ms}, which looks like {unit} (2023-11-14 22:13:20 UTC): the producer must give ms"
+    assert produced(timestamp_ms) == (SHOWN if unit is None else expected)
+
+
+@pytest.mark.parametrize("timestamp_ms", [2**63 - 1, -(2**63)])
+def test_a_timestamp_that_is_no_date_is_shown(timestamp_ms: int) -> None:
+    assert produced(timestamp_ms) == f"{timestamp_ms}, which is no date in ms since 1970: the producer must give ms"
+
+
+def produced(timestamp_ms: int | None) -> object:
+    row = {"original_timestamp_ms": timestamp_ms, "original_timestamp": SHOWN}
+    return DeadLetter(Place("t", 0, 0), Content(None, (), None), row).produced()

@@ -181,12 +181,8 @@ def test_long_values_that_differ_much_show_the_first_difference() -> None:
     left, right = (Content(None, (), sign * 5_000) for sign in (b"a\n", b"b\n"))
     first, *shown = changes(left, right)
     assert first.endswith("the first difference is at byte 0")
-    assert shown == [
-        "  more than 200 lines differ, of which this is the first; compare SHA-256:",
-        "  line 1:",
-        "  - a",
-        "  + b",
-    ]
+    more = "  more than 200 lines differ, of which this is the first; compare SHA-256:"
+    assert shown == [more, "  line 1:", "  - a", "  + b"]
 
 
 SAME = Content(b"k", (("a", b"1"),), b'{"id": 1, "lines": [{"sku": "x", "price": 9.10}]}')

@@ -1,4 +1,4 @@
-"""Conditions are read and written in one way, and no value becomes SQL."""
+"""Conditions and places are read and written in one way, and no value becomes SQL."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.dead_letter import parse_place
 from redrive.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, matches, parse_filter
+from redrive.listing import Cursor, parse_cursor
 from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Place
+from wait_registry.records.topics import kept_topic_name
 
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
 VALUES: dict[Kind, st.SearchStrategy[Value]] = {
@@ -126,3 +130,37 @@ def test_what_cannot_be_read_is_refused_with_what_was_expected(text: str, says: 
     with pytest.raises(ConfigurationError) as refused:
         parse_filter([text], NOW)
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "topic", ["orders.dlq", "orders.dlq@ZBdojm8pStGzkmrTFMNnnQ", f"{'x' * 249}@ZBdojm8pSt-_kmrTFMNnnQ"]
+)
+def test_a_place_is_read_as_it_is_shown(topic: str) -> None:
+    assert parse_place(f"{topic}:3:17") == Place(topic, 3, 17)
+
+
+def test_the_dead_letters_of_a_deleted_topic_have_a_place() -> None:
+    topic = kept_topic_name("orders.dlq", "/Fa8EzAmTUSjswDp7j7K+Q")
+    assert parse_place(f"{topic}:3:17") == Place("orders.dlq@_Fa8EzAmTUSjswDp7j7K-Q", 3, 17)
+
+
+@pytest.mark.parametrize(
+    "text", ["orders.dlq", "orders.dlq:0", "@ID:0:1", "orders.dlq@:0:1", "orders.dlq@a@b:0:1", "a b:0:1"]
+)
+def test_anything_else_is_no_place(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no place of a record"):
+        parse_place(text)
+
+
+def test_a_cursor_is_read_as_it_is_shown() -> None:
+    cursor = Cursor(datetime(2026, 11, 29, 7, 5, 1, 123_456, tzinfo=UTC), Place("orders.dlq", 2, 41))
+    assert str(cursor) == "2026-11-29T07:05:01.123456+00:00,orders.dlq:2:41"
+    assert parse_cursor(str(cursor)) == cursor
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday,dlq:0:1", "2026-11-29T07:05:01+00:00", "2026-11-29T07:05:01+00:00,dlq"]
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse_cursor(text)

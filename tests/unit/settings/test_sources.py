@@ -36,9 +36,7 @@ def test_each_source_wins_over_those_below_it(empty_folder: Path) -> None:
         "WAITREG_PROCESSOR__MARGIN_S=2\nWAITREG_PROCESSOR__MAX_ATTEMPTS=2\nWAITREG_PROCESSOR__LINGER_MS=2\n"
     )
     environment = {"WAITREG_PROCESSOR__MAX_ATTEMPTS": "3", "WAITREG_PROCESSOR__LINGER_MS": "3"}
-
     processor = load_settings({"processor.linger_ms": "4"}, env=environment).processor
-
     assert (processor.ttl_s, processor.margin_s, processor.max_attempts, processor.linger_ms) == (1, 2, 3, 4)
 
 
@@ -108,9 +106,7 @@ def test_tables_are_merged_key_by_key_over_all_sources(empty_folder: Path) -> No
         "WAITREG_KAFKA__LIBRDKAFKA__SOCKET_TIMEOUT_MS": "2",
         "WAITREG_KAFKA__LIBRDKAFKA__fetch.min.bytes": "3",
     }
-
     settings = load_settings({"kafka.librdkafka.debug": "cgrp"}, env=environment)
-
     assert settings.kafka.librdkafka == {
         "socket.timeout.ms": "2",
         "socket.keepalive.enable": True,
@@ -125,10 +121,8 @@ def test_secrets_and_certificates_are_read_from_files(empty_folder: Path) -> Non
     conf = empty_folder / "conf"
     conf.mkdir()
     (conf / "waitreg.toml").write_text('[kafka.security]\nca_file = "../ca.pem"\n')
-
     environment = {"WAITREG_KAFKA__SECURITY__PASSWORD_FILE": "password"}
     security = load_settings(config_file=conf / "waitreg.toml", env=environment).kafka.security
-
     assert security.password is not None
     assert security.password.get_secret_value() == "pa ss"
     assert security.ca is not None

@@ -1,11 +1,14 @@
-"""The check that runs before anything is downloaded, against fake commands on an otherwise bare PATH."""
+"""What is checked before anything is downloaded, and the audit for known vulnerabilities."""
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -61,6 +64,7 @@ PYTHON = {"python3": python("3.11")}
 JAVA = {"java": java("17.0.15")}
 APT = {"apt-get": "exit 1"}
 APT_JAVA = {**APT, "apt-cache": "case $2 in openjdk-21-*) exit 0 ;; *) exit 1 ;; esac"}
+JAVA_FIX = "sudo apt-get install openjdk-21-jre-headless"
 NO_PYTHON = "echo 'python3.11: command not found' >&2; exit 127"
 NO_JAVA = "echo 'Unable to locate a Java Runtime.' >&2; exit 1"
 
@@ -84,21 +88,13 @@ def test_the_first_python_that_is_new_enough_is_printed(commands: dict[str, str]
     ("commands", "said", "fix"),
     [
         *(
-            (
-                {**JAVA, **APT, "python3": python(version)},
-                f"python3 is {version}",
-                "apt-get install python3 python3-venv",
-            )
+            ({**JAVA, **APT, "python3": python(version)}, f"python3 is {version}", "install python3 python3-venv")
             for version in ("2.7", "3.6", "3.9", "3.10")
         ),
         ({**JAVA, "brew": "exit 1"}, "Python 3.11 or newer is needed, none was found", "brew install python@3.11"),
         ({**JAVA, **APT, "python3": python("3.11", venv=False)}, "venv", "sudo apt-get install python3.11-venv"),
         *(
-            (
-                {**PYTHON, **APT_JAVA, "java": java(version)},
-                f"Java 17 or newer is needed, the java in PATH is {major}",
-                "sudo apt-get install openjdk-21-jre-headless",
-            )
+            ({**PYTHON, **APT_JAVA, "java": java(version)}, f"needed, the java in PATH is {major}", JAVA_FIX)
             for version, major in (("1.8.0_392", "8"), ("11.0.22", "11"), ("16.0.1", "16"))
         ),
         ({**PYTHON, "dnf": "exit 1"}, "none was found in PATH", "sudo dnf install java-17-openjdk-headless"),
@@ -127,3 +123,51 @@ def test_java_home_goes_before_path(host: Host, tmp_path: Path) -> None:
     (host.bin / "old-java").rename(old / "bin" / "java")
     assert f"the java in JAVA_HOME ({old}) is 11" in host.refusal(JAVA_HOME=str(old))
     assert f"none was found in JAVA_HOME ({tmp_path}/empty)" in host.refusal(JAVA_HOME=f"{tmp_path}/empty")
+
+
+AUDIT = Path(__file__).parents[3] / "setup" / "audit.py"
+ENTRY = '[[accepted]]\nid = "CVE-2026-77"\npackage = "example"\nreason = "not reached"\nuntil = 2026-11-21\n'
+
+
+@pytest.fixture
+def audit() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("audit", AUDIT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_accepted_one_passes_up_to_its_day(audit: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(audit.accepted_ids(ENTRY, date(2026, 11, 21))) == ["CVE-2026-77"]
+    assert list(audit.accepted_ids(ENTRY, date(2026, 11, 22))) == []
+    assert "which is over" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "said"),
+    [
+        ("echo 'no route to host' >&2; exit 1", 0, "NOT AUDITED for known vulnerabilities: no route to host"),
+        ("exit 3", 0, "NOT AUDITED for known vulnerabilities: pip-audit gave no report"),
+        ("echo 'No known vulnerabilities found' >&2", 0, "No known vulnerabilities found"),
+        ("echo 'Name  Skip Reason'; echo '--- ---'; echo 'one  not found'", 0, "NOT AUDITED, 1 packages: one not"),
+        ("echo 'example 2.0 PYSEC-2026-7 2.1'; exit 1", 1, "Raise what is listed"),
+    ],
+)
+def test_the_gate_fails_for_a_vulnerability_alone(
+    audit: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    tool: str,
+    code: int,
+    said: str,
+) -> None:
+    script = tmp_path / "bin" / "pip-audit"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\n{tool}\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(audit, "TOOL", tmp_path)
+    assert audit.main() == code
+    assert said in capsys.readouterr().out

@@ -61,7 +61,6 @@ def test_redelivery_ends_at_the_last_delivery(
 ) -> None:
     due = row(expiry_policy=policy, delivery=delivery, max_deliveries=limit, group=group)
     answer = decided(due, replace(POLICY, redeliver_by_default=by_default))
-
     wanted = by_default if policy is None else policy == "redeliver"
     again = wanted and bool(group) and (delivery or 1) < (limit or 3)
     assert answer.outcome is (Outcome.REDELIVERED if again else Outcome.EXPIRED)

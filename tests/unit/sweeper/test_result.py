@@ -1,16 +1,37 @@
-"""A sweep's counts, its words, its fields and its trouble."""
+"""What a sweep counts and says, and what a sweeper reports: readiness, outages, backlog."""
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
 
+from sweeper.backlog import OTHERS, bounded
+from sweeper.counting_thread import pause_after
 from sweeper.export_decision import Obstacle, Unsendable
+from sweeper.health import readiness
+from sweeper.housekeeping import marks_days
+from sweeper.metrics import REMINDER_S, Instruments
+from sweeper.postgres_watch import LATE_S, PostgresWatch
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
+from tests.support.running_thread import RunningThread
+from tests.support.waiting import wait_until
+from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.settings.postgres import PostgresSettings
+from wait_registry.settings.redrive import OperationsSettings
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sweeper import SweeperSettings
+from wait_registry.settings.topics import DAY_MS
+from wait_registry.telemetry.exposition import MetricsRegistry
 
 AT = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
 OLD = PartitionResult(1, skip=Skip.POSITION_TOO_OLD, reason="too old")
@@ -62,3 +83,135 @@ def test_its_fields_are_plain_json() -> None:
 def test_a_sweep_that_skipped_every_partition_is_in_trouble(results: list[PartitionResult], trouble: str) -> None:
     assert swept_now(*results).trouble() == trouble
     assert replace(swept_now(*results), unswept=SweepResult.FAILED, reason="away").trouble() == "away"
+
+
+COUNTS = st.dictionaries(st.tuples(st.text("ab", max_size=2), st.text("ab", max_size=2)), st.integers(0, 9).map(float))
+
+
+@given(COUNTS, st.integers(0, 12))
+def test_the_largest_counts_are_kept_and_nothing_is_lost(counts: dict[tuple[str, ...], float], most: int) -> None:
+    found = dict(bounded(counts.items(), float.__add__, most))
+    kept = {labels: count for labels, count in found.items() if labels != (OTHERS, OTHERS)}
+    assert len(kept) == min(most, len(counts))
+    assert kept.items() <= counts.items()
+    assert sum(found.values()) == sum(counts.values())
+    smallest = min(kept.values(), default=0)
+    assert all(count <= smallest for labels, count in counts.items() if labels not in kept) or not kept
+
+
+def test_ages_are_merged_to_the_largest() -> None:
+    ages = {("a",): 5.0, ("b",): 3.0, ("c",): 2.0}
+    assert dict(bounded(ages.items(), max, 1)) == {("a",): 5.0, (OTHERS,): 3.0}
+
+
+@pytest.mark.parametrize(("took_s", "pause_s"), [(0.0, 30.0), (1.5, 30.0), (3.0, 60.0), (60.0, 1200.0)])
+def test_a_reading_that_takes_long_is_repeated_later(took_s: float, pause_s: float) -> None:
+    assert pause_after(took_s) == pause_s
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "retention_days", "days"),
+    [(400 * DAY_MS, 30, 401), (10 * DAY_MS + 1, 30, 30), (40 * DAY_MS + 1, 30, 41), (-1, 30, None)],
+)
+def test_marks_are_kept_as_long_as_the_operations_topic_keeps_them(
+    retention_ms: int, retention_days: int, days: int | None
+) -> None:
+    settings = Settings(
+        operations=OperationsSettings(retention_ms=retention_ms), sweeper=SweeperSettings(retention_days=retention_days)
+    )
+    assert marks_days(settings) == days
+
+
+DONE = Sweep("waits", datetime(2026, 1, 1, tzinfo=UTC), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "failure", "ago", "reasons"),
+    [
+        (True, None, 1.0, []),
+        (True, None, 149.0, []),
+        (True, None, 151.0, ["the last sweep ended 151 s ago"]),
+        (True, None, None, ["no sweep has ended yet"]),
+        (False, None, 1.0, ["the schedule is not running"]),
+        (True, "Postgres can't be reached", 1.0, ["the last sweep failed: Postgres can't be reached"]),
+    ],
+)
+def test_it_is_ready_unless_there_is_a_reason(
+    scheduled: bool, failure: str | None, ago: float | None, reasons: list[str]
+) -> None:
+    health = readiness(scheduled, failure, ago, 30.0)
+    assert health.ok == (not reasons)
+    assert [text for text, wanted in zip(health.reasons, reasons, strict=True) if not text.startswith(wanted)] == []
+
+
+@pytest.mark.parametrize(
+    ("running_s", "interval_s", "ok"), [(599, 30, True), (601, 30, False), (899, 300, True), (901, 300, False)]
+)
+def test_a_sweep_that_runs_is_ready_for_a_while(running_s: float, interval_s: float, ok: bool) -> None:
+    assert readiness(True, None, 2_000.0, interval_s, running_s).ok == ok
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Return level and text of what has been logged since."""
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    caplog.clear()
+    return lines
+
+
+def test_an_outage_is_logged_at_its_start_at_intervals_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    now_s, registry = [0.0], MetricsRegistry()
+    instruments = Instruments(registry, lambda: now_s[0])
+
+    def sweep_fails(reason: str) -> list[tuple[str, str]]:
+        instruments.swept(replace(DONE, unswept=SweepResult.FAILED, reason=reason))
+        return logged(caplog)
+
+    instruments.swept(DONE)
+    assert logged(caplog) == [("INFO", DONE.in_words())]
+    [(level, text)] = sweep_fails("Postgres is away")
+    assert level == "ERROR"
+    assert "Postgres is away" in text
+    for now_s[0] in (30.0, 60.0, REMINDER_S - 1):
+        assert sweep_fails("Postgres is away") == []
+    now_s[0] = REMINDER_S
+    [(level, text)] = sweep_fails("Kafka is away")
+    assert level == "ERROR"
+    assert "Kafka is away" in text, "the present reason"
+    now_s[0] += 30
+    assert sweep_fails("Kafka is away") == []
+    [(_, text)] = sweep_fails("Postgres at port 5432 is away")
+    assert "Postgres at port 5432" in text, "another reason is logged at once"
+    assert sweep_fails("Postgres at port 5433 is away") == [], "the same reason with another number"
+    now_s[0] += 30
+    instruments.swept(DONE)
+    assert logged(caplog) == [
+        ("INFO", "sweeps work again: 8 had failed, the first of them 360 s ago"),
+        ("INFO", DONE.in_words()),
+    ]
+    assert [level for level, _ in sweep_fails("Postgres is away")] == ["ERROR"], "the next one is logged at once"
+    failed = registry.prometheus.get_sample_value("waitreg_sweeper_sweeps_total", {"result": "failed"})
+    assert failed == 9, "each is counted"
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A port whose kernel accepts connections, and behind which no server answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def test_a_postgres_that_does_not_answer_is_trouble(silent: socket.socket) -> None:
+    port = silent.getsockname()[1]
+    postgres = PostgresSettings(url=SecretStr(f"postgresql://127.0.0.1:{port}/none"), connect_timeout_s=300)
+    connections, now = OpenConnections(), [0.0]
+    watch = PostgresWatch(Settings(postgres=postgres), connections, lambda: now[0])
+    assert watch.trouble() is None
+    asking = RunningThread(watch.ask_once)
+    accepted, _ = silent.accept()
+    now[0] = LATE_S + 1
+    wait_until(lambda: watch.trouble() == "Postgres hasn't answered for 11 s", what="the trouble")
+    assert not readiness(True, None, 1.0, 60.0, None, watch.trouble()).ok
+    accepted.close()
+    asking.wait_ended()
+    assert watch.trouble() not in (None, "Postgres hasn't answered for 11 s"), "the failure"

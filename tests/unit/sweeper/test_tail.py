@@ -41,7 +41,6 @@ def test_a_row_is_open_exactly_when_the_whole_log_says_so(
     for offset, wait_id, _ in compacted(history, keep):
         if offset >= position:
             tail.add(wait_id.encode(), offset)
-
     last = {wait_id: (offset, is_wait) for offset, (wait_id, is_wait) in enumerate(history)}
     for wait_id, wait_offset in rows.items():
         truth = Verdict.OPEN if last[wait_id] == (wait_offset, True) else Verdict.SUPERSEDED
@@ -56,7 +55,6 @@ def test_without_a_position_only_what_the_log_shows_last_is_open(
     tail = Tail(0, 100)
     for offset, wait_id, _ in compacted(history, keep):
         tail.add(wait_id.encode(), offset)
-
     last = {wait_id: offset for offset, (wait_id, _) in enumerate(history)}
     for claimed in range(len(history) + 1):
         for wait_id in IDS:

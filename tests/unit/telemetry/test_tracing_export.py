@@ -1,19 +1,36 @@
-"""A tracer or collector that fails or hangs costs spans, a few log lines and no time."""
+"""Traces: off, they load nothing; on, they are sent without holding up anything, and handlers carry them on."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from processor.handlers.grpc import GrpcHandler
+from processor.handlers.http import HttpHandler
+from processor.handlers.open_handler import OpenHandler
 from processor.service.traces import Traces
-from tests.support.traces import Traced, attributes
+from tests.support.grpc_service import serving
+from tests.support.http_service import Answer, HttpService
+from tests.support.traces import Traced, attributes, id_of, traceparent
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import taken
+from wait_registry.handler import Record
+from wait_registry.records.original import Original
+from wait_registry.settings.grpc import GrpcHandlerSettings
+from wait_registry.settings.processor import HttpHandlerSettings
+from wait_registry.settings.relations import MISSING_EXTRA, relation_problems
+from wait_registry.settings.root import Settings
 from wait_registry.telemetry import tracing_export
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace
 from wait_registry.telemetry.tracing_export import SpanSender, limit_log_lines
@@ -116,3 +133,133 @@ def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
     assert one.registered_at == (None, None), "a place is named whole or not at all"
     [span] = traced.spans()
     assert "waitreg.wait.offset" not in attributes(span)
+
+
+TRACE = 0x0AF7651916CD43DD8448EB211C80319C
+HEADERS = (traceparent(TRACE, 1), ("tracestate", b"vendor=1"), ("tenant", b"acme"))
+RECORD = Record("orders", 3, 42, 2, b"key", b"body", HEADERS, 1, "id", "shop", datetime(2030, 1, 1, tzinfo=UTC))
+TAKEN = RecordTaken(
+    "orders", 3, 42, Original("orders", 3, 42, 2, "create", b"key", b"body", HEADERS), "shop", "host", "id", 1, 2
+)
+
+
+async def attempt_with(traced: Traced, handler: OpenHandler) -> None:
+    """Call a handler as a worker does."""
+    await handler.open()
+    try:
+        record = traced.tracer.record_taken(TAKEN)
+        record.attempt_started(1)
+        await handler.call(RECORD)
+        record.attempt_ended(None)
+        record.leave()
+    finally:
+        await handler.close()
+
+
+def test_the_http_request_is_a_child_of_the_attempt(traced: Traced) -> None:
+    async def call(url: str) -> None:
+        settings = HttpHandlerSettings(forward_headers=("traceparent", "tracestate", "tenant"))
+        await attempt_with(traced, HttpHandler(url, settings, 1, trace_headers=traced.tracer.http_headers))
+
+    with HttpService(lambda _: Answer()) as service:
+        asyncio.run(asyncio.wait_for(call(service.address), 60))
+    (received,) = service.calls
+    [attempt] = traced.spans("attempt")
+    sent = {name.lower(): value for name, value in received.headers.items()}
+    assert (sent["tenant"], sent["tracestate"]) == ("acme", "vendor=1")
+    assert sent["traceparent"] == f"00-{TRACE:032x}-{id_of(attempt):016x}-01"
+
+
+async def test_the_grpc_call_is_a_child_of_the_attempt(traced: Traced) -> None:
+    async with serving() as service:
+        settings = GrpcHandlerSettings()
+        await attempt_with(traced, GrpcHandler(service.address, settings, 60.0, 1, traced.tracer.http_headers))
+    [attempt], [metadata] = traced.spans("attempt"), service.metadata
+    assert metadata["tracestate"] == "vendor=1"
+    assert metadata["traceparent"] == f"00-{TRACE:032x}-{id_of(attempt):016x}-01"
+
+
+# In processes of their own, since this one has loaded everything.
+HEAD = """
+import sys
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.relations import relation_problems
+from wait_registry.settings.root import Settings
+from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.telemetry.tracing import start_tracing
+
+def start(**settings):
+    try:
+        return start_tracing(TelemetrySettings(**settings), "processor")
+    except ConfigurationError as error:
+        print(error)
+"""
+LOADED = """
+import importlib, json, pkgutil
+import processor, sweeper
+for package in (processor, sweeper):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+assert start() is None
+print(json.dumps(sorted(sys.modules)))
+"""
+WITHOUT_THE_EXTRA = """
+sys.modules["opentelemetry"] = None
+print(*(one.message for one in relation_problems(Settings(telemetry={"traces": True}), "sweeper")))
+start(traces=True)
+"""
+WITH_ANOTHER_PROVIDER = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+theirs = TracerProvider()
+trace.set_tracer_provider(theirs)
+tracer = start(traces=True)
+assert trace.get_tracer_provider() is theirs
+print(tracer.provider.resource.attributes["service.name"])
+tracer.stop()
+"""
+
+
+def run(script: str, **variables: str) -> str:
+    command, environment = [sys.executable, "-c", HEAD + script], {**os.environ, **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_no_tracing_library_is_loaded_while_tracing_is_off() -> None:
+    loaded = json.loads(run(LOADED))
+    assert "processor.service.traces" in loaded
+    assert [name for name in loaded if name.partition(".")[0] == "opentelemetry"] == []
+
+
+def test_without_its_packages_start_check_and_start_name_the_extra() -> None:
+    checked, started = run(WITHOUT_THE_EXTRA).splitlines()
+    assert checked == MISSING_EXTRA
+    assert started.startswith(MISSING_EXTRA)
+
+
+def test_a_provider_that_the_process_already_has_is_kept() -> None:
+    assert run(WITH_ANOTHER_PROVIDER, OTEL_SERVICE_NAME="shop") == "shop\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5000", "max_export_batch_size"),
+        # The SDK reads it while it is imported.
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "abc", "must be a non-negative integer but got abc"),
+    ],
+)
+def test_a_variable_that_the_sdk_refuses_is_a_configuration_error(variable: str, value: str, reason: str) -> None:
+    message = run("start(traces=True)", **{variable: value})
+    assert message.startswith("OpenTelemetry refuses its settings: ")
+    assert reason in message
+
+
+@pytest.mark.parametrize(("service", "refuses"), [("processor", True), ("sweeper", True), ("sink", False)])
+def test_an_endpoint_that_is_no_url_is_refused_by_the_services_that_trace(service: str, refuses: bool) -> None:
+    settings = Settings.model_validate({"telemetry": {"traces": True, "traces_endpoint": "collector:4318"}})
+    messages = [one.message for one in relation_problems(settings, service) if "traces" in one.message]  # type: ignore[arg-type]
+    assert len(messages) == refuses
+    assert all("'collector:4318', expected the http(s) URL of an OTLP/HTTP receiver" in one for one in messages)
