@@ -146,11 +146,7 @@ class _Quorum(NamedTuple):
 
 class _Member(EmbeddedBroker):
     def __init__(self, directory: Path, ports: tuple[int, int], quorum: _Quorum, node: int) -> None:
-        properties = {
-            **REPLICATED,
-            "node.id": str(node),
-            "controller.quorum.bootstrap.servers": quorum.addresses,
-        }
+        properties = {**REPLICATED, "node.id": str(node), "controller.quorum.bootstrap.servers": quorum.addresses}
         super().__init__(
             directory, ports, properties=properties, cluster_id=quorum.cluster_id, heap="256m", temporary=True
         )

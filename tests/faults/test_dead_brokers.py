@@ -61,12 +61,7 @@ def settings(cluster: EmbeddedCluster, names: Names, processors: Processors, cal
         cluster.bootstrap_servers,
         NOBODY,
         names,
-        {
-            **QUICK,
-            **REPLICATED,
-            "processor.handler": processors.handler(takes_a_while),
-            "processor.max_in_flight": 4,
-        },
+        {**QUICK, **REPLICATED, "processor.handler": processors.handler(takes_a_while), "processor.max_in_flight": 4},
     )
     topic = made.processor.topics[0]
     cluster.admin.create_topics([NewTopic(topic, 3, 3)])[topic].result(30)

@@ -94,12 +94,7 @@ def _after_the_commit(make: Make, ended: ExitStack) -> StoppedSink:
     at = make()
     cut = ended.enter_context(CommitCut(at.database.url, commit_arrives=True, hangs=True))
     return StoppedSink(
-        step,
-        at,
-        behind_link(at.settings, cut),
-        stop=cut.armed.set,
-        reached=cut.happened.is_set,
-        release=lambda: None,
+        step, at, behind_link(at.settings, cut), stop=cut.armed.set, reached=cut.happened.is_set, release=lambda: None
     )
 
 

@@ -179,10 +179,7 @@ def test_a_sweepers_link_that_is_cut_refused_half_open_or_stalled(scenario: Scen
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.fault("F97")
 def test_a_stop_during_a_stalled_link_ends_the_sweep(
-    scenario: ScenarioFactory,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    scenario: ScenarioFactory, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("sweeper.service.STOP_LIMIT_S", 1.0)
     at = scenario({"sweeper.interval_s": 0.1, "postgres.connect_timeout_s": 30})

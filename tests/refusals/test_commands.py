@@ -119,10 +119,7 @@ def modules(tmp_path: Path) -> Path:
     ("handler", "said"),
     [
         ("nowhere:handle", "No module named 'nowhere'. It is looked up in the current directory and on PYTHONPATH"),
-        (
-            "missing_import:handle",
-            "No module named 'no_such_library' (missing_import.py:3: import no_such_library)",
-        ),
+        ("missing_import:handle", "No module named 'no_such_library' (missing_import.py:3: import no_such_library)"),
         ("no_syntax:handle", "(no_syntax.py:1: async def handle(record))"),
         ("no_environment:handle", "KeyError: 'SHOP_URL' (no_environment.py:2: URL = os.environ['SHOP_URL'])"),
         ("never_made:Charge", "KeyError: 'SHOP_URL' (never_made.py:3: self.url = {}['SHOP_URL'])"),

@@ -209,10 +209,7 @@ def both_refuse(
     """Run sink and sweeper, which must both end with this error."""
     from sink.service import SinkService
 
-    for run in (
-        SinkService(settings, spark, once=True).run,
-        sweeper_of(settings).run_once,
-    ):
+    for run in (SinkService(settings, spark, once=True).run, sweeper_of(settings).run_once):
         with pytest.raises(error, match=said) as raised:
             run()
         assert secret not in str(raised.value)

@@ -82,10 +82,7 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, str | None]]] = {
         "DESCRIBE_CONFIGS topic dlq": (LIMITS, AT_START),
         "WRITE topic redelivery": ("records of groups that want them again", None),
         "DESCRIBE_CONFIGS topic redelivery": ("what is too large for it is dead-lettered instead", None),
-        "DESCRIBE group waitreg.sweep.wait": (
-            "the client that reads the tail asks for the group it names",
-            OF_A_TAIL,
-        ),
+        "DESCRIBE group waitreg.sweep.wait": ("the client that reads the tail asks for the group it names", OF_A_TAIL),
         # WRITE and the DESCRIBE that it brings along are all that there is to a transactional id.
         "WRITE transactional_id waitreg.sweep.wait.*": ("to fence, and to export in a transaction", TRANSACTIONS),
         "DESCRIBE group group": ("to warn of groups with another allowance for clocks; works without", BARRED),

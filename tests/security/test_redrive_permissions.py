@@ -144,10 +144,7 @@ def test_an_event_of_a_user_without_any_permission_is_refused(of_operator: Setti
 def rights_of_purge(at: Scenario, of_operator: Settings) -> list[Right]:
     """What purge.sh grants; no dead letter is open."""
     at.execute(at.request(kind=Kind.ARCHIVE, job="archiving", allowed=("already_redriven",)).job)
-    variables = {
-        "OPERATIONS_TOPIC": of_operator.operations.topic,
-        "DEAD_LETTER_TOPICS": of_operator.dead_letter.topic,
-    }
+    variables = {"OPERATIONS_TOPIC": of_operator.operations.topic, "DEAD_LETTER_TOPICS": of_operator.dead_letter.topic}
     return rights_in("purge.sh", variables)
 
 
@@ -164,11 +161,7 @@ def test_a_purge_needs_the_permissions_of_its_file(
     [
         ("dlq", ("READ",), r"grant the user of kafka\.security DELETE on .*\.dlq \(deploy/kafka/purge\.sh\)"),
         ("dlq", ("DELETE",), r"Grant the user of kafka\.security READ on it"),
-        (
-            "operations",
-            ("READ",),
-            r"kafka\.security WRITE on .*\.operations \(deploy/kafka/purge\.sh\)",
-        ),
+        ("operations", ("READ",), r"kafka\.security WRITE on .*\.operations \(deploy/kafka/purge\.sh\)"),
         ("operations", ("WRITE",), r"Grant the user of kafka\.security READ on it"),
         ("group", (), r"DESCRIBE on the consumer group"),
     ],

@@ -130,12 +130,7 @@ def _send(producer: Producer, topic: str, record: Outgoing, delivered: object) -
 def group_member(bootstrap: str, group: str, topics: Iterable[str], protocol: str = "consumer") -> Consumer:
     """Return a consumer that has subscribed and commits nothing; the caller closes it."""
     member = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "group.protocol": protocol,
-            "enable.auto.commit": False,
-        }
+        {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": protocol, "enable.auto.commit": False}
     )
     member.subscribe(list(topics))
     return member

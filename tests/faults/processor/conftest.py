@@ -24,10 +24,7 @@ SHORT_SESSIONS = {"group.consumer.min.session.timeout.ms": "1000", "group.consum
 QUICK: Mapping[str, Any] = {**QUICK_COMMITS, "kafka.request_timeout_s": 5}
 # What is lost, or new, is noticed in seconds. How long a session is, the client says in the classic protocol alone.
 CLASSIC = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}
-IMPATIENT = {
-    "topic.metadata.refresh.interval.ms": 500,
-    "reconnect.backoff.max.ms": 300,
-}
+IMPATIENT = {"topic.metadata.refresh.interval.ms": 500, "reconnect.backoff.max.ms": 300}
 
 
 @pytest.fixture(scope="package")

@@ -203,11 +203,7 @@ def test_a_client_that_forgot_all_brokers_ends_its_processor(
 ) -> None:
     monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)
     monkeypatch.setattr(broker_connection, "STATISTICS_EVERY_MS", 200)
-    quick = {
-        "topic.metadata.refresh.interval.ms": 100,
-        "session.timeout.ms": 6000,
-        "heartbeat.interval.ms": 500,
-    }
+    quick = {"topic.metadata.refresh.interval.ms": 100, "session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
     at = processor_scenario(others={"kafka.librdkafka": quick}, drain_timeout_s=1, flush_timeout_s=1)
     cluster = StartingCluster()
     with KafkaProxy(at.topics.bootstrap, change=cluster) as proxy:

@@ -43,11 +43,7 @@ def register(
 
 
 def fill(
-    connection: Connection,
-    max_rows: int = 1000,
-    settle_s: float = 0,
-    letters: str = "dlq",
-    max_bytes: int = 67_108_864,
+    connection: Connection, max_rows: int = 1000, settle_s: float = 0, letters: str = "dlq", max_bytes: int = 67_108_864
 ) -> int:
     """Call the function with a skew allowance of five seconds; a row need not stand for long unless told otherwise."""
     row = connection.execute(FILL, (max_rows, settle_s, letters, max_bytes)).fetchone()

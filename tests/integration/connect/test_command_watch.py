@@ -144,10 +144,7 @@ def words(ended: Ended) -> list[str]:
             {"tasks.max": "many", "batch.size": "none"},
             ("{0} (bad.json): tasks.max: Invalid value many", "batch.size", "nothing was changed"),
         ),
-        (
-            {"connector.class": "no.such.Sink"},
-            ("lacks a connector class: put its jars into", "matches no.such.Sink"),
-        ),
+        ({"connector.class": "no.such.Sink"}, ("lacks a connector class: put its jars into", "matches no.such.Sink")),
         ({"connection.password": "${file:/no/x:y}"}, ("Correct connect.secrets.*",)),
     ],
 )

@@ -85,12 +85,7 @@ def test_a_wrong_cleanup_policy_hides_no_other_check(
     [("redeliver", Severity.ERROR, Severity.SKIPPED), ("dlq", Severity.WARNING, Severity.OK)],
 )
 def test_missing_redelivery_topics_are_named(
-    policy: str,
-    severity: Severity,
-    offsets: Severity,
-    prepared: SettingsFactory,
-    topics: Topics,
-    sound: dict[str, str],
+    policy: str, severity: Severity, offsets: Severity, prepared: SettingsFactory, topics: Topics, sound: dict[str, str]
 ) -> None:
     settings = prepared({**sound, "processor.expiry_policy": policy})
     topic = redelivery_topic(settings.processor.topics[0], settings.processor.group)

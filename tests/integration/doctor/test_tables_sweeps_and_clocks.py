@@ -94,8 +94,7 @@ def test_what_is_not_due_is_told_apart(prepared: SettingsFactory, topics: Topics
     settings = prepared({"processor.delay_s": 3600})
     hour_ago_ms = int(time.time() * 1000) - 3_700_000
     topics.produce(
-        settings.processor.topics[0],
-        [Outgoing(b"", partition=0, timestamp_ms=hour_ago_ms), Outgoing(b"", partition=0)],
+        settings.processor.topics[0], [Outgoing(b"", partition=0, timestamp_ms=hour_ago_ms), Outgoing(b"", partition=0)]
     )
     assert "2 offsets to the end (1 of them due), 0 members" in say(group.group_offsets, settings).message
 
@@ -137,13 +136,7 @@ def test_rows_that_are_long_due_are_a_warning(prepared: SettingsFactory, databas
     ],
 )
 def test_an_old_or_partial_last_sweep_is_a_warning(
-    prepared: SettingsFactory,
-    database: Database,
-    result: str,
-    skipped: str,
-    ago: str,
-    standing: Severity,
-    said: str,
+    prepared: SettingsFactory, database: Database, result: str, skipped: str, ago: str, standing: Severity, said: str
 ) -> None:
     settings = prepared()
     assert say(sweeps.last, settings).message == "none is recorded yet"

@@ -15,12 +15,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin, producer_config
-from wait_registry.kafka.cluster import (
-    cluster_id,
-    describe_topic,
-    identity_changed,
-    require_same_identity,
-)
+from wait_registry.kafka.cluster import cluster_id, describe_topic, identity_changed, require_same_identity
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic

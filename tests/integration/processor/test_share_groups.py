@@ -16,12 +16,7 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
 
-SHARE: dict[str, Any] = {
-    "source": "share",
-    "registration": "off",
-    "handler_timeout_s": 5.0,
-    "max_attempts": 1,
-}
+SHARE: dict[str, Any] = {"source": "share", "registration": "off", "handler_timeout_s": 5.0, "max_attempts": 1}
 GROUP = {"share.auto.offset.reset": "earliest", "share.isolation.level": "read_committed"}
 
 

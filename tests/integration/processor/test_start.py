@@ -110,11 +110,7 @@ def lose_offsets(at: ProcessorScenario) -> None:
     ],
 )
 def test_a_group_that_lost_its_offsets_is_warned_of(
-    handler: Any,
-    own: dict[str, Any],
-    sign: str,
-    processor_scenario: ScenarioFactory,
-    caplog: pytest.LogCaptureFixture,
+    handler: Any, own: dict[str, Any], sign: str, processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = processor_scenario(handler, 2, **own)
     at.produce_to_each(3)

@@ -44,11 +44,7 @@ class HandFed:
         identity = identity or TopicIdentity(topic, "id", PARTITIONS)
         names = [TopicPartition(topic, partition) for partition in range(identity.partitions)]
         self.log_end = 10**6
-        begin_progress(
-            self.connection,
-            identity,
-            {name: Position(0, postgres_now(self.connection)) for name in names},
-        )
+        begin_progress(self.connection, identity, {name: Position(0, postgres_now(self.connection)) for name in names})
         _, positions = read_progress(self.connection, topic)
         writer = writer or (DeadLetterWriter() if dead_letters else WaitWriter(topic))
         self.applier: Applier = Applier(

@@ -127,8 +127,7 @@ NOW = datetime(2026, 11, 21, 9, 45, 55, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(-3, "0 s"), (59.4, "59 s"), (145, "2 min 25 s"), (7260, "2 h 1 min"), (90_000, "1 d 1 h")],
+    ("seconds", "words"), [(-3, "0 s"), (59.4, "59 s"), (145, "2 min 25 s"), (7260, "2 h 1 min"), (90_000, "1 d 1 h")]
 )
 def test_an_age_has_its_two_largest_units(seconds: float, words: str) -> None:
     assert in_words(timedelta(seconds=seconds)) == words

@@ -23,21 +23,8 @@ def openssl(*arguments: str) -> str:
 def test_the_end_is_what_openssl_reads(days: str, tmp_path: Path) -> None:
     Authority(tmp_path, "skips without openssl")
     key, certificate = str(tmp_path / "k"), tmp_path / "c"
-    openssl(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        days,
-        "-subj",
-        "/CN=a",
-        "-keyout",
-        key,
-        "-out",
-        str(certificate),
-    )
+    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a"]
+    openssl(*made, "-days", days, "-keyout", key, "-out", str(certificate))
     shown = openssl("x509", "-in", str(certificate), "-noout", "-enddate").strip().removeprefix("notAfter=")
     expected = datetime.strptime(shown, "%b %d %H:%M:%S %Y GMT").replace(tzinfo=UTC)
     assert ends_of(f"text\n{certificate.read_text()}") == [expected]

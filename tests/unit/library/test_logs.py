@@ -43,12 +43,8 @@ def test_a_line_says_when_how_bad_who_and_what(line: Callable[[], dict[str, Any]
     log.warning("paused after %d records", 3)
     seen = line()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", seen.pop("time"))
-    assert seen == {
-        "level": "WARNING",
-        "service": "processor",
-        "logger": "shop.orders",
-        "message": "paused after 3 records",
-    }
+    text = "paused after 3 records"
+    assert seen == {"level": "WARNING", "service": "processor", "logger": "shop.orders", "message": text}
 
 
 def test_a_line_that_concerns_a_record_names_it(line: Callable[[], dict[str, Any]]) -> None:

@@ -165,10 +165,7 @@ WAITS = GroupDescription(False, {"other": frozenset()}, {}, {"other": "/10.0.0.7
     ],
 )
 def test_the_wait_for_partitions_is_logged_with_what_is_missing(
-    protocol: GroupProtocol,
-    answer: GroupDescription | WaitRegistryError,
-    said: str,
-    caplog: pytest.LogCaptureFixture,
+    protocol: GroupProtocol, answer: GroupDescription | WaitRegistryError, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     watched = _Watched(protocol)

@@ -67,10 +67,7 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     now: Original, lineage: Lineage, kind: str, failure: Failure, headers: Headers
 ) -> None:
     lineage = lineage._replace(
-        original_partition=1,
-        original_offset=2,
-        original_timestamp_ms=3,
-        original_timestamp_type="append",
+        original_partition=1, original_offset=2, original_timestamp_ms=3, original_timestamp_type="append"
     )
     assert lineage.group is not None
     written = (

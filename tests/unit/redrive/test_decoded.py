@@ -38,8 +38,7 @@ def test_only_white_space_between_values_changes(value: Any, plain: bool, space:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['{"a": 1.10000000000000000001}', '{"a": 1, "a": 2}', '{"a": 12345678901234567890123}', r'{"a": "\u0041"}'],
+    "text", ['{"a": 1.10000000000000000001}', '{"a": 1, "a": 2}', '{"a": 12345678901234567890123}', r'{"a": "\u0041"}']
 )
 def test_numbers_names_and_escapes_stay_as_they_are_written(text: str) -> None:
     found = decoded(text.encode(), None)

@@ -81,11 +81,7 @@ def test_the_value_of_an_unknown_name_is_not_shown() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        (
-            "processor.max_in_flight",
-            "0",
-            "processor.max_in_flight is '0'; allowed: 'auto' or whole number >= 1, <= 100000",
-        ),
+        ("processor.max_in_flight", "0", "max_in_flight is '0'; allowed: 'auto' or whole number >= 1, <= 100000"),
         ("processor.max_in_flight", "many", "is 'many'; allowed: 'auto' or whole number"),
         ("processor.max_in_flight_min", "0", "is '0'; allowed: whole number >= 1"),
         ("processor.ttl_s", "-1", "processor.ttl_s is '-1'; allowed: number > 0 s"),

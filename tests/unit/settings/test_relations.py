@@ -22,6 +22,9 @@ from wait_registry.settings.relations import (
 from wait_registry.settings.root import Settings
 
 COMPLETE = {"processor.group": "shop", "processor.topics": "orders", "processor.handler": "shop:handle"}
+REDELIVER = "orders.shop.redeliver"
+DEFERRED: dict[str, Any] = {"processor__registration": "deferred"}
+SHORT_SESSION: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
 PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
 
 
@@ -31,11 +34,8 @@ def settings(**changes: Any) -> Settings:
 
 
 def fatal(service: Service = "processor", **changes: Any) -> list[str]:
-    return [
-        problem.message
-        for problem in relation_problems(settings(**changes), service)
-        if problem.severity is Severity.ERROR
-    ]
+    found = relation_problems(settings(**changes), service)
+    return [problem.message for problem in found if problem.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
@@ -83,14 +83,12 @@ def test_without_registrations_the_ttl_may_have_any_value() -> None:
 
 @pytest.mark.parametrize("mode", ["eager", "off"])
 def test_the_time_until_a_late_registration_counts_in_deferred_only(mode: str) -> None:
-    short_session: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
-    assert not fatal(processor__registration=mode, processor__register_after_s=10, **short_session)
+    assert not fatal(processor__registration=mode, processor__register_after_s=10, **SHORT_SESSION)
 
 
 def test_a_late_registration_within_a_quarter_of_the_session_is_taken() -> None:
-    assert not fatal(processor__registration="deferred", processor__register_after_s=10)
-    short_session: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
-    assert not fatal(processor__registration="deferred", processor__register_after_s=1.5, **short_session)
+    assert not fatal(**DEFERRED, processor__register_after_s=10)
+    assert not fatal(**DEFERRED, processor__register_after_s=1.5, **SHORT_SESSION)
 
 
 @pytest.mark.parametrize("slots", [1, 50, 5_000])
@@ -101,11 +99,8 @@ def test_the_bound_of_uncommitted_records_grows_with_the_worker_slots(slots: int
     assert fatal(**long, processor__uncommitted_max=least - 1)
 
 
-AUTO: dict[str, Any] = {
-    "processor__max_in_flight": "auto",
-    "processor__max_in_flight_min": 10,
-    "processor__max_in_flight_max": 300,
-}
+AUTO_LIMITS = {"processor__max_in_flight_min": 10, "processor__max_in_flight_max": 300}
+AUTO: dict[str, Any] = {"processor__max_in_flight": "auto", **AUTO_LIMITS}
 
 
 @given(
@@ -157,22 +152,15 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"processor__grpc__certificate": PEM}, "processor.grpc.certificate is set without processor.grpc.key"),
         ({"processor__grpc__ca": PEM, "processor__handler": "grpc://a:1"}, "processor.handler is grpc://, which"),
         (
-            {
-                "processor__registration": "deferred",
-                "processor__register_after_s": 1.6,
-                "kafka__librdkafka.session.timeout.ms": 6000,
-            },
+            {**DEFERRED, "processor__register_after_s": 1.6, **SHORT_SESSION},
             "processor.register_after_s is 1.6 s, more than a quarter of the consumer's session timeout = 6 s. "
             "Set it to 1.5 or less, or raise kafka.librdkafka.session.timeout.ms",
         ),
         (
-            {"processor__registration": "deferred", "processor__register_after_s": 2, "processor__ttl_s": 2},
+            {**DEFERRED, "processor__register_after_s": 2, "processor__ttl_s": 2},
             "processor.register_after_s is 2 s, not less than processor.ttl_s = 2 s, which counts from",
         ),
-        (
-            {"processor__uncommitted_max": 119},
-            "processor.uncommitted_max is 119, less than 2 x processor.max_in_flight + 20 = 120",
-        ),
+        ({"processor__uncommitted_max": 119}, "is 119, less than 2 x processor.max_in_flight + 20 = 120"),
         (
             {"processor__flush_timeout_s": 31, "kafka__librdkafka.max.poll.interval.ms": 60000},
             "processor.flush_timeout_s is 31 s, more than half of kafka.librdkafka.max.poll.interval.ms = 60 s",
@@ -185,14 +173,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"dead_letter__topic": "{topic}"}, "processor.topics is orders, which is also dead_letter.topic"),
         ({"wait__topic": "shop.wait", "dead_letter__topic": "{group}.wait"}, "wait.topic is shop.wait, which is also"),
         *(
-            ({setting: topic}, f"is {topic}, which is also the redelivery topic of orders and shop")
-            for setting, topic in (
-                ("wait__topic", "orders.shop.redeliver"),
-                ("operations__topic", "orders.shop.redeliver"),
-                ("sink__dead_letter_topics", "orders.shop.redeliver"),
-                ("sweeper__default_dead_letter_topic", "orders.shop.redeliver"),
-            )
+            ({f"{name}_topic": REDELIVER}, f"is {REDELIVER}, which is also the redelivery topic of orders and shop")
+            for name in ("wait_", "operations_", "sweeper__default_dead_letter")
         ),
+        ({"sink__dead_letter_topics": REDELIVER}, f"is {REDELIVER}, which is also the redelivery topic of orders"),
         ({"processor__topics": "orders,orders.shop.redeliver"}, "also the redelivery topic of orders and shop"),
         ({"processor__topics": "orders,orders.shop.retry.1h"}, "which is also a retry topic of orders and shop"),
         ({"dead_letter__topic": "{topic}.{group}.redeliver"}, "dead_letter.topic is orders.shop.redeliver, which is"),

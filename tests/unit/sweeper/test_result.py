@@ -77,8 +77,7 @@ def test_its_fields_are_plain_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("results", "trouble"),
-    [([FENCED, OLD], "too old"), ([OLD, EXPORTED], None), ([FENCED], None), ([], None)],
+    ("results", "trouble"), [([FENCED, OLD], "too old"), ([OLD, EXPORTED], None), ([FENCED], None), ([], None)]
 )
 def test_a_sweep_that_skipped_every_partition_is_in_trouble(results: list[PartitionResult], trouble: str) -> None:
     assert swept_now(*results).trouble() == trouble

@@ -162,11 +162,8 @@ def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
     assert "error.type" not in attributes(span)
     tries = traced.children(span)
     assert [attributes(one).get("waitreg.attempt") for one in tries] == [1, 2, 3]
-    assert [attributes(one).get("error.type") for one in tries] == [
-        "wait_registry.errors.TransientError",
-        "TimeoutError",
-        None,
-    ]
+    errors = ["wait_registry.errors.TransientError", "TimeoutError", None]
+    assert [attributes(one).get("error.type") for one in tries] == errors
     assert [attributes(one).get("waitreg.timed_out") for one in tries] == [None, True, None]
 
 
