@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pytest
@@ -58,6 +59,14 @@ def rights_of_redrive(settings: Settings, at: Scenario) -> list[Right]:
     return rights_in("redrive.sh", variables)
 
 
+def allow(own: SecuredSettings, rights: list[Right], names: Iterable[str] = (), left: tuple[str, ...] = ()) -> None:
+    """Grant rights to the operator, but of those with a name or for a kind of resource only what is left."""
+    for right in rights:
+        operations = left if {right.name, right.resource} & {*names} else right.operations
+        if operations:
+            grant(own.secured, own.user("processor"), [right._replace(operations=operations)])
+
+
 def asked(at: Scenario) -> Requested:
     """Return a job for all dead letters."""
     return at.request().job
@@ -66,7 +75,7 @@ def asked(at: Scenario) -> Requested:
 def test_a_redrive_needs_the_permissions_of_its_file(
     at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
-    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_redrive(of_operator, at))
+    allow(secured_settings, rights_of_redrive(of_operator, at))
     own = Scenario(of_operator, secured_settings.topics, at.database)
     ended = own.execute(asked(at))
     assert dict(ended.counts) == {"already_redriven": 1, "redriven": 1}
@@ -80,7 +89,7 @@ def test_a_redrive_needs_the_permissions_of_its_file(
 def test_the_console_acts_with_the_permissions_of_the_file(
     at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
-    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_redrive(of_operator, at))
+    allow(secured_settings, rights_of_redrive(of_operator, at))
     stop = threading.Event()
     stop.set()
     at.execute(at.request(job="paused").job, stop)
@@ -96,8 +105,8 @@ def test_the_console_acts_with_the_permissions_of_the_file(
 @pytest.mark.parametrize(
     ("missing", "left", "said"),
     [
-        ("operations", ("READ",), "Topic authorization failed"),
-        ("operations", ("WRITE",), "Topic authorization failed"),
+        ("{operations}", ("READ",), "Topic authorization failed"),
+        ("{operations}", ("WRITE",), "Topic authorization failed"),
         ("waitreg.redrive.{operations}", (), "Group authorization failed"),
         ("waitreg.redrive.{group}", (), "Transactional Id authorization failed"),
         ("{group}", (), "Group authorization failed"),
@@ -112,12 +121,7 @@ def test_a_redrive_without_a_permission_names_it_and_sends_nothing(
     secured_settings: SecuredSettings,
 ) -> None:
     name = missing.format(operations=of_operator.operations.topic, group=at.group)
-    for right in rights_of_redrive(of_operator, at):
-        lacks = right.name == name or (missing == "operations" and right.name == of_operator.operations.topic)
-        operations = left if lacks else right.operations
-        if operations:
-            user = secured_settings.user("processor")
-            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    allow(secured_settings, rights_of_redrive(of_operator, at), [name], left)
     own = Scenario(of_operator, secured_settings.topics, at.database)
     with pytest.raises(ConfigurationError, match=said):
         own.execute(asked(at))
@@ -151,7 +155,7 @@ def rights_of_purge(at: Scenario, of_operator: Settings) -> list[Right]:
 def test_a_purge_needs_the_permissions_of_its_file(
     at: Scenario, of_operator: Settings, secured_settings: SecuredSettings, rights_of_purge: list[Right]
 ) -> None:
-    grant(secured_settings.secured, secured_settings.user("processor"), rights_of_purge)
+    allow(secured_settings, rights_of_purge)
     purge(of_operator)
     assert kept(of_operator, at) == 0
 
@@ -176,12 +180,7 @@ def test_a_purge_without_a_permission_names_it_and_deletes_nothing(
     rights_of_purge: list[Right],
 ) -> None:
     named = {"dlq": of_operator.dead_letter.topic, "operations": of_operator.operations.topic}
-    for right in rights_of_purge:
-        lacks = right.name == named.get(resource) or right.resource == resource
-        operations = left if lacks else right.operations
-        if operations:
-            user = secured_settings.user("processor")
-            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    allow(secured_settings, rights_of_purge, [named.get(resource, resource)], left)
     before = len(at.events())
     with pytest.raises(ConfigurationError, match=said):
         purge(of_operator)
@@ -192,11 +191,7 @@ def test_a_purge_without_a_permission_names_it_and_deletes_nothing(
 def test_a_topic_that_may_not_be_written_to_is_a_category(
     left: tuple[str, ...], at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
-    for right in rights_of_redrive(of_operator, at):
-        operations = left if right.name == at.target else right.operations
-        if operations:
-            user = secured_settings.user("processor")
-            grant(secured_settings.secured, user, [right._replace(operations=operations)])
+    allow(secured_settings, rights_of_redrive(of_operator, at), [at.target], left)
     own = Scenario(of_operator, secured_settings.topics, at.database)
     assert dict(own.execute(asked(at)).counts) == {"already_redriven": 1, "target_missing": 1}
     assert len(at.sent()) == 1

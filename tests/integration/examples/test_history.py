@@ -1,24 +1,33 @@
-"""examples/history: what happened on a day, and whether a record was done, are answered after compaction."""
+"""The examples of histories and of a lost wait topic: what was done and what was open is answered after the fact."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sink.history.run import run_history
+from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
+from tests.support.kafka_io import ReadRecord
+from tests.support.naming import Names
 from tests.support.topics import Topics
+from tests.unit.sink.batches import Row
 from wait_registry.local.environment import as_environment
+from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome
+from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -74,3 +83,80 @@ def test_the_command_prints_what_it_added(settings: Settings, tmp_path: Path) ->
     )
     assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-4000:]
     assert json.loads(ended.stdout) == {"rows": 3, "without_registration": 1, "files": 2, "open": 0}
+
+
+WAIT_ID = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
+FIRST_DELIVERY = "01a1fd5e-6557-8324-a9e4-dd44916f69ce"
+PROGRAM = Path(__file__).parents[3] / "examples" / "lost_wait_topic" / "republish.py"
+
+
+@pytest.fixture
+def republish() -> Iterator[ModuleType]:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("republish_of_the_example", PROGRAM)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+
+
+@pytest.fixture
+def settings_in_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Settings], None]:
+    """Return what gives the script its settings, as a user's shell does."""
+
+    def use(settings: Settings) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name, value in as_environment(settings).items():
+            monkeypatch.setenv(name, value)
+
+    return use
+
+
+def register(settings: Settings, original: Original) -> None:
+    """Write an open registration into the table, as the sink does."""
+    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
+    headers = tuple(encoder.headers(original, WAIT_ID, 1_795_227_900_000, idempotency_key=FIRST_DELIVERY))
+    with closing(HandFed(settings, settings.wait.topic)) as feeder:
+        row = Row(WAIT_ID.encode(), original.value or b"", 1, 0, now_ms(), headers, settings.wait.topic)
+        feeder.feed([row])
+
+
+def test_registrations_of_a_lost_topic_are_published(
+    prepared: Callable[..., Settings],
+    topics: Topics,
+    republish: ModuleType,
+    settings_in_environment: Callable[[Settings], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = prepared()
+    topic = settings.processor.topics[0]
+    original = Original(
+        topic, 1, 7, 1_795_227_600_000, "create", b"\x00key", None, (("tenant", b"blue"), ("raw", None))
+    )
+    register(settings, original)
+    settings_in_environment(settings)
+    assert republish.main([f"original_topic = '{topic}'", "--to", topic, "--send"]) == 0
+    assert "1 published, 0 refused" in capsys.readouterr().out
+    (sent,) = topics.read(topic)
+    assert (sent.key, sent.value, sent.headers[:2]) == (original.key, None, original.headers)
+    assert (origin(sent), sent.text("WAIT_DELIVERY")) == ((topic, "1", "7"), "2")
+    assert sent.text("WAIT_IDEMPOTENCY_KEY") == FIRST_DELIVERY
+
+
+def test_more_letters_than_the_queue_holds_are_published(
+    settings_for: Callable[..., Settings], topics: Topics, names: Names, republish: ModuleType
+) -> None:
+    settings = settings_for()
+    settings.kafka.librdkafka["queue.buffering.max.messages"] = "10"
+    topic = topics.create(names("again"), 1)
+    letters = [republish.Letter(topic, str(number), None, str(number).encode(), []) for number in range(500)]
+    sent = republish.Sent()
+    large = republish.Letter(topic, "the large one", None, os.urandom(2_000_000), [])
+    republish.publish(settings, [large, *letters], sent)
+    assert (sent.acknowledged, [place for place, _ in sent.refused]) == (500, ["the large one"])
+    assert [record.value for record in topics.read(topic)] == [letter.value for letter in letters]
+
+
+def origin(letter: ReadRecord) -> tuple[str, str, str]:
+    """Return topic, partition and offset of the first delivery."""
+    return letter.text("ORIGINAL_TOPIC"), letter.text("ORIGINAL_PARTITION"), letter.text("ORIGINAL_OFFSET")

@@ -9,26 +9,20 @@ from typing import Any
 import pytest
 
 from redrive import executor as module
-from redrive.category import Category
 from redrive.executor import Executor
-from redrive.target import ORIGIN
 from tests.conftest import SettingsFactory
 from tests.integration.redrive.dying import STEPS, killed
-from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.test_canary import executor, marked, pauses, sink_of
 from tests.support.database import Database
 from tests.support.running_thread import RunningThread
 from tests.support.settings import changed, with_broker
 from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
 from tests.support.topics import Topics
-from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
 from wait_registry.kafka.fenced_producer import FencedProducer
 from wait_registry.local.broker import EmbeddedBroker
 from wait_registry.local.ports import free_ports
 from wait_registry.records.operation import Mark, State
-from wait_registry.settings.processor import RedeliverTo
 
 LETTERS = 5
 
@@ -100,31 +94,6 @@ def test_after_a_commit_without_an_answer_nothing_is_sent_again(at: Scenario, fa
         assert proxy.lost.is_set()
     assert dict(ended.counts) == {"redriven": LETTERS}
     require_each_once(at)
-
-
-COUNT = 12
-
-
-@pytest.mark.guarantee("P1.27", "P1.42", "R1.13")
-def test_a_record_redriven_to_its_input_is_the_same_record_there(at: Scenario, handling: Handling) -> None:
-    at.topics.produce(at.input, [b"another"] * 20)
-    at.show_dead_letters(COUNT)
-    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}, "no member has committed anything"
-    plain = handling.start()
-    wait_until(lambda: plain.done == 20, what="what the input holds")
-    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}
-    plain.stop()
-    handling.start(redeliver_to=RedeliverTo.ORIGIN)
-    handling.calls.clear()
-    handling.refused = {b"value %d" % number for number in range(3)}
-    asked = at.request(target=ORIGIN, canary=4)
-    assert asked.job.expected == {Category.REDRIVEN: COUNT}
-    with sink_of(at):
-        assert executor(at, asked.job)().state is State.PAUSED
-    assert pauses(at) == [("system", "3 of 4 canary records came back as dead letters, redrive.canary_above is 0.1")]
-    assert marked(at) == 4
-    assert {(call.delivery, call.offset) for call in handling.calls} == {(2, offset) for offset in range(4)}
-    assert {call.idempotency_key for call in handling.calls} == {at.lineage(offset).wait_id for offset in range(4)}
 
 
 FORGETFUL = {

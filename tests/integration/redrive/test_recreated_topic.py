@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from redrive.category import Category
+from redrive.target import ORIGIN
 from sink.read.start_positions import dead_letter_start
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
-from tests.integration.redrive.test_canary import executor, marked, sink_of
+from tests.integration.redrive.test_canary import executor, marked, pauses, sink_of
 from tests.integration.sink.applying import now_ms
 from tests.support.console import ask, running_console
 from tests.support.kafka_io import Outgoing
+from tests.support.waiting import wait_until
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.operation import Place, State
+from wait_registry.settings.processor import RedeliverTo
 
 
 @pytest.fixture
@@ -106,3 +110,28 @@ def test_a_terminal_gets_the_beginning_of_a_large_value_and_json_all_of_it(at: S
     printed = typed("show", place)[1]
     assert "(2952 more bytes)" in printed and "--body FILE writes the whole value" in printed
     assert rows(typed("show", "--json", place)[1])[0]["value"] == "v" * 5000
+
+
+COUNT = 12
+
+
+@pytest.mark.guarantee("P1.27", "P1.42", "R1.13")
+def test_a_record_redriven_to_its_input_is_the_same_record_there(at: Scenario, handling: Handling) -> None:
+    at.topics.produce(at.input, [b"another"] * 20)
+    at.show_dead_letters(COUNT)
+    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}, "no member has committed anything"
+    plain = handling.start()
+    wait_until(lambda: plain.done == 20, what="what the input holds")
+    assert at.request(target=ORIGIN).job.expected == {Category.IDENTITY_LOST: COUNT}
+    plain.stop()
+    handling.start(redeliver_to=RedeliverTo.ORIGIN)
+    handling.calls.clear()
+    handling.refused = {b"value %d" % number for number in range(3)}
+    asked = at.request(target=ORIGIN, canary=4)
+    assert asked.job.expected == {Category.REDRIVEN: COUNT}
+    with sink_of(at):
+        assert executor(at, asked.job)().state is State.PAUSED
+    assert pauses(at) == [("system", "3 of 4 canary records came back as dead letters, redrive.canary_above is 0.1")]
+    assert marked(at) == 4
+    assert {(call.delivery, call.offset) for call in handling.calls} == {(2, offset) for offset in range(4)}
+    assert {call.idempotency_key for call in handling.calls} == {at.lineage(offset).wait_id for offset in range(4)}

@@ -1,6 +1,8 @@
-"""How a member is configured, when it joins again, when `--once` ends (KIP-848), and what is left of a replay."""
+"""How a member is configured and what a share group must allow, when it joins again, when `--once` ends (KIP-848)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -10,13 +12,16 @@ from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
 from processor.replay.progress import Progress, Window
 from processor.service.once import Once, Share, share_of
+from processor.share.group_limits import share_group_problems
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.unit.processor.parts import HaltedClock
+from wait_registry.diagnosis import Severity
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
 from wait_registry.settings.root import Settings
+from wait_registry.settings.share_relations import share_problems
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 
@@ -208,3 +213,68 @@ def test_the_command_for_the_rest_has_the_window() -> None:
     assert rest == (
         "waitreg replay --from-time 2023-11-14T22:13:20.001Z --to-time 2023-11-14T22:14:20.000Z orders:0:10-20"
     )
+
+
+CONFIG = {
+    "share.record.lock.duration.ms": "30000",
+    "share.isolation.level": "read_committed",
+    "share.auto.offset.reset": "earliest",
+}
+SHARE: dict[str, Any] = {"source": "share", "registration": "off"}
+
+
+def settings(**own: Any) -> ProcessorSettings:
+    return ProcessorSettings.model_validate({"group": "shop", **SHARE, **own})
+
+
+@pytest.mark.parametrize(
+    ("own", "severity"),
+    [
+        ({"handler_timeout_s": 4, "max_attempts": 3}, [Severity.ERROR]),  # 3 x 4 + 2 x 10 = 32
+        ({"handler_timeout_s": 3, "max_attempts": 3}, []),
+        ({"handler_timeout_s": 30, "max_attempts": 1}, [Severity.ERROR]),
+        ({"handler_timeout_s": 29.9, "max_attempts": 1}, []),
+    ],
+)
+def test_all_attempts_and_their_pauses_fit_the_lease(own: dict[str, Any], severity: list[Severity]) -> None:
+    problems = share_group_problems(settings(**own), CONFIG)
+    assert [problem.severity for problem in problems] == severity
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"share.isolation.level": "read_uncommitted"}, "aborted transactions"),
+        ({"share.auto.offset.reset": "latest"}, "before the group's first poll"),
+    ],
+)
+def test_a_configuration_that_surprises_is_warned_of(changed: dict[str, str], named: str) -> None:
+    (problem,) = share_group_problems(settings(handler_timeout_s=5, max_attempts=1), CONFIG | changed)
+    assert problem.severity is Severity.WARNING
+    assert named in problem.message
+
+
+def test_a_broker_without_share_groups_is_refused() -> None:
+    (problem,) = share_group_problems(settings(), {})
+    assert "needs Kafka 4.2" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("own", "named"),
+    [
+        ({"registration": "deferred"}, "processor.registration is deferred"),
+        ({"ordering": "key"}, "processor.ordering is key"),
+        ({"retry": {"delays": ("10s",)}}, "processor.retry.delays is 10s"),
+        ({"delay_s": 60}, "processor.delay_s is 60"),
+        ({"group_protocol": "consumer"}, "processor.group_protocol is consumer"),
+    ],
+)
+def test_what_needs_offsets_is_refused(own: dict[str, Any], named: str) -> None:
+    (problem,) = share_problems(settings(**own))
+    assert problem.severity is Severity.ERROR
+    assert problem.message.startswith(named)
+    assert list(share_problems(settings(**{**own, "source": "group"}))) == []
+
+
+def test_the_least_settings_of_a_share_group_contradict_nothing() -> None:
+    assert list(share_problems(settings())) == []
