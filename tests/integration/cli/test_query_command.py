@@ -83,6 +83,7 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     topic = incident.wait.topic
     database.execute(
         incident,
+        # Another wait topic, left long ago, is nothing to be warned of.
         "insert into sink_progress values (%s, 'id', 0, 5, now() - make_interval(secs => %s),"
         " now() - make_interval(secs => %s)), ('left', 'id', 0, 5, now() - interval '1 day',"
         " now() - interval '1 day')",

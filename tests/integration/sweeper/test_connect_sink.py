@@ -80,6 +80,7 @@ def test_a_row_without_its_wait_record_in_the_log_asks_for_a_rebuild(by_connect:
     shown_by_connect(at, stale=True)
     at.database.execute(
         at.settings,
+        # Of another ID than the log has there, as if its wait record was compacted away.
         "update wait set wait_expiration_uuid = gen_random_uuid()::text where wait_expiration_uuid = %s",
         (ghost.wait_id,),
     )
