@@ -29,7 +29,7 @@ def test_a_producer_is_idempotent_and_partitions_as_java_does() -> None:
 
 
 def test_a_consumer_reads_committed_records_and_commits_nothing_by_itself() -> None:
-    own = {"isolation.level": "read_committed", "auto.offset.reset": "error"}
+    own: dict[str, str | bool] = {"isolation.level": "read_committed", "auto.offset.reset": "error"}
     own |= {"enable.auto.commit": False, "enable.auto.offset.store": False}
     assert own.items() <= consumer_config(KAFKA).items()
 
