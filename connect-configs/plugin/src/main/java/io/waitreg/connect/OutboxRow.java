@@ -51,6 +51,7 @@ final class OutboxRow {
         text("dead_letter_topic"),
         null,
         null,
+        null,
         text("idempotency_key"),
         source(),
         null,
