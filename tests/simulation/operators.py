@@ -76,6 +76,7 @@ class Operators:
             (*place, offset) for offset, _ in self._world.log(place) if offset >= committed.offset
         )
         self._world.committed[place] = committed
+        self._world.moved.add(place)
 
     def _pass_over(self, place: TopicPartition, before: int) -> None:
         """Note what the group won't handle: what is registered of it expires."""

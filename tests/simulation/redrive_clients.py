@@ -114,7 +114,7 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr(executor, "Brake", Brake)
     patch.setattr(executor, "log", SimpleNamespace(warning=lambda *_: None))
     patch.setattr(executor, "admin", lambda _: None)
-    patch.setattr(executor, "cluster_id", lambda _: "cluster")
+    patch.setattr("redrive.judge.cluster_id", lambda _: "cluster")
     patch.setattr(executor, "require_same_operations_topic", lambda *_: None)
     patch.setattr("redrive.judge.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
     members = GroupDescription(True, {"member": frozenset({(TARGET, 0)})}, {}, {"member": "host"})

@@ -88,6 +88,8 @@ class World:
     registered_late: set[RecordId] = field(default_factory=set)
     # The first offset that a log still has, if not all.
     first: dict[TopicPartition, int] = field(default_factory=dict)
+    # Partitions whose offsets an operator has moved.
+    moved: set[TopicPartition] = field(default_factory=set)
     # Records that an operator has the group pass over, or deleted; and all that ever were.
     skipped: set[RecordId] = field(default_factory=set)
     ever_skipped: set[RecordId] = field(default_factory=set)

@@ -96,7 +96,7 @@ def test_a_key_in_json_is_what_the_condition_takes(at: Scenario, typed: Type, co
 
 def test_messages_that_differ_in_numbers_and_quoted_values_count_as_one(at: Scenario, typed: Type) -> None:
     messages = [
-        f"order {n} isn't valid: {'x' * 150} [input_value='{n * 'a'}', type=\"{n}\"] in {n}" for n in (1, 20, 30_000)
+        f"order {n} isn't valid: {'x' * 164} [input_value='{n * 'a'}', type=\"{n}\"] in {n}" for n in (1, 20, 30_000)
     ]
     write(at, *((b"key", message) for message in messages))
     (row,) = rows(typed("list", "--json", "--by", "message", f"group={at.group}")[1])
