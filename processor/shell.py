@@ -52,7 +52,7 @@ from processor.service.stats import Stats
 from processor.settlement.outbox import Outbox
 from processor.settlement.outcomes import OUTCOMES, Outcomes
 from wait_registry.clock import Clock
-from wait_registry.kafka.errors import is_transient, kafka_failure
+from wait_registry.kafka.errors import TOPIC_GONE, is_transient, kafka_failure
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -79,8 +79,6 @@ REBALANCING = frozenset(
         KafkaError._DESTROY,
     }
 )
-# The partition is consumed until the client finds out, and the other topics stay.
-DELETED = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
 class Shell:
@@ -327,7 +325,7 @@ class Shell:
 
     def _commit_failed(self, error: KafkaError, what: str) -> None:
         self._stats.commits["failed"] += 1
-        if error.code() in REBALANCING | DELETED or is_transient(error):
+        if error.code() in REBALANCING | TOPIC_GONE or is_transient(error):
             log.warning("commit of %s failed, it will be tried again: %s (%s)", what, error.str(), error.name())
         else:
             self._fault.report(kafka_failure(error, f"committing offsets of {what}"))

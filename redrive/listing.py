@@ -40,7 +40,8 @@ _AT: Final = 1
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
 # Numbers and quoted values in messages differ from record to record, also where the message is cut.
 _MESSAGE: Final = (
-    r"""left(regexp_replace(left(error_message, 2000), '(?<!\w)(''[^'']*(''|$)|"[^"]*("|$))(?!\w)|[0-9]+', '#', 'g'), 200)"""
+    r"""left(regexp_replace(left(error_message, 2000), '(?<!\w)(''[^'']*(''|$)|"[^"]*("|$))(?!\w)|[0-9]+', '#', 'g'),"""
+    " 200)"
 )
 GROUPINGS: Final = {
     **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},

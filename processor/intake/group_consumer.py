@@ -28,6 +28,7 @@ from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.service.ending import Fault
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.errors import TOPIC_GONE
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
 
@@ -71,7 +72,7 @@ class GroupConsumer:
         self.thread = ConsumerThread()
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self._gone = GonePositions(self.assigned, start_offsets, membership.join_again, fault)
-        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._gone.note)
+        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._gone.note, TOPIC_GONE)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
         self._given: set[TopicPartition] = set()
         # By partition, of its last assignment here.

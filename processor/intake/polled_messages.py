@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message
 
@@ -61,6 +61,7 @@ class PolledMessages:
         fault: where such an error is reported.
         position_gone: called with the log of a partition whose position isn't in it, and with the message that says so;
             reports a `position_error`, unless it finds out that nothing is lost.
+        passing: codes of errors that are logged alone.
     """
 
     def __init__(
@@ -69,10 +70,12 @@ class PolledMessages:
         assigned: Mapping[TopicPartition, AssignedLog],
         fault: Fault,
         position_gone: Callable[[AssignedLog, Message], None] | None = None,
+        passing: Container[int] = (),
     ) -> None:
         self._group = group
         self._assigned = assigned
         self._fault = fault
+        self._passing = passing
         self._position_gone = position_gone or (lambda *gone: fault.report(position_error(*gone)))
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
@@ -111,7 +114,7 @@ class PolledMessages:
                 log.info("consumer: ignored for %s, which was given up: %s", where, error.str())
             else:
                 self._position_gone(owner, message)
-        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED:
+        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED or code in self._passing:
             log.warning("consumer: %s (%s)", error.str(), error.name())
         else:
             self._fault.report(kafka_failure(error, f"consuming {where}"))

@@ -21,6 +21,8 @@ _AUTHORIZATION = _codes(
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED SECURITY_DISABLED"
 )
 _UNKNOWN_TOPIC = _codes("_UNKNOWN_TOPIC UNKNOWN_TOPIC_OR_PART")
+# Of a consumed topic: it was deleted.
+TOPIC_GONE = _UNKNOWN_TOPIC | _codes("_UNKNOWN_PARTITION")
 _FENCED = _codes("_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH")
 # _PARTIAL: the broker knows of no live broker. ..._LEADER_EPOCH: after a broker's restart the client or the broker
 # doesn't know the new leader yet.
