@@ -252,7 +252,7 @@ class SnapshotConnection(Connection):
 
     def execute(self, query: str, parameters: Any = None) -> Cursor:
         """Do what the query of this text does; time limits don't matter here."""
-        return Cursor(self) if "set_config" in query else super().execute(query, parameters)
+        return Cursor(self) if "set_config" in str(query) else super().execute(query, parameters)
 
     def _seen(self) -> tuple[Position, Rows, Rows]:
         if self.isolation_level is not IsolationLevel.REPEATABLE_READ:
