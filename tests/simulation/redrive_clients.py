@@ -108,6 +108,17 @@ _NEVER: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: False)
 _STILL: Any = SimpleNamespace(monotonic=lambda: 0.0, now_ms=lambda: 0)
 
 
+class Topics:
+    """Every topic exists, with one partition."""
+
+    def __init__(self, _: Any) -> None: ...
+
+    def __call__(self, topic: str) -> Target:
+        return Target(topic, 1, 1_000_000)
+
+    def forget(self) -> None: ...
+
+
 def install(patch: MonkeyPatch) -> None:
     """Give the redrive these clients; remove safeguards after that."""
     patch.setattr(executor, "View", View)
@@ -116,7 +127,7 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr(executor, "admin", lambda _: None)
     patch.setattr("redrive.judge.cluster_id", lambda _: "cluster")
     patch.setattr(executor, "require_same_operations_topic", lambda *_: None)
-    patch.setattr("redrive.judge.Targets", lambda _: lambda topic: Target(topic, 1, 1_000_000))
+    patch.setattr("redrive.judge.Targets", Topics)
     members = GroupDescription(True, {"member": frozenset({(TARGET, 0)})}, {}, {"member": "host"})
     patch.setattr("redrive.judge.describe_group", lambda *_: members)
 
