@@ -31,14 +31,14 @@ def without_tokens(*_):
     return True
 
 
-@safeguard("P7.18", at="processor.dispatch.blocked_calls.BlockedCalls.choose", seeds=True)
+@safeguard("P7.18", at="processor.dispatch.blocked_calls.BlockedCalls.choose", seeds=True, first=30)
 def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s):
     """The next blocked call is cancelled while another continues after its cancellation."""
     self._chosen = None
     return original(self, slots, continuing, now_s)
 
 
-@safeguard("P7.18", at=f"{ENGINE}._cancel_blocked", seeds=True, first=3_000)
+@safeguard("P7.18", at=f"{ENGINE}._cancel_blocked", seeds=True, first=3_010)
 def without_ends_of_blocked_calls(original, self, now):
     """The record of a blocked call goes on when the call is cancelled, not when it has ended."""
     events = resolve_name("processor.events")

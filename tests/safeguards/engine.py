@@ -233,7 +233,7 @@ def without_work_on_committed_records(original, self, partitions, targets):
     original(self, partitions, dict.fromkeys(partitions, resolve_name("processor.partition.UNKNOWN")))
 
 
-@safeguard("O1.5", "O1", seeds=True, first=4_900, world=lambda w: w.after_eager(losses=1))
+@safeguard("O1.5", "O1", seeds=True, first=4_400, world=lambda w: w.after_eager(losses=1))
 def without_renewals_of_the_next_owner(patch: Patch) -> None:
     """A process in `off` keeps a record that is being registered again when its partition is given up."""
     lifecycle = resolve_name("processor.lifecycle")
