@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.support.naming import Names
 from tests.support.own_postgres import reachable
-from tests.support.processes import runs
+from tests.support.processes import below, runs
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
@@ -126,7 +126,7 @@ def stack_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str
 def test_a_stack_whose_server_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
     with stack_up(tmp_path) as (process, lines):
         data_dir = Path(lines[-1].partition(": ")[2].strip())
-        (java,) = (child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
+        (java,) = (child for name, child in below(process.pid) if name == "java")
         java.kill()
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1

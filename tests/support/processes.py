@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,15 @@ def runs(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def below(pid: int) -> list[tuple[str, psutil.Process]]:
+    """Return name and process of all that a process and its children started, but what has just ended."""
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found.append((child.name(), child))
+    return found
 
 
 def gone(pid: int) -> bool:

@@ -15,6 +15,7 @@ import psutil
 from tests.conftest import SettingsFactory
 from tests.support.kafka_io import read_all
 from tests.support.naming import Names
+from tests.support.processes import below
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.local.environment import as_environment
@@ -73,10 +74,10 @@ def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
     assert process.stdout is not None
     with process.stdout:
         shown = "".join(iter_until(process.stdout, "Starting the sink and the sweeper"))
-        children = psutil.Process(process.pid).children(recursive=True)
-        assert {"java", "postgres"} <= {child.name() for child in children}, shown
+        children = below(process.pid)
+        assert {"java", "postgres"} <= {name for name, _ in children}, shown
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
     assert process.wait(timeout=60) == 130, rest
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs([child for _, child in children], timeout=30)
     assert not alive

@@ -16,6 +16,7 @@ import psutil
 import psycopg
 
 from tests.support.own_postgres import reachable
+from tests.support.processes import below
 
 OURS = {
     "io.waitreg.connect.WaitRecordConverter",
@@ -70,8 +71,8 @@ def test_with_a_data_folder_the_worker_keeps_its_port_and_its_data(connect_plugi
 def worker(pid: int) -> psutil.Process:
     (found,) = (
         child
-        for child in psutil.Process(pid).children(recursive=True)
-        if any("ConnectDistributed" in word for word in child.cmdline()) and child.name() == "java"
+        for name, child in below(pid)
+        if name == "java" and any("ConnectDistributed" in word for word in child.cmdline())
     )
     return found
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.conftest import SettingsFactory
-from tests.support.processes import Service, Services, runs
+from tests.support.processes import Service, Services, below, runs
 from tests.support.waiting import wait_until
 from wait_registry.spark import SparkGone
 from wait_registry.spark.session import require_spark
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def jvm_and_all_else_of(service: Service) -> list[psutil.Process]:
     """Return what a service has started, its JVM among it."""
-    children = psutil.Process(service.pid).children(recursive=True)
-    assert "java" in [child.name() for child in children]
-    return children
+    children = below(service.pid)
+    assert "java" in [name for name, _ in children]
+    return [child for _, child in children]
 
 
 @pytest.mark.guarantee("P8.17")
