@@ -78,8 +78,10 @@ def configure_logging(settings: LogSettings, service: str, stream: TextIO | None
         service: name of the service, on every line.
         stream: where to write instead of standard error.
     """
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
-    handler.setFormatter(JsonFormatter(service) if settings.format is LogFormat.JSON else ConsoleFormatter(service))
+    stream = sys.stderr if stream is None else stream
+    handler = logging.StreamHandler(stream)
+    for_people = settings.format is LogFormat.CONSOLE or (settings.format is LogFormat.AUTO and stream.isatty())
+    handler.setFormatter(ConsoleFormatter(service) if for_people else JsonFormatter(service))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)

@@ -86,7 +86,9 @@ class _Redrive:
     def _start(self, *arguments: str) -> None:
         name = f"executor-{len(self._executors) + 1}"
         variables = as_environment(self._at.settings)
-        executor = Service(name, ["dlq", "redrive", *arguments, "--send"], self._sink.directory, variables)
+        executor = Service(
+            name, ["dlq", "redrive", *arguments, "--reason", "fixed", "--send"], self._sink.directory, variables
+        )
         self._executors.append(executor)
         executor.start()
 

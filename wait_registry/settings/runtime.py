@@ -34,6 +34,7 @@ class TelemetrySettings(Section):
 class LogFormat(StrEnum):
     """How log lines look."""
 
+    AUTO = "auto"
     JSON = "json"
     CONSOLE = "console"
 
@@ -42,7 +43,10 @@ class LogSettings(Section):
     """Structured logs on standard error."""
 
     level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="lowest level written")
-    format: LogFormat = Field(LogFormat.JSON, description="'json': one object per line; 'console': lines for people")
+    format: LogFormat = Field(
+        LogFormat.AUTO,
+        description="'json': one object per line; 'console': lines for people; 'auto': the latter on a terminal",
+    )
     error_messages: bool = Field(
         True, description="log what a handler's error says (500 characters); false if it may quote a record"
     )

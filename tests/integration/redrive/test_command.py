@@ -31,7 +31,10 @@ def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
     assert printed.startswith("dry run: redrive dead letters of group")
     assert "3  redriven          will be sent again" in printed
     assert f"records go to {at.target}" in printed
-    assert "nothing was changed: add --send" in printed
+    assert "nothing was changed: add --send and --reason TEXT" in printed
+    for command in ("redrive", "archive", "restore"):
+        status, printed = typed(command, f"group={at.group}", "--send", "--reason", " ")
+        assert (status, "--send needs --reason TEXT" in printed) == (2, True), command
     assert at.sent() == []
     assert at.events() == []
 
@@ -48,7 +51,7 @@ def test_a_redrive_ends_with_what_was_done(at: Scenario, typed: Type) -> None:
     (job,) = {mark.job for mark in at.events() if isinstance(mark, Mark)}
     status, printed = typed("jobs", "show", job)
     assert "not consumed yet" in printed
-    status, printed = typed("redrive", f"group={at.group}", "--without-members", "--send")
+    status, printed = typed("redrive", f"group={at.group}", "--without-members", "--reason", "fixed", "--send")
     assert status == 2
     assert "there is no dead letter with" in printed
 
@@ -60,7 +63,7 @@ def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Typ
     shown = json.loads(printed)
     assert (status, shown["counts"], shown["targets"], shown["sent"]) == (0, {"redriven": 3}, {at.target: 3}, False)
     assert "job" not in shown and at.sent() == []
-    status, printed = typed(*asked, "--send")
+    status, printed = typed(*asked, "--reason", "fixed", "--send")
     ended = json.loads(printed)
     assert (status, ended["state"], ended["counts"], ended["sent"]) == (0, "finished", {"redriven": 3}, True)
     assert {mark.job for mark in at.events() if isinstance(mark, Mark)} == {ended["job"]}
@@ -68,7 +71,9 @@ def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Typ
 
 def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed: Type) -> None:
     at.show_dead_letters(1)
-    status, printed = typed("redrive", f"{at.settings.dead_letter.topic}:{at.place().partition}:0", "--send")
+    status, printed = typed(
+        "redrive", f"{at.settings.dead_letter.topic}:{at.place().partition}:0", "--reason", "fixed", "--send"
+    )
     assert status == 1
     assert "nothing was changed: none of them can be redriven, for the reasons above" in printed
     assert "no_members" in printed and "--without-members" in printed
@@ -112,7 +117,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
 ) -> None:
     monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_EDITS", "true")
     at.show_dead_letters(1)
-    asked = ("edit", str(at.place()), "--header", "tenant=red", "--without-members", "--send")
+    asked = ("edit", str(at.place()), "--header", "tenant=red", "--without-members", "--reason", "fixed", "--send")
     status, printed = typed(*asked)
     assert status == 1
     (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
@@ -133,7 +138,7 @@ def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: py
     status, printed = typed("edit", str(at.place()), "--value", "-", "--key", "key.bin")
     assert (status, "key.bin can't be read" in printed) == (2, True)
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\xff\r\n")))
-    status, printed = typed("edit", str(at.place()), "--value", "-", "--without-members", "--send")
+    status, printed = typed("edit", str(at.place()), "--value", "-", "--without-members", "--reason", "fixed", "--send")
     assert (status, at.sent()[0].value) == (0, b"\xff\r\n"), printed
 
 
@@ -162,7 +167,7 @@ def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
     at.read_operations()
     assert at.rows("select distinct state from dead_letter") == [("archived",)]
     assert re.search(r"^archived by .*, job \w+: test orders$", typed("show", str(at.place()))[1], re.MULTILINE)
-    assert typed("restore", f"group={at.group}", "--send")[0] == 0
+    assert typed("restore", f"group={at.group}", "--reason", "fixed", "--send")[0] == 0
     at.read_operations()
     assert at.rows("select distinct state from dead_letter") == [("open",)]
 
@@ -238,7 +243,7 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
     asked = ("redrive", f"group={at.group}", "--without-members")
     status, printed = typed(*asked)
     assert (status, "another person has to approve it" in printed) == (0, True)
-    status, printed = typed(*asked, "--send")
+    status, printed = typed(*asked, "--reason", "fixed", "--send")
     assert status == 1
     (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
     for arguments, code, says in (
@@ -271,7 +276,7 @@ def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type, protocol
     processor = processor_of(at, protocol)
     try:
         wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
-        status, printed = typed("redrive", f"group={at.group}", "--send")
+        status, printed = typed("redrive", f"group={at.group}", "--reason", "fixed", "--send")
         assert status == 0, printed
         wait_until(lambda: processor.done == 3, 60, "the redriven records")
     finally:
@@ -288,12 +293,12 @@ def test_a_topic_that_was_missing_is_created_and_read_without_a_restart(
     at.show_dead_letters(3)
     processor = processor_of(at, protocol)
     try:
-        status, printed = typed("redrive", f"group={at.group}", "--send")
+        status, printed = typed("redrive", f"group={at.group}", "--reason", "fixed", "--send")
         assert status == 1
         assert "3  target_missing" in printed and "`waitreg topics create`" in printed
         assert create_topics(at.settings) == [at.target]
         wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
-        status, printed = typed("redrive", f"group={at.group}", "--send")
+        status, printed = typed("redrive", f"group={at.group}", "--reason", "fixed", "--send")
         assert status == 0, printed
         wait_until(lambda: processor.done == 3, 60, "the redriven records")
     finally:

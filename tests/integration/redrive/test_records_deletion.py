@@ -84,7 +84,7 @@ def test_what_is_older_is_deleted_and_nothing_else(at: Scenario, typed: Type) ->
     assert (first(at), deletions(at)) == ({0: 0, 1: 0}, [])
 
     status, printed = typed(*asked, "--send")
-    assert (status, "give --reason" in printed) == (2, True)
+    assert (status, "--send needs --reason TEXT" in printed) == (2, True)
     status, printed = typed(*asked, "--reason", "ticket 17", "--send")
     assert status == 0, printed
     assert first(at) == old

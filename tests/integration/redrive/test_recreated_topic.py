@@ -46,7 +46,7 @@ def test_each_is_listed_shown_compared_edited_and_redriven_by_its_place(
         ("show", str(kept[0])),
         ("diff", str(kept[0]), str(kept[0])),
         ("edit", str(kept[0]), "--null-value", "--without-members"),
-        ("redrive", str(kept[0]), "--without-members", "--send"),
+        ("redrive", str(kept[0]), "--without-members", "--reason", "fixed", "--send"),
     ):
         status, printed = typed(*arguments)
         assert status == 0, printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -126,6 +127,16 @@ def test_the_console_format_is_for_people(stream: io.StringIO) -> None:
     first, *rest = stream.getvalue().splitlines()
     assert first.endswith("ERROR   sink shop.orders: failed topic=orders offset=7")
     assert rest[-1] == "ValueError: boom"
+
+
+@pytest.mark.parametrize(("given", "begins"), [("auto", "20"), ("json", "{")])
+def test_a_terminal_gets_lines_for_people_unless_json_is_set(stream: io.StringIO, given: str, begins: str) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        configure_logging(LogSettings(format=LogFormat(given)), "sink", terminal)
+        log.info("ready")
+        assert os.read(ours, 100).decode().startswith(begins)
+    os.close(ours)
 
 
 def test_no_control_character_reaches_a_terminal(stream: io.StringIO) -> None:

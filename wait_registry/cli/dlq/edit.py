@@ -16,7 +16,7 @@ from redrive.difference import Content
 from redrive.edit import Review, review, with_headers
 from redrive.request import Options, asker_of_command, dry_run, selection
 from wait_registry.cli.command import Command, Invocation
-from wait_registry.cli.dlq.redrive import allowed, begin
+from wait_registry.cli.dlq.redrive import allowed, begin, require_reason
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind
 
@@ -46,7 +46,7 @@ _FILE: Final = click.Path(path_type=Path, allow_dash=True)
 @click.option("--finished-late", is_flag=True, help="Also if the work was done after the deadline.")
 @click.option("--over-max", is_flag=True, help="Also if its record was redriven redrive.max_redrives times.")
 @click.option("--without-members", is_flag=True, help="Also if the group has no member now.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it.")
 @click.option("--send", is_flag=True, help="Send it; without this nothing is changed.")
 @click.pass_obj
 def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given: Any) -> int:
@@ -58,6 +58,7 @@ def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given
     """
     from wait_registry.cli.read_tables import read_tables
 
+    require_reason(reason, send=send)
     place, settings = str(parse_place(place)), invocation.settings()
     with read_tables(settings, invocation.path, "the dead letter") as connection:
         before = find(connection, place)[0].content

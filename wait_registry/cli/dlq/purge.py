@@ -11,7 +11,7 @@ import click
 from redrive.filter import parse_filter
 from redrive.request import asker_of_command
 from wait_registry.cli.command import Command
-from wait_registry.cli.dlq.redrive import archive
+from wait_registry.cli.dlq.redrive import archive, require_reason
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--before", required=True, metavar="TIME", help="30d, or an ISO 8601 time: older ones are meant.")
 @click.option("--group", metavar="GROUP", help="The consumer group, if the topic has dead letters of several.")
 @click.option("--delete-records", is_flag=True, help="Delete the records from Kafka instead, for good.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it.")
 @click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
 @click.pass_context
 def purge(
@@ -60,8 +60,7 @@ def purge(
 def _delete(settings: Settings, topic: str, before: str, *, reason: str, send: bool) -> int:
     from redrive.records_deletion import deletion
 
-    if send and not reason.strip():
-        raise ConfigurationError("records are deleted for good: give --reason TEXT, for those who look later")
+    require_reason(reason, send=send)
     (condition,) = parse_filter([f"before={before}"], datetime.now(UTC)).conditions
     assert isinstance(condition.value, datetime)
     with deletion(settings, topic, condition.value) as found:

@@ -37,7 +37,9 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(
         (
             click.argument("which", metavar="[PLACE|WAIT-ID|CONDITION]...", nargs=-1),
-            click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later."),
+            click.option(
+                "--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it."
+            ),
             click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N dead letters."),
             click.option("--send", is_flag=True, help="Do it; without this nothing is changed."),
             click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the dry run, or the result."),
@@ -53,7 +55,7 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
     extra="query",
     examples=(
         "waitreg dlq redrive orders.dlq:0:17",
-        "waitreg dlq redrive group=payments 'error=*Timeout*' since=2h --send --rate 50",
+        "waitreg dlq redrive group=payments 'error=*Timeout*' since=2h --rate 50 --send --reason 'service is back'",
         "waitreg dlq redrive --resume 3f2a9c4e7b10 --send",
     ),
 )
@@ -98,9 +100,14 @@ def redrive(invocation: Invocation, /, which: tuple[str, ...], to: str, resume: 
     return _job(settings, Kind.REDRIVE, which, options, send=given["send"], as_json=given["as_json"])
 
 
-@click.command("merge", cls=Command, extra="query", examples=("waitreg dlq merge orders.dlq --send --rate 50",))
+@click.command(
+    "merge",
+    cls=Command,
+    extra="query",
+    examples=("waitreg dlq merge orders.dlq --rate 50 --send --reason 'service is back'",),
+)
 @click.argument("topics", metavar="DLQ-TOPIC...", nargs=-1, required=True)
-@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it.")
 @click.option("--rate", type=click.FloatRange(0.01), metavar="N", help="Records per second; see redrive.rate.")
 @click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
 @click.pass_context
@@ -126,7 +133,10 @@ def archive(
 
 
 @click.command(
-    "restore", cls=Command, extra="query", examples=("waitreg dlq restore group=payments state=archived --send",)
+    "restore",
+    cls=Command,
+    extra="query",
+    examples=("waitreg dlq restore group=payments state=archived --send --reason 'still wanted'",),
 )
 @_job_options
 @click.pass_obj
@@ -138,9 +148,20 @@ def restore(
 
 
 def _job(settings: Settings, kind: Kind, which: tuple[str, ...], options: Options, *, send: bool, as_json: bool) -> int:
+    require_reason(options.reason, send=send)
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, asker_of_command())
     return begin(settings, found, f"have them {DONE[kind].value}", send=send, as_json=as_json)
+
+
+def require_reason(reason: str, *, send: bool) -> None:
+    """Require a reason of what is done.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if send and not reason.strip():
+        raise ConfigurationError("--send needs --reason TEXT, for those who look later")
 
 
 def begin(settings: Settings, found: Survey, aim: str, *, send: bool, as_json: bool = False) -> int:
@@ -168,7 +189,8 @@ def begin(settings: Settings, found: Survey, aim: str, *, send: bool, as_json: b
     if awaits:
         print("another person has to approve it before it begins (redrive.approve_above, redrive.approve_edits)")
     if not send:
-        print(f"nothing was changed: add --send to {aim}")
+        missing = "--send" if found.job.reason.strip() else "--send and --reason TEXT"
+        print(f"nothing was changed: add {missing} to {aim}")
         return 0
     if not awaits:
         return execute(settings, found.job)
