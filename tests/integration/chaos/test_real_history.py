@@ -224,9 +224,9 @@ def acted(kept: History, act: Act, place: tuple[str, int, int]) -> History:
 
 
 def test_an_act_on_records_excuses_no_other_record(history: History) -> None:
-    first, second = history.inputs[:2]
     letter, (call,) = history.dead_letters[-1], history.calls or ()
     assert isinstance(letter, Republished)
+    (first,) = (one for one in history.inputs if one.place == (call.topic, call.partition, call.offset))
     early = replace(history.polls[0], committed={first.place[:2]: first.place[2] + 1}, wait_ends={}, began_ms=0)
     retried = replace(letter, topic=retry_topics(history.settings)[0], reason="", delivery=2, max_deliveries=4)
     forgeries = (
@@ -243,7 +243,6 @@ def test_an_act_on_records_excuses_no_other_record(history: History) -> None:
     assert {"lost", "not_as_asked"} <= check(rewound).counts.keys()
     gone = replace(acted(history, Act.PASSED, retried.place), redelivered=[retried], begins={retried.place[:2]: 99})
     assert "unfinished" in check(gone).counts
-    assert second.place != first.place
 
 
 def test_a_mark_excuses_its_own_dead_letter_alone(history: History) -> None:
