@@ -29,6 +29,8 @@ class Category(StrEnum):
     UNREADABLE = "unreadable"
     TARGET_UNNAMED = "target_unnamed"
     TARGET_MISSING = "target_missing"
+    PARTITION_MISSING = "partition_missing"
+    COMPACTED = "compacted"
     TARGET_UNREAD = "target_unread"
     IDENTITY_LOST = "identity_lost"
     NO_MEMBERS = "no_members"
@@ -58,7 +60,11 @@ MEANINGS: Final = {
     "processor.redeliver_to = origin",
     Category.TARGET_MISSING: "the topic to send it to doesn't exist or may not be written to: `waitreg topics create`. "
     "A share group has none: `waitreg replay`",
-    Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute",
+    Category.PARTITION_MISSING: "its input topic no longer has its partition: leave `--to origin` out",
+    Category.COMPACTED: "its input topic is compacted, where it would replace newer records of its key: leave "
+    "`--to origin` out",
+    Category.TARGET_UNREAD: "no member of its group reads the topic: one that may read it finds it within a minute, "
+    "unless the group no longer names the input in processor.topics",
     Category.IDENTITY_LOST: "its group would take it for a new record: not all of its commits in the topic say "
     "processor.redeliver_to = origin. Set it for every processor of the group, or leave `--to origin` out",
     Category.NO_MEMBERS: "its group has no member now; what is sent is read when one starts",

@@ -83,7 +83,9 @@ class Route:
         if target.problem is not None:
             return Category.TARGET_MISSING
         if self._to == ORIGIN and candidate.record.partition >= target.partitions:
-            return Category.TARGET_MISSING
+            return Category.PARTITION_MISSING
+        if self._to == ORIGIN and target.compacted:
+            return Category.COMPACTED
         if self._to == ORIGIN and not self._knows_again(target.topic):
             return Category.IDENTITY_LOST
         if not readers.members:

@@ -95,7 +95,8 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
 
     Returns:
         The redelivery while the row's policy and deliveries allow it and it fits, else the dead letter; or the reason
-        why no topic takes either.
+        why no topic takes either. Nothing is redelivered to a compacted input, where it would replace newer records
+        of its key.
     """
     original = row.record.original
     try:
@@ -105,7 +106,10 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
         found = Obstacle.UNREADABLE, str(error)
     else:
         for letter in candidates:
-            refused = _refusal(letter, targets(letter.topic))
+            target = targets(letter.topic)
+            if letter.partition is not None and target.compacted:
+                continue
+            refused = _refusal(letter, target)
             if refused is None:
                 return letter
             found = refused

@@ -148,7 +148,7 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
         A diagnosis for every rule of the topic's role, satisfied ones included.
     """
     if not spec.owned:
-        return [_input_size(spec, state), *_input_delay(spec, state)]
+        return [_input_size(spec, state), *_input_delay(spec, state), *_input_policy(spec, state)]
     alter = _alter(spec, bootstrap_servers)
     found = [_judged(spec, state, rule, alter) for rule in _RULES[spec.role]]
     if spec.role is TopicRole.WAIT:
@@ -252,6 +252,18 @@ def _input_delay(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
     fix = f"raise {name} of the topic, or lower processor.delay_s"
     expected = f"-1, or more than processor.delay_s = {spec.delay_s * 1000:.0f}"
     yield _diagnosis(spec, name, Severity.OK if fits else Severity.ERROR, keeps_ms, expected, fix, why)
+
+
+def _input_policy(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
+    name, seen = "cleanup.policy", state.config.get("cleanup.policy", "")
+    if not spec.redelivered or "compact" not in seen:
+        return
+    why = (
+        "a record that is sent there again would replace newer records of its key, so expired ones become dead letters "
+        "and no dead letter is redriven to the input"
+    )
+    fix = "set processor.redeliver_to to group"
+    yield _diagnosis(spec, name, Severity.WARNING, seen, "delete with processor.redeliver_to = origin", fix, why)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_letter_topic
 from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
-from wait_registry.settings.processor import ExpiryPolicy, SourceKind
+from wait_registry.settings.processor import ExpiryPolicy, RedeliverTo, SourceKind
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
@@ -33,8 +33,8 @@ class TopicRole(StrEnum):
 class TopicSpec:
     """A topic as the settings require it; `waitreg topics create` sets ``creation_config``.
 
-    ``delay_s`` is how long an input's records wait until they are handled, s. Without a topic that isn't ``required``
-    each service works, and only redrives don't.
+    ``delay_s`` is how long an input's records wait until they are handled, s, and ``redelivered`` whether expired ones
+    are sent to it again. Without a topic that isn't ``required`` each service works, and only redrives don't.
     """
 
     topic: str
@@ -44,6 +44,7 @@ class TopicSpec:
     replication_factor: int = 1
     creation_config: Mapping[str, str] = field(default_factory=dict)
     delay_s: float = 0
+    redelivered: bool = False
     required: bool = True
 
     @property
@@ -66,8 +67,10 @@ def topic_specs(settings: Settings, service: TopicUser | None = None, existing: 
     specs = [wait_spec(settings)]
     if service in (None, "processor"):
         processor = settings.processor
+        again = processor.redeliver_to is RedeliverTo.ORIGIN
         specs += [
-            TopicSpec(topic, TopicRole.INPUT, settings.wait, delay_s=processor.delay_s) for topic in processor.topics
+            TopicSpec(topic, TopicRole.INPUT, settings.wait, delay_s=processor.delay_s, redelivered=again)
+            for topic in processor.topics
         ]
         specs += [_redelivery_spec(settings, topic) for topic in redelivery_topics(settings)]
         specs += [_kept_spec(settings, topic, TopicRole.RETRY) for topic in retry_topics(settings, existing)]

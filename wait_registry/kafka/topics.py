@@ -20,7 +20,7 @@ from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, ch
 from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from wait_registry.settings.topic_relations import redelivery_name_problems
+from wait_registry.settings.topic_relations import redelivery_name_problems, topic_problems
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,10 @@ def create_topics(settings: Settings, input_partitions: int | None = None) -> li
         The names of those that were created now.
 
     Raises:
-        ConfigurationError: the broker refuses (permission, more replicas than brokers); the message says what to do.
+        ConfigurationError: services would refuse the settings, or the broker refuses (permission, more replicas than
+            brokers); the message says what to do.
     """
+    refuse_errors(topic_problems(settings))
     client = open_admin(settings.kafka)
     specs = [spec for spec in topic_specs(settings) if spec.owned]
     new = [_new_topic(spec.topic, spec.partitions, settings, spec.creation_config) for spec in specs]
@@ -58,7 +60,11 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
 
     Returns:
         A diagnosis per topic and rule, satisfied rules included, each with the command that fixes it.
+
+    Raises:
+        ConfigurationError: as of `topic_problems`; a command that fixes such a topic could harm another owner's.
     """
+    refuse_errors(topic_problems(settings))
     client = open_admin(settings.kafka)
     names = persistently(client, lambda: topic_names(client))
     specs = topic_specs(settings, service, names)

@@ -12,6 +12,8 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 MAX_TOPIC_LENGTH: Final = 249
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+# Of an input topic and a group, whose dots are doubled.
+_OWN_NAME: Final = re.compile(r"(.*[^.])\.((?:[^.]|\.\.)+)\.(?:redeliver|retry\.[^.]+)")
 
 
 def is_topic_name(text: str) -> bool:
@@ -63,6 +65,19 @@ def retry_delay_s(name: str, topic: str, group: str) -> int | None:
     return delay if delay and name == retry_topic(topic, group, delay) else None
 
 
+def topic_owner(name: str) -> tuple[str, str] | None:
+    """Return the input topic and the group whose retry or redelivery topic has this name; None if it is no such name.
+
+    Another program may name a topic alike.
+    """
+    match = _OWN_NAME.fullmatch(name)
+    if match is None:
+        return None
+    topic, group = match[1], match[2].replace("..", ".")
+    fits = name == redelivery_topic(topic, group) or retry_delay_s(name, topic, group) is not None
+    return (topic, group) if fits else None
+
+
 def left_topics(names: Iterable[str], topics: Collection[str], group: str) -> dict[str, tuple[str, str]]:
     """Return retry and redelivery topics that a group with these input topics doesn't consume, and may have left.
 
@@ -79,13 +94,9 @@ def left_topics(names: Iterable[str], topics: Collection[str], group: str) -> di
     """
     found = {}
     for name in names:
-        stem = name.removesuffix(".redeliver") if name.endswith(".redeliver") else name.rpartition(".retry.")[0]
-        owners = [(stem.removesuffix(_of_group("", group)), group)]
-        owners += [(topic, stem.removeprefix(f"{topic}.").replace("..", ".")) for topic in topics]
-        for topic, of in owners:
-            fits = name == redelivery_topic(topic, of) or retry_delay_s(name, topic, of) is not None
-            if fits and of and is_topic_name(topic) and not topic.endswith(".") and (topic in topics) != (of == group):
-                found[name] = (topic, of)
+        owner = topic_owner(name)
+        if owner is not None and (owner[0] in topics) != (owner[1] == group):
+            found[name] = owner
     return found
 
 

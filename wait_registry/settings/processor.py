@@ -192,8 +192,8 @@ class ProcessorSettings(Section):
     )
     redeliver_to: RedeliverTo = Field(
         RedeliverTo.GROUP,
-        description="with 'redeliver': 'group' is the topic {topic}.{group}.redeliver, 'origin' the input topic, whose "
-        "records may then say that they are deliveries of earlier ones",
+        description="with 'redeliver': 'group' is the topic {topic}.{group}.redeliver, 'origin' the input topic "
+        "(not a compacted one), whose records may then say that they are deliveries of earlier ones",
     )
     source: SourceKind = Field(
         SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from wait_registry.diagnosis import Diagnosis, error, warning
-from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s
+from wait_registry.records.topics import is_topic_name, redelivery_topic, topic_owner
 from wait_registry.settings.kafka_relations import more_than
 from wait_registry.settings.processor import ExpiryPolicy
 from wait_registry.settings.root import Settings
@@ -34,7 +34,7 @@ def topic_problems(settings: Settings) -> Iterator[Diagnosis]:
 
 def _role_problems(settings: Settings) -> Iterator[Diagnosis]:
     """Yield each topic that is named for two purposes: its records would circulate, or be deleted with others."""
-    inputs, group = settings.processor.topics, settings.processor.group
+    inputs = settings.processor.topics
     for topic, count in Counter(inputs).items():
         if count > 1:
             yield error(f"processor.topics contains {topic} {count} times: name it once")
@@ -42,35 +42,52 @@ def _role_problems(settings: Settings) -> Iterator[Diagnosis]:
     for topic, role in _named(settings):
         roles.setdefault(topic, {})[role] = None
     for topic, found in roles.items():
-        for one in inputs if group else ():
-            if topic == redelivery_topic(one, group):
-                found[f"the redelivery topic of {one} and {group}"] = None
-            elif retry_delay_s(topic, one, group) is not None:
-                found[f"a retry topic of {one} and {group}"] = None
-        if len(found) > 1:
-            first, *others = found
+        owner = topic_owner(topic)
+        own = "" if owner is None else f"{_kind(topic)} topic of {owner[0]} and {owner[1]}"
+        if owner is not None and owner[0] in inputs:
+            found[own] = None
+        first, *others = found
+        if others:
             yield error(f"{first} is {topic}, which is also {' and '.join(others)}: give each a topic of its own")
+        elif owner is not None:
+            yield warning(
+                f"{first} is {topic}, which would also be {own}: if there is such an input and group, the group "
+                "deletes what it has passed there. Then use another topic"
+            )
+
+
+def _kind(topic: str) -> str:
+    return "the redelivery" if topic.endswith(".redeliver") else "a retry"
 
 
 def _named(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the topics that settings name, each with what for."""
-    template, group, letters = settings.dead_letter.topic, settings.processor.group, "dead_letter.topic"
+    group, letters = settings.processor.group, "dead_letter.topic"
     yield settings.wait.topic, "wait.topic"
     yield settings.operations.topic, "operations.topic"
     for topic in settings.processor.topics:
         yield topic, "processor.topics"
-    for topic in settings.processor.topics or ("",):
-        yield template.replace("{topic}", topic).replace("{group}", group), letters
-    others = (*settings.sink.dead_letter_topics, settings.sweeper.default_dead_letter_topic)
-    yield from ((topic, letters) for topic in others if topic)
+    for template in filter(None, (settings.dead_letter.topic, settings.sweeper.default_dead_letter_topic)):
+        for topic in settings.processor.topics or ("",):
+            yield template.replace("{topic}", topic).replace("{group}", group), letters
+    yield from ((topic, letters) for topic in settings.sink.dead_letter_topics)
 
 
 def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
-    for name, value in (
-        ("wait.topic", settings.wait.topic),
-        *(("processor.topics", t) for t in settings.processor.topics),
-    ):
-        if not is_topic_name(value):
+    templates = {"dead_letter.topic": settings.dead_letter.topic}
+    if settings.sweeper.default_dead_letter_topic:
+        templates["sweeper.default_dead_letter_topic"] = settings.sweeper.default_dead_letter_topic
+    names = [("wait.topic", settings.wait.topic), ("operations.topic", settings.operations.topic)]
+    names += [("processor.topics", topic) for topic in settings.processor.topics]
+    names += [("sink.dead_letter_topics", topic) for topic in settings.sink.dead_letter_topics]
+    for name, value in (*names, *templates.items()):
+        if value.startswith("__"):
+            yield error(f"{name} is {value!r}: names that begin with __ are those of Kafka and its tools; name another")
+        elif name in templates:
+            unknown = [found for found in _PLACEHOLDER.findall(value) if found not in ("{topic}", "{group}")]
+            if unknown or not is_topic_name(_PLACEHOLDER.sub("x", value)):
+                yield error(f"{name} is {value!r}: expected a topic name, which may contain {{topic}} and {{group}}")
+        elif not is_topic_name(value):
             yield error(f"{name} is {value!r}, not a topic name: at most 249 letters, digits, dots, _ and -")
         elif name == "processor.topics" and value.endswith("."):
             yield error(
@@ -78,11 +95,6 @@ def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:
                 "those of another topic and group, which would delete each other's records; mirror it to another name"
             )
     template, group = settings.dead_letter.topic, settings.processor.group
-    unknown = [found for found in _PLACEHOLDER.findall(template) if found not in ("{topic}", "{group}")]
-    if unknown or not is_topic_name(_PLACEHOLDER.sub("x", template)):
-        yield error(
-            f"dead_letter.topic is {template!r}: expected a topic name, which may contain {{topic}} and {{group}}"
-        )
     retries = settings.processor.retry.delays
     uses_group = "{group}" in template or retries or settings.processor.expiry_policy is ExpiryPolicy.REDELIVER
     if group and uses_group and not is_topic_name(group):

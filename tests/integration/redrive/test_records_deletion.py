@@ -81,6 +81,7 @@ def test_what_is_older_is_deleted_and_nothing_else(at: Scenario, typed: Type) ->
     for number in NUMBERS:
         assert f"partition {number}: begins at 0, cut before {old[number]}: {old[number]} offsets; " in printed
     assert "nothing was deleted: add --send" in printed
+    assert f"a group that reads {topic} as an input loses what it hasn't read before the cut" in printed
     assert (first(at), deletions(at)) == ({0: 0, 1: 0}, [])
 
     status, printed = typed(*asked, "--send")

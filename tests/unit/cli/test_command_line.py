@@ -96,6 +96,8 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
         ("load --topic t --rate 0", "0<x<=1000000"),
         ("load --topic t --rate inf", "0<x<=1000000"),
         ("topics create --input-partitions 0", "x>=1"),
+        ("topics create --set operations.topic=__consumer_offsets", "operations.topic is '__consumer_offsets'"),
+        ("topics check --set operations.topic=__consumer_offsets", "operations.topic is '__consumer_offsets'"),
         ("query", "Missing argument 'LIST|NAME'"),
         ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
         ("procesor", "Did you mean 'processor'?"),

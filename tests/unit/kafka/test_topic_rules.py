@@ -260,6 +260,14 @@ def test_a_delayed_input_keeps_its_records_until_they_are_due(keeps_ms: str, sev
     assert found(delayed, {"retention.ms": keeps_ms})["retention.ms"].severity is severity
 
 
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_input_is_warned_about_if_redeliveries_go_there(policy: str) -> None:
+    compacted = {"cleanup.policy": policy}
+    assert "cleanup.policy" not in found(spec(INPUT), compacted)
+    diagnosis = found(spec(INPUT, processor__redeliver_to="origin"), compacted)["cleanup.policy"]
+    assert (diagnosis.severity, "would replace newer records" in diagnosis.message) == (WARNING, True)
+
+
 @pytest.mark.parametrize(("policy", "partitions", "severity"), [("dlq", 1, WARNING), ("redeliver", 6, ERROR)])
 def test_the_policy_decides_whether_redelivery_topics_are_required(
     policy: str, partitions: int, severity: Severity

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.records.delays import MAX_DELAY_S, delay_text, parse_delay
-from wait_registry.records.topics import left_topics, redelivery_topic, retry_delay_s, retry_topic
+from wait_registry.records.topics import left_topics, redelivery_topic, retry_delay_s, retry_topic, topic_owner
 
 PARTS = st.lists(st.sampled_from(("", "a", "b")), min_size=3, max_size=6)
 
@@ -18,6 +18,7 @@ def test_two_groups_never_have_one_topic(parts: list[str]) -> None:
     read = [(".".join(parts[:n]), ".".join(parts[n:])) for n in splits]
     names = {redelivery_topic(*each) for each in read} | {retry_topic(*each, 5) for each in read}
     assert len(names) == 2 * len(read)
+    assert all(topic_owner(redelivery_topic(*each)) == topic_owner(retry_topic(*each, 5)) == each for each in read)
 
 
 def test_a_group_without_dots_is_named_as_it_is() -> None:

@@ -193,23 +193,27 @@ def test_fields_of_a_later_version_are_ignored() -> None:
 
 
 def looked_up(topic: str) -> Target:
-    return Target(topic, 1, 1000) if is_topic_name(topic) else Target(topic, 0, 0, "not a topic name")
+    known = Target(topic, 1, 1000, compacted=topic.startswith("states"))
+    return known if is_topic_name(topic) else Target(topic, 0, 0, "not a topic name")
 
 
 @pytest.mark.parametrize(
-    ("group", "to", "category"),
+    ("group", "to", "record", "category"),
     [
-        ("data/serving", REDELIVERY, Category.TARGET_UNNAMED),
-        ("data/serving", ORIGIN, None),
-        ("x" * 240, REDELIVERY, Category.TARGET_UNNAMED),
-        ("shop", REDELIVERY, None),
+        ("data/serving", REDELIVERY, Place("orders", 0, 7), Category.TARGET_UNNAMED),
+        ("data/serving", ORIGIN, Place("orders", 0, 7), None),
+        ("x" * 240, REDELIVERY, Place("orders", 0, 7), Category.TARGET_UNNAMED),
+        ("shop", REDELIVERY, Place("orders", 0, 7), None),
+        ("shop", REDELIVERY, Place("orders", 1, 7), None),
+        ("shop", ORIGIN, Place("orders", 1, 7), Category.PARTITION_MISSING),
+        ("shop", REDELIVERY, Place("states", 0, 7), None),
+        ("shop", ORIGIN, Place("states", 0, 7), Category.COMPACTED),
+        ("shop", ORIGIN, Place("refunds", 0, 7), Category.TARGET_UNREAD),
     ],
 )
-def test_a_group_whose_redelivery_topic_has_no_name_is_sent_to_the_origin(
-    group: str, to: str, category: Category | None
-) -> None:
+def test_what_keeps_a_record_from_its_target(group: str, to: str, record: Place, category: Category | None) -> None:
     letter = Candidate(
-        Place("dlq", 0, 1), "failed", "id", group, Place("orders", 0, 7), False, False, False, False, 10, (), Standing()
+        Place("dlq", 0, 1), "failed", "id", group, record, False, False, False, False, 10, (), Standing()
     )
-    readers = Readers(True, frozenset({"orders", "orders.shop.redeliver"}))
+    readers = Readers(True, frozenset({"orders", "orders.shop.redeliver", "states", "states.shop.redeliver"}))
     assert Route(to, looked_up, lambda: readers, lambda topic: True, may_wait=False).obstacle(letter) is category

@@ -23,6 +23,8 @@ from wait_registry.settings.root import Settings
 
 COMPLETE = {"processor.group": "shop", "processor.topics": "orders", "processor.handler": "shop:handle"}
 REDELIVER = "orders.shop.redeliver"
+NAMED = ("wait__topic", "operations__topic", "dead_letter__topic", "sink__dead_letter_topics",
+         "sweeper__default_dead_letter_topic")  # fmt: skip
 DEFERRED: dict[str, Any] = {"processor__registration": "deferred"}
 SHORT_SESSION: dict[str, Any] = {"kafka__librdkafka.session.timeout.ms": 6000}
 PEM = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
@@ -181,6 +183,9 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"processor__topics": "orders,orders.shop.retry.1h"}, "which is also a retry topic of orders and shop"),
         ({"dead_letter__topic": "{topic}.{group}.redeliver"}, "dead_letter.topic is orders.shop.redeliver, which is"),
         ({"dead_letter__topic": "{topic}.{group}.retry.10s"}, "dead_letter.topic is orders.shop.retry.10s, which is"),
+        *(({name: "orders.pay..eu.redeliver"}, "also the redelivery topic of orders and pay.eu") for name in NAMED),
+        ({"processor__topics": "orders,orders.payments.retry.1h"}, "also a retry topic of orders and payments: give"),
+        ({"dead_letter__topic": "{topic}.dlq.redeliver"}, "is orders.dlq.redeliver, which is also the redelivery"),
         ({"operations__topic": "waitreg.wait"}, "wait.topic is waitreg.wait, which is also operations.topic"),
         ({"operations__topic": "waitreg.dlq"}, "operations.topic is waitreg.dlq, which is also dead_letter.topic"),
         ({"operations__topic": "orders"}, "operations.topic is orders, which is also processor.topics"),
@@ -192,6 +197,13 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ({"dead_letter__topic": "waitreg.wait"}, "wait.topic is waitreg.wait, which is also dead_letter.topic"),
         ({"wait__topic": "a b"}, "wait.topic is 'a b', not a topic name"),
         ({"processor__topics": "orders,.."}, "processor.topics is '..', not a topic name"),
+        ({"operations__topic": "ops@x"}, "operations.topic is 'ops@x', not a topic name"),
+        ({"sink__dead_letter_topics": "dlq,{topic}.dlq"}, "sink.dead_letter_topics is '{topic}.dlq', not a topic"),
+        ({"sweeper__default_dead_letter_topic": "a b"}, "sweeper.default_dead_letter_topic is 'a b': expected"),
+        *(
+            ({name: "__kept"}, f"{name.replace('__', '.')} is '__kept': names that begin with __ are those of Kafka")
+            for name in (*NAMED, "processor__topics")
+        ),
         ({"processor__topics": "orders."}, "contains 'orders.', which ends with a dot"),
         ({"dead_letter__topic": "{topic}.{reason}"}, "dead_letter.topic is '{topic}.{reason}'"),
         ({"dead_letter__topic": "dlq {topic}"}, "dead_letter.topic is 'dlq {topic}'"),
@@ -207,6 +219,23 @@ def test_a_contradiction_is_refused(changes: dict[str, Any], says: str) -> None:
 
 def test_a_group_that_no_topic_is_named_after_may_have_any_name() -> None:
     assert not fatal(processor__group="my group")
+
+
+@pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
+@pytest.mark.parametrize(
+    ("name", "value", "warned"),
+    [
+        *((name, "refunds.pay..eu.retry.5m", True) for name in NAMED),
+        ("processor__topics", "eu.shop.retry.5m", True),  # perhaps of a program that names its topics alike
+        *(("processor__topics", name, False) for name in ("orders.retry.5m", "eu.orders.retry.300s", "a..redeliver")),
+    ],
+)
+def test_a_name_that_could_be_another_groups_is_warned_about(
+    service: Service, name: str, value: str, warned: bool
+) -> None:
+    problems = relation_problems(settings(**{name: value}), service)
+    assert [problem.severity for problem in problems] == [Severity.WARNING] * warned
+    assert all(f"{value}, which would also be a retry topic of " in problem.message for problem in problems)
 
 
 @pytest.mark.parametrize("group", ["my group", 240 * "g"])

@@ -84,6 +84,13 @@ def test_redelivery_to_the_origin_keeps_the_partition() -> None:
     assert (again.topic, again.partition) == ("orders", 3)
 
 
+def test_no_redelivery_replaces_a_newer_record_of_a_compacted_input() -> None:
+    targets = lambda topic: replace(anything(topic), compacted=topic == "orders")  # noqa: E731
+    answer = outgoing(row(expiry_policy="redeliver", redeliver_to="origin"), POLICY, targets, NOW_MS)
+    assert isinstance(answer, Outgoing)
+    assert (answer.topic, answer.outcome) == ("orders.dlq", Outcome.EXPIRED)
+
+
 @pytest.mark.parametrize(
     ("template", "topic"), [("default.dlq", "default.dlq"), ("{topic}.{group}.dlq", "orders.billing.dlq")]
 )

@@ -45,6 +45,8 @@ def purge(
     deleted, and this ends with 1. Records that the tables haven't read yet stay. The user of kafka.security needs the
     permissions of deploy/kafka/purge.sh.
 
+    Whether another group that reads the topic as an input has read the records isn't looked at.
+
     The rows in Postgres stay until sweeper.retention_days are over, with the payload. After a loss of Postgres, neither
     the sink nor `waitreg rebuild` can restore the rows whose records are deleted.
     """
@@ -71,7 +73,12 @@ def _delete(settings: Settings, topic: str, before: str, *, reason: str, send: b
         allowed = all(part.obstacle is None for part in found.parts)
         if not any(part.is_deletable for part in found.parts):
             print("there is nothing to delete")
-        elif not send:
+            return 0 if allowed else 1
+        print(
+            f"a group that reads {topic} as an input loses what it hasn't read before the cut: "
+            "`kafka-consumer-groups --describe --all-groups` shows how far each group is"
+        )
+        if not send:
             print("nothing was deleted: add --send to delete these records from Kafka, for good")
         else:
             allowed = _run(found, topic, reason) and allowed
