@@ -10,7 +10,7 @@ class Limit(StrEnum):
     """What a prefix ends at."""
 
     TIME = "the record there isn't old enough"
-    END = "all records are old enough"
+    END = "the partition ends there"
     POSITION = "the tables have read the topic up to there only"
 
 

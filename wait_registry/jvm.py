@@ -100,9 +100,11 @@ def java_command() -> str:
         raise ConfigurationError(f"no java in {where}: install Java {OLDEST_JAVA} or newer")
     done = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
     version = java_major(done.stderr + done.stdout)
-    if version is None or version < OLDEST_JAVA:
-        seen = "an unknown version" if version is None else f"Java {version}"
-        raise ConfigurationError(f"{found} (from {where}) is {seen}: install Java {OLDEST_JAVA} or newer")
+    if version is None:
+        said = (done.stderr + done.stdout).strip().rpartition("\n")[2]
+        raise ConfigurationError(f"{found} (from {where}) says no version: exit status {done.returncode}, {said!r}")
+    if version < OLDEST_JAVA:
+        raise ConfigurationError(f"{found} (from {where}) is Java {version}: install Java {OLDEST_JAVA} or newer")
     return found
 
 

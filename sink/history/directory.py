@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sink.history.settled import ENTRIES
-from wait_registry.errors import ConfigurationError, FencedError
+from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity
 
 log = logging.getLogger(__name__)
@@ -205,19 +205,28 @@ def _lock(file: IO[Any], path: Path) -> None:
 
 
 def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file under another name, and rename it when it is on the disk, so that readers see all of it or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}")
-    with hidden.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    """Write a file under another name, and rename it when it is on the disk, so that readers see all of it or none.
+
+    Raises:
+        TransientError: the disk is full, or broken.
+    """
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden = path.with_name(f".{path.name}")
+        with hidden.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise TransientError(f"{path} can't be written: {error}. Make room, then run this again") from error
 
 
 def _write_parquet(rows: pa.Table, file: IO[bytes]) -> None:

@@ -83,6 +83,7 @@ def taken_port() -> Iterator[str]:
         ("sink", {"JAVA_HOME": None}, "no java in JAVA_HOME"),
         ("sweeper", {"JAVA_HOME": "11.0.2"}, "is Java 11: install Java 17 or newer"),
         ("demo", {"JAVA_HOME": "1.8.0_392"}, "is Java 8: install Java 17 or newer"),
+        ("sink", {"JAVA_HOME": ""}, "says no version: exit status 0, 'openjdk"),
     ],
 )
 def test_a_command_that_cannot_run_here_says_what_to_correct(

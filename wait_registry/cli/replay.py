@@ -9,6 +9,7 @@ import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.processor import SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,9 +83,11 @@ def command(
 
 
 def _warn_of_uncommitted(settings: Settings, ranges: Mapping[TopicPartition, range]) -> None:
-    """Log how many offsets the group itself still handles."""
+    """Log how many offsets the group itself still handles; a share group has none."""
     from wait_registry.kafka.committed_offsets import committed_offsets
 
+    if settings.processor.source is SourceKind.SHARE:
+        return
     found = committed_offsets(settings.kafka, settings.processor.group, ranges)
     committed = {(each.topic, each.partition): max(0, each.offset) for each in found}
     ahead = sum(max(0, offsets.stop - max(offsets.start, committed[place])) for place, offsets in ranges.items())

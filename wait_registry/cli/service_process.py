@@ -1,4 +1,4 @@
-"""A service as a process: SIGTERM and Ctrl-C ask it to stop, its error ends the process."""
+"""A service as a process: SIGTERM, SIGHUP and Ctrl-C ask it to stop, its error ends the process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from typing import Protocol
 
 log = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _JOIN_S = 0.1
+
+
+def _signals() -> tuple[signal.Signals, ...]:
+    """Return what asks to stop; `nohup` has SIGHUP, which a terminal sends when it is closed, ignored."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT) if ignored else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Service(Protocol):
@@ -42,7 +47,7 @@ class ServiceProcess:
 
     def run(self) -> None:
         """Run the service until it ends; raises what it raised."""
-        previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        previous = {number: signal.signal(number, self._on_signal) for number in _signals()}
         thread = threading.Thread(target=self._run_service, name="service", daemon=True)
         try:
             thread.start()
@@ -94,14 +99,14 @@ def ended_by_interrupt() -> Iterator[None]:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C or SIGTERM into an event; a second one ends the process at once."""
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into an event; a second one ends the process at once."""
     stop = threading.Event()
 
     def request(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         stop.set()
 
-    before = {number: signal.signal(number, request) for number in _SIGNALS}
+    before = {number: signal.signal(number, request) for number in _signals()}
     try:
         yield stop
     finally:

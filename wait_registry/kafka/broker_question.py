@@ -54,10 +54,11 @@ def ask_brokers(admin: Admin, kafka: KafkaSettings) -> list[AskedBroker]:
     except (OSError, ValueError) as error:
         failure = f"kafka.security and kafka.librdkafka can't be used for it: {error}"
         return [AskedBroker(address, None, failure=failure) for address in addresses]
-    return [_asked(address, context, deadline_s) for address in addresses]
+    return [ask_broker(address, context, deadline_s) for address in addresses]
 
 
-def _asked(address: str, context: ssl.SSLContext | None, deadline_s: float) -> AskedBroker:
+def ask_broker(address: str, context: ssl.SSLContext | None, deadline_s: float) -> AskedBroker:
+    """Ask one broker, until a time of `time.monotonic`, however slowly it answers."""
     left_s = deadline_s - time.monotonic()
     if left_s <= 0:
         return AskedBroker(address, None, failure="no time was left")
@@ -71,21 +72,24 @@ def _asked(address: str, context: ssl.SSLContext | None, deadline_s: float) -> A
                 connection = tls = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
                 certificate = tls.getpeercert(binary_form=True)
             connection.sendall(QUESTION)
-            return AskedBroker(address, read_answer(_frame(connection)), certificate)
+            return AskedBroker(address, read_answer(_frame(connection, deadline_s)), certificate)
     except (OSError, PermanentError) as error:
         return AskedBroker(address, None, certificate, str(error) or type(error).__name__)
 
 
-def _frame(connection: socket.socket) -> bytes:
-    size = int.from_bytes(_read(connection, _LENGTH_BYTES))
+def _frame(connection: socket.socket, deadline_s: float) -> bytes:
+    size = int.from_bytes(_read(connection, _LENGTH_BYTES, deadline_s))
     if size > _MOST_BYTES:
         raise PermanentError(f"the answer to ApiVersions would have {size} bytes: is this a Kafka listener?")
-    return _read(connection, size)
+    return _read(connection, size, deadline_s)
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
+def _read(connection: socket.socket, size: int, deadline_s: float) -> bytes:
     found = bytearray()
     while len(found) < size:
+        if (left_s := deadline_s - time.monotonic()) <= 0:
+            raise TimeoutError(f"timed out after {len(found)} of {size} bytes")
+        connection.settimeout(left_s)
         more = connection.recv(size - len(found))
         if not more:
             raise ConnectionError(f"the broker closed the connection after {len(found)} of {size} bytes")

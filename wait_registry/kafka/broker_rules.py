@@ -89,7 +89,8 @@ def share_problem(asked: Sequence[AskedBroker]) -> Diagnosis | None:
 
 
 def _needs(oldest: str, feature: str) -> str:
-    return f"run Kafka {oldest} or newer and switch it on: `kafka-features.sh ... upgrade --feature {feature}=1`"
+    command = f"kafka-features.sh --bootstrap-server KAFKA upgrade --feature {feature}=1"
+    return f"run Kafka {oldest} or newer and switch it on: `{command}`"
 
 
 def _missing(asked: Sequence[AskedBroker], api: int, feature: str) -> str | None:

@@ -19,7 +19,7 @@ _LOST_FILE: Final = re.compile(
 
 
 def require_scratch(context: SparkContext, said: str = "") -> None:
-    """Raise `SparkGone` if scratch folders were removed: Spark never makes them again.
+    """Raise `SparkGone` if scratch folders were removed, or code couldn't be loaded: Spark never makes up for either.
 
     Args:
         context: Spark's, which works; its driver runs on this host.
@@ -29,6 +29,12 @@ def require_scratch(context: SparkContext, said: str = "") -> None:
     lost = next((folder for folder in scratch_folders(context) if not Path(folder).is_dir()), None)
     if lost is None and (found := _LOST_FILE.search(said)) is not None:
         lost = found[1]
+    if "NoClassDefFoundError" in said or "UnsatisfiedLinkError" in said:
+        raise SparkGone(
+            "Spark's JVM couldn't load a library from its temporary folder, and doesn't try again: the folder was "
+            "full, or is mounted noexec. Start this command again; if it is mounted noexec, set "
+            "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir=FOLDER in the environment first"
+        )
     if lost is not None:
         raise SparkGone(
             f"Spark's scratch folder {lost} is gone, removed perhaps with other old temporary files. Set "

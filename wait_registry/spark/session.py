@@ -44,6 +44,9 @@ REDACTED = "(?i)secret|password|passwd|token|credential|jaas|access[.]?key|priva
 # A connection that breaks is noticed before the process behind it is seen to have ended.
 END_SEEN_S = 5.0
 START_POLL_S = 0.1
+# With which Spark ends its JVM if it can make no scratch folder.
+NO_FOLDER_STATUS = 53
+ROOM = "See that spark.local.dir and the temporary folder have room and can be written to"
 LOCAL_MASTER = re.compile(r"^local(\[(\*|\d+)\])?$")
 
 
@@ -130,6 +133,8 @@ def _launch(conf: Mapping[str, str]) -> None:
 
 def _ended_early(error: Exception, driver_memory: str) -> TransientError:
     status = _exit_status(error)
+    if status == NO_FOLDER_STATUS:
+        return TransientError(f"Spark's JVM could make no folder (exit status {status}). {ROOM}, then start again.")
     if status is None:
         seen = f"{type(error).__name__}: {error}"
     elif status < 0:
@@ -147,6 +152,8 @@ def _refused(error: Py4JJavaError, master: str) -> WaitRegistryError:
     """Translate what Spark says of its start: a value that it can't use, or what the host or a cluster refuses it."""
     thrown = error.java_exception
     said = f"Spark's JVM has started, and Spark refuses to: {thrown.toString()}"
+    if is_instance_of(SparkContext._gateway, thrown, "java.io.IOException"):
+        return TransientError(f"{said}. {ROOM}, then start again")
     bad_value = is_instance_of(SparkContext._gateway, thrown, "java.lang.IllegalArgumentException")
     if bad_value or master.startswith("local"):
         return ConfigurationError(f"{said}. Correct spark.master, spark.driver_memory or spark.conf")

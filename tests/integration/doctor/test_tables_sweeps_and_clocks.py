@@ -23,6 +23,7 @@ from wait_registry.cli.checks.clocks import broker_clock, postgres_clock
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
+from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
 
 
@@ -84,6 +85,9 @@ def test_records_without_a_consumer_are_a_warning(prepared: SettingsFactory, top
     line = say(group.group_offsets, settings)
     assert line.severity is Severity.WARNING
     assert "7 offsets to the end, 0 members in the group" in line.message
+    share = settings.processor.model_copy(update={"source": SourceKind.SHARE})
+    shared = say(group.group_offsets, settings.model_copy(update={"processor": share}))
+    assert (shared.severity, "is a share group" in shared.message) == (Severity.OK, True)
     with _member(settings):
         line = say(group.group_offsets, settings)
     seen = f"0 of 3 partitions of {topic} have one, 7 offsets to the end, 1 members in the group"

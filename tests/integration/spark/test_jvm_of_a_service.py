@@ -100,6 +100,17 @@ def test_a_setting_that_spark_refuses_ends_the_service_with_2(
     assert "Correct spark.master, spark.driver_memory or spark.conf" in reason
 
 
+def test_a_folder_that_spark_cannot_make_is_no_wrong_setting(
+    prepared: SettingsFactory, services: Services, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    service = services.start("sink", prepared({"spark.conf": {"spark.local.dir": str(tmp_path / "file")}}))
+    assert service.wait() == 1, service.log.read_text("utf-8")
+    assert (
+        "see that spark.local.dir and the temporary folder" in service.log.read_text("utf-8").splitlines()[-1].lower()
+    )
+
+
 @pytest.mark.guarantee("P8.17")
 @pytest.mark.parametrize(
     ("command", "number", "status"),
@@ -147,8 +158,10 @@ OF_SPARK = "blockmgr-4aa4d4b0-5a2e-4c3e-9c39-0d2f6c7b8a90/0e"
         (f"Task serialization failed: java.nio.file.NoSuchFileException: /x/{OF_SPARK}", f"/x/{OF_SPARK}"),
         (f"java.io.FileNotFoundException: /on/an/executor/{OF_SPARK} (No such file or directory)", "/on/an/executor/"),
         ("java.nio.file.NoSuchFileException: /etc/kafka/truststore.jks", ""),
+        ("NoClassDefFoundError: Could not initialize class com.github.luben.zstd.Zstd", "mounted noexec"),
+        ("java.lang.UnsatisfiedLinkError: /tmp/libzstd.so: failed to map segment", "java.io.tmpdir=FOLDER"),
     ],
 )
-def test_a_file_that_spark_misses_ends_its_session_if_it_was_scratch(said: str, lost: str, spark: SparkSession) -> None:
+def test_what_spark_never_makes_up_for_ends_its_session(said: str, lost: str, spark: SparkSession) -> None:
     with pytest.raises(SparkGone, match=lost) if lost else nullcontext():
         require_spark(spark, Exception(said))

@@ -100,6 +100,7 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
         ("topics check --set operations.topic=__consumer_offsets", "operations.topic is '__consumer_offsets'"),
         ("query", "Missing argument 'LIST|NAME'"),
         ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
+        ("rewind --to-latest --set processor.source=share", "use kafka-share-groups.sh"),
         ("procesor", "Did you mean 'processor'?"),
         ("processor --onse", "Did you mean one of: '--once'"),
     ],

@@ -57,18 +57,32 @@ class _Service:
         self._stop.set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_asks_the_service_to_stop_and_restores_the_handlers(
     number: signal.Signals, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    before = [signal.getsignal(one) for one in SIGNALS]
     service = _Service(number)
     with caplog.at_level(logging.INFO):
         ServiceProcess(lambda: service).run()
     assert service.stopped
     said = [record.getMessage() for record in caplog.records]
     assert (len(said), said[0].startswith("stopping on a signal"), said[-1]) == (2, True, "ended")
-    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
+    assert [signal.getsignal(one) for one in SIGNALS] == before
+
+
+def test_what_nohup_has_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        seen = []
+        service = _Service(signal.SIGTERM)
+        ServiceProcess(lambda: seen.append(signal.getsignal(signal.SIGHUP)) or service).run()
+        assert seen == [signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_signal_while_the_service_is_built_keeps_it_from_running() -> None:

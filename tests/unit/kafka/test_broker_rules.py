@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ import pytest
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.api_versions import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, BrokerSupport, read_answer
-from wait_registry.kafka.broker_question import AskedBroker
+from wait_registry.kafka.broker_question import AskedBroker, ask_broker
 from wait_registry.kafka.broker_rules import group_protocol_problem, share_problem, version_lines
 
 GROUPS, SHARES = CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT
@@ -137,3 +141,21 @@ def test_an_answer_that_is_cut_anywhere_is_refused() -> None:
 def test_a_refusal_is_named_with_its_code() -> None:
     with pytest.raises(PermanentError, match="refuses ApiVersions version 3 with error 35"):
         read_answer(b"\0\0\0\0\0\x23\0\0\0\0")
+
+
+def test_a_broker_that_sends_byte_after_byte_is_waited_for_no_longer_than_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with suppress(OSError), listener.accept()[0] as connection:
+                connection.recv(1024)
+                connection.sendall(bytes((0, 0, 0, 60)))
+                for _ in range(60):
+                    time.sleep(0.05)
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        asked = ask_broker(f"127.0.0.1:{listener.getsockname()[1]}", None, time.monotonic() + 0.5)
+    assert "timed out" in asked.failure
+    thread.join()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from sink.history.directory import HistoryDirectory, Progress
 from sink.history.settled import ENTRIES, ROWS, entries, settle
 from tests.unit.sink.batches import Headers, Row, batch_of
+from wait_registry.errors import TransientError
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecordEncoder
@@ -147,6 +150,16 @@ def test_a_second_commit_adds_a_part_and_replaces_what_is_open(tmp_path: Path) -
     files = sorted(tmp_path.rglob("*.parquet"))
     assert [pq.read_table(file, partitioning=None)["wait_offset"].to_pylist() for file in files] == [[6], [7]]
     assert len({file.parent for file in files}) == 1
+
+
+def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    directory = HistoryDirectory(tmp_path)
+    monkeypatch.setattr(os, "fsync", full)
+    with directory.locked(), pytest.raises(TransientError, match="No space left on device"):
+        directory.commit(Progress(1, "waits", "id-1", {0: 6}), ROWS.empty_table(), ENTRIES.empty_table())
 
 
 @pytest.mark.parametrize("begin", ["g" * 210, "ä" * 60], ids=["ascii", "escaped"])

@@ -22,6 +22,7 @@ from wait_registry.kafka.requests import persistently
 from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.records.topics import TopicPartition as TopicAndPartition
+from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
     client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
         # The check of the settings reports that it is missing.
+        return
+    if settings.processor.source is SourceKind.SHARE:
+        yield ok(f"{group} is a share group, which has no offsets: kafka-share-groups.sh shows its members and lag")
         return
     members = group_members(client, group)
     logs: dict[str, _Logs] = {}

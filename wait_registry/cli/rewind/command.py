@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
+from wait_registry.settings.processor import SourceKind
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -77,6 +79,10 @@ def command(
     from wait_registry.kafka.clients import admin
 
     settings = invocation.settings()
+    if settings.processor.source is SourceKind.SHARE:
+        raise ConfigurationError(
+            "processor.source is share, and a share group has no offsets that a commit moves: use kafka-share-groups.sh"
+        )
     client = admin(settings.kafka)
     time_ms = None if to_time is None else parse_time(to_time)
     target = Target(time_ms, to_offset, to_latest, to_earliest)
