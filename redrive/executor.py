@@ -35,12 +35,13 @@ from redrive.target import Ready
 from redrive.view import View
 from wait_registry.backoff import Backoff
 from wait_registry.clock import Clock, SystemClock
-from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.errors import RecordRefused
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
+from wait_registry.records.lineage import one_more
 from wait_registry.records.operation import (
     Advanced,
     Changed,
@@ -139,7 +140,7 @@ class Executor:
         """Run the job to its end; an outage of Kafka or Postgres is waited out.
 
         Raises:
-            FencedError: another executor works for this group.
+            FencedError: an executor of this group, perhaps of another job, has begun after this one.
             ConfigurationError: fix what the message says.
         """
         backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, random.random)
@@ -148,6 +149,12 @@ class Executor:
                 return self._from_fence(backoff)
             except _Refused:
                 continue
+            except FencedError as error:
+                job, group = self._job.job, self._job.group
+                raise FencedError(
+                    f"{error} A job of group {group} was begun or resumed elsewhere, which ends the executor of any "
+                    f"other one. If job {job} isn't ended, resume it: waitreg dlq redrive --resume {job} --send"
+                ) from error
             except (TransientError, psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if self._stop.is_set():
                     raise
@@ -358,7 +365,7 @@ class Executor:
         if sent is None:
             return mark
         next_id = wait_id(self._judge.cluster, *sent.place, self._job.group, sent.time_ms)
-        delivery = None if candidate.delivery is None else candidate.delivery + 1
+        delivery = None if candidate.delivery is None else one_more(candidate.delivery)
         where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
         return mark.model_copy(update=where)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from redrive.category import Standing
-from wait_registry.errors import TransientError
+from wait_registry.errors import DataError, TransientError
 from wait_registry.records.operation import (
     Advanced,
     Approved,
@@ -54,10 +54,22 @@ class OperationsTail:
         self._count = 0
 
     def take(self, message: Message) -> None:
-        """Take the next record; one that can't be read raises `DataError`, since it may be a mark."""
+        """Take the next record.
+
+        Raises:
+            TransientError: there are more marks than are held, or a record can't be read, which may be a mark: the
+                sink passes it over, and then the tail starts behind it.
+        """
         offset = message.offset()
         assert offset is not None  # it was read from a log
-        self.add(decode_event(message.value()), offset)
+        try:
+            event = decode_event(message.value())
+        except DataError as error:
+            raise TransientError(
+                f"{Place(message.topic() or '', 0, offset)}: {error}. It may be a mark, so nothing is done until "
+                "the sink has passed it over and keeps it in the table quarantine: start `waitreg sink`, or wait"
+            ) from error
+        self.add(event, offset)
 
     def add(self, event: Event, offset: int) -> None:
         """Add an event, which has this offset; call in the order of offsets.

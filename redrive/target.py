@@ -9,7 +9,7 @@ from redrive.category import Candidate, Category
 from wait_registry.errors import DataError
 from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
-from wait_registry.records.lineage import Lineage, redelivery_headers
+from wait_registry.records.lineage import Lineage, one_more, redelivery_headers
 from wait_registry.records.topics import is_topic_name, redelivery_topic
 
 # What the lineage block adds at most, with the longest names of topics and groups (255 bytes each), bytes.
@@ -131,6 +131,6 @@ def _next_lineage(row: Mapping[str, Any]) -> Lineage:
         row["wait_offset"],
         row["consumer_group"],
         row["instance"],
-        None if row["delivery"] is None else row["delivery"] + 1,
+        None if row["delivery"] is None else one_more(row["delivery"]),
         idempotency_key=None if key == wait_id else key,
     )

@@ -42,7 +42,7 @@ class View:
         """Open the snapshot.
 
         Raises:
-            ConfigurationError: no sink has read the operations topic into this schema.
+            ConfigurationError: no sink has read the operations topic into this schema, or it reads another one now.
             PostgresUnavailable, psycopg.Error: Postgres is unavailable; retry.
         """
         repeatable, name = IsolationLevel.REPEATABLE_READ, "waitreg redrive"
@@ -56,6 +56,11 @@ class View:
             if row is None:
                 raise ConfigurationError(
                     f"the tables don't know the operations topic {topic}: start `waitreg sink`, or set operations.topic"
+                )
+            if row[3] is not None:
+                raise ConfigurationError(
+                    f"the operations topic {topic} was replaced by {row[3]}, so no sink would read what is written to "
+                    f"it: set operations.topic to {row[3]}"
                 )
             self.topic_id: str = row[0]
             self.start: int = row[1]

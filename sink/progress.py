@@ -59,6 +59,13 @@ def begin_progress(connection: Connection, identity: TopicIdentity, positions: P
         cursor.executemany(QUERIES["insert_progress"], rows)
 
 
+def begin_operations(connection: Connection, identity: TopicIdentity, positions: Positions) -> None:
+    """As `begin_progress`, of an operations topic; those of earlier ones stay, and none of them is read again."""
+    with connection.transaction():
+        begin_progress(connection, identity, positions)
+        connection.execute(QUERIES["begin_operations"], {"topic": identity.topic})
+
+
 def forget_progress(connection: Connection, topic: str) -> None:
     """Delete the positions of a topic that is gone."""
     connection.execute(QUERIES["forget_progress"], {"topic": topic})

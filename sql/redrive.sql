@@ -1,7 +1,16 @@
 -- What a redrive reads in Postgres; it writes nothing there. Tables are found by search_path.
 
 -- name: position
-select topic_id, next_offset, position_time from sink_progress where topic = %(topic)s and partition = 0;
+-- Of the operations topic, with the one that the sink began to read after it, if there is one.
+select own.topic_id, own.next_offset, own.position_time, (
+    select later.topic
+    from sink_progress as later
+    where later.operations_number > coalesce(own.operations_number, 0)
+    order by later.operations_number desc
+    limit 1
+) as later
+from sink_progress as own
+where own.topic = %(topic)s and own.partition = 0;
 
 -- name: job
 select * from operation where job = %(job)s;

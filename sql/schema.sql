@@ -67,6 +67,8 @@ create table sink_progress (
     seen_at timestamptz not null,
     -- The end of the topic when the initial load began; until it is reached, wait shows registrations that are settled.
     read_until bigint not null default 0,
+    -- Which operations topic of these tables it is, counted from 1: only the last one is read. Null for all other topics.
+    operations_number int,
     primary key (topic, partition)
 );
 

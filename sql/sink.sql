@@ -17,6 +17,20 @@ insert into sink_progress (topic, partition, next_offset, position_time, read_un
 values (%s, %s, %s, %s, %s, %s, clock_timestamp())
 on conflict (topic, partition) do nothing;
 
+-- name: begin_operations
+update sink_progress
+set operations_number = (select coalesce(max(operations_number), 0) + 1 from sink_progress)
+where topic = %(topic)s;
+
+-- name: later_operations
+-- The operations topic that the sink began to read after this one.
+select later.topic
+from sink_progress as own
+inner join sink_progress as later on later.operations_number > coalesce(own.operations_number, 0)
+where own.topic = %(topic)s
+order by later.operations_number desc
+limit 1;
+
 -- name: forget_progress
 delete from sink_progress where topic = %(topic)s;
 

@@ -10,6 +10,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
+from wait_registry.display import is_text
 from wait_registry.errors import PermanentError
 
 # Signatures that only the issuer can make: neither `none` nor those with a secret that the console has too.
@@ -67,7 +68,8 @@ def text_claim(claims: Mapping[str, Any], name: str) -> str:
         PermanentError: there is none, or it is something else.
     """
     value = claims.get(name)
-    if not isinstance(value, str) or not value.strip():
+    # Neither topics nor tables take NUL or half a surrogate pair in a name.
+    if not isinstance(value, str) or not value.strip() or not is_text(value.encode(errors="surrogatepass")):
         raise PermanentError(f"the ID token has no claim {name!r} with a text; see console.oidc.name_claim")
     return value.strip()
 

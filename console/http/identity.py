@@ -20,6 +20,7 @@ from console.access.grants import ALL, GROUP, ROLES, Grant, Person, parse_grants
 from console.access.passwords import Passwords
 from console.http.oidc import OidcLogin
 from console.http.refused import Refused
+from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings
 
@@ -153,6 +154,8 @@ class _ByProxy:
         names = request.headers.getall(self._user, [])
         if len(names) != 1 or not names[0].strip():
             raise Refused(401, f"The proxy must send the header {self._user} once; it came {len(names)} times.")
+        if not is_text(names[0].encode(errors="surrogatepass")):
+            raise Refused(401, f"The proxy must send the header {self._user} in UTF-8.")
         groups = request.headers.getall(self._groups, []) if self._groups else []
         if len(groups) > 1:
             raise Refused(401, f"The proxy must send the header {self._groups} once; it came {len(groups)} times.")

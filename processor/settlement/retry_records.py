@@ -18,7 +18,7 @@ from processor.settlement.outbox import ANY_PARTITION, Outbox
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 from wait_registry.records.delays import delay_text
-from wait_registry.records.lineage import Lineage
+from wait_registry.records.lineage import Lineage, one_more
 from wait_registry.records.retry_record import retry_headers
 
 log = logging.getLogger(__name__)
@@ -100,8 +100,8 @@ class RetryRecords:
             wait_offset=wait_offset,
             group=taken.group,
             instance=self._instance,
-            delivery=taken.delivery + 1,
-            max_deliveries=(taken.max_deliveries or self._max_deliveries) + 1,
+            delivery=one_more(taken.delivery),
+            max_deliveries=one_more(taken.max_deliveries or self._max_deliveries),
             idempotency_key=taken.idempotency_key,
             source=taken.source,
         )

@@ -14,6 +14,7 @@ from sink.progress import (
     QUERIES,
     Connection,
     advance_progress,
+    begin_operations,
     begin_progress,
     forget_progress,
     postgres_now,
@@ -107,15 +108,21 @@ def operations_start(connection: Connection, admin: AdminClient, topic: str) -> 
         positions = first_positions(seen, now)
         with connection.transaction():
             keep_earlier_marks(connection, topic)
-            begin_progress(connection, seen.identity, positions)
+            begin_operations(connection, seen.identity, positions)
         return Start(seen.identity, positions, frozenset(positions))
-    require_same_operations_topic(recorded, seen.identity)
+    require_same_operations_topic(connection, recorded, seen.identity)
     _require_within_log(positions, seen, _OPERATIONS_RULE)
     return Start(seen.identity, positions, frozenset())
 
 
-def require_same_operations_topic(recorded: TopicIdentity, now: TopicIdentity) -> None:
-    """Raise ConfigurationError if the tables were made from another operations topic of this name."""
+def require_same_operations_topic(connection: Connection, recorded: TopicIdentity, now: TopicIdentity) -> None:
+    """Raise ConfigurationError if the tables were made from another operations topic, of this name or a later one."""
+    later = connection.execute(QUERIES["later_operations"], {"topic": now.topic}).fetchone()
+    if later is not None:
+        raise ConfigurationError(
+            f"the operations topic {now.topic} was replaced by {later[0]}, whose marks count after its own: set "
+            f"operations.topic everywhere to {later[0]}, or to the name of a new topic"
+        )
     changed = identity_changed(recorded, now)
     if changed:
         raise ConfigurationError(

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sink.apply.operation_writer import OperationWriter
 from sink.position import Position, TopicPartition, clamped, moment
-from sink.progress import Connection, advance_progress, begin_progress, read_progress
+from sink.progress import Connection, advance_progress, begin_operations, read_progress
 from sink.read.log_ends import log_ends, stable_ends
 from sink.read.record_columns import TIME_MS
 from sink.read.start_positions import keep_earlier_marks, require_same_operations_topic
@@ -89,7 +89,7 @@ class OperationsRebuild:
         self._recorded, self._positions = read_progress(connection, settings.operations.topic)
         self._identity = describe_topic(admin, settings.operations.topic)
         if self._recorded is not None:
-            require_same_operations_topic(self._recorded, self._identity)
+            require_same_operations_topic(connection, self._recorded, self._identity)
         self._name = TopicPartition(settings.operations.topic, 0)
         self._log = WholeLog(settings, spark, admin, self._name, PRODUCER_MAX_MESSAGE_BYTES)
 
@@ -133,6 +133,6 @@ class OperationsRebuild:
     def _record(self, position: Position) -> None:
         expected, new = self._positions, {self._name: position}
         if self._recorded is None:
-            begin_progress(self._connection, self._identity, new)
+            begin_operations(self._connection, self._identity, new)
         else:
             advance_progress(self._connection, expected, new)

@@ -59,6 +59,18 @@ class Invocation:
         return load_settings(self.overrides, self.config_file)
 
 
+class Text(click.types.StringParamType):
+    """A text; the bytes of an argument that aren't UTF-8 become lone surrogates, which no topic or table takes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the text."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail(f"{value!r} isn't text in UTF-8.", param, ctx)
+        return value
+
+
 class WithExamples(click.Command):
     """What subcommands and groups of them share: `--config`, `--set`, and a help text that ends with examples."""
 
@@ -77,6 +89,10 @@ class WithExamples(click.Command):
         self.examples = examples
         self.extra = extra
         self.params += settings_options()
+        for parameter in self.params:
+            # A list of conditions is read one by one, with messages of its own.
+            if parameter.type is click.STRING and parameter.nargs != -1:
+                parameter.type = Text()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are typed, unwrapped."""

@@ -162,6 +162,11 @@ def _decode(block: SystemHeaders) -> Lineage:
     )
 
 
+def one_more(number: int) -> int:
+    """Return the next number of a delivery, or of how many there may be; the largest one that readers take stays."""
+    return min(number + 1, MAX_INT32)
+
+
 def redelivery_headers(
     original_headers: Sequence[tuple[str, bytes | None]], lineage: Lineage
 ) -> list[tuple[str, bytes | None]]:

@@ -1,7 +1,7 @@
 """What operators did: the records of the operations topic, in JSON.
 
 The topic has one partition, so all of it has one order. A mark and the record that it speaks of are in one transaction.
-Fields that a later version adds are ignored, and a record that can't be read raises `DataError`.
+Fields that a later version adds are ignored. A record that can't be read, or that no table holds, raises `DataError`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,12 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from wait_registry.errors import DataError
+
+# What a text, an int and a bigint of Postgres hold. Neither does librdkafka's Python client take NUL in a name.
+_Text: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+_Int: TypeAlias = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+_BigInt: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+_Rate: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Kind(StrEnum):
@@ -41,9 +47,9 @@ class State(StrEnum):
 class Place(NamedTuple):
     """Topic, partition and offset of a record."""
 
-    topic: str
-    partition: int
-    offset: int
+    topic: _Text
+    partition: _Int
+    offset: _BigInt
 
     def __str__(self) -> str:
         """Return it as it is typed: ``orders.dlq:0:17``."""
@@ -65,10 +71,6 @@ _Bytes: TypeAlias = Annotated[
 ]
 
 
-# Neither Postgres nor librdkafka's Python client takes NUL in one.
-_Name: TypeAlias = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-
-
 class Replacement(BaseModel):
     """The record that an edit sends in place of a dead letter's own.
 
@@ -84,7 +86,7 @@ class Replacement(BaseModel):
 
     key: _Bytes | None = None
     value: _Bytes | None = None
-    headers: tuple[tuple[_Name, _Bytes | None], ...] = ()
+    headers: tuple[tuple[_Text, _Bytes | None], ...] = ()
     edited: str = Field(pattern="^[0-9a-f]{64}$")
     new_key: bool = False
 
@@ -93,7 +95,7 @@ class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     version: int = 1
-    job: str = Field(min_length=1, max_length=64)
+    job: _Text = Field(min_length=1, max_length=64)
 
 
 class Requested(_Event):
@@ -119,20 +121,20 @@ class Requested(_Event):
 
     event: Literal["requested"] = "requested"
     kind: Kind
-    group: str
-    by: str
+    group: _Text
+    by: _Text
     authenticated: bool
-    via: str
-    reason: str
-    conditions: tuple[str, ...]
-    ends: dict[str, dict[int, int]]
-    target: str = "redelivery"
-    rate: float
-    limit: int | None = None
-    canary: int | None = None
+    via: _Text
+    reason: _Text
+    conditions: tuple[_Text, ...]
+    ends: dict[_Text, dict[_Int, _BigInt]]
+    target: _Text = "redelivery"
+    rate: _Rate
+    limit: _BigInt | None = None
+    canary: _BigInt | None = None
     approval: bool = False
-    allowed: tuple[str, ...] = ()
-    expected: dict[str, int] = {}
+    allowed: tuple[_Text, ...] = ()
+    expected: dict[_Text, _BigInt] = {}
     replacement: Replacement | None = None
 
 
@@ -155,16 +157,16 @@ class Mark(_Event):
 
     event: Literal["mark"] = "mark"
     kind: Kind
-    group: str
-    by: str
-    wait_id: str = Field(max_length=64)
+    group: _Text
+    by: _Text
+    wait_id: _Text = Field(max_length=64)
     dead_letters: tuple[Place, ...]
     record: Place | None = None
-    number: int = 0
+    number: _Int = 0
     target: Place | None = None
-    target_time_ms: int | None = None
-    next_wait_id: str | None = Field(None, max_length=64)
-    delivery: int | None = None
+    target_time_ms: _BigInt | None = None
+    next_wait_id: _Text | None = Field(None, max_length=64)
+    delivery: _Int | None = None
     edited: bool = False
 
 
@@ -172,8 +174,8 @@ class Advanced(_Event):
     """A job has come to ``cursor``; ``counts`` are all its dead letters so far, by category."""
 
     event: Literal["advanced"] = "advanced"
-    cursor: tuple[str | int, ...]
-    counts: dict[str, int]
+    cursor: tuple[_Text | _BigInt, ...]
+    counts: dict[_Text, _BigInt]
 
 
 class Changed(_Event):
@@ -188,9 +190,9 @@ class Changed(_Event):
 
     event: Literal["changed"] = "changed"
     state: State
-    by: str
+    by: _Text
     authenticated: bool | None = None
-    reason: str = ""
+    reason: _Text = ""
 
 
 class Approved(_Event):
@@ -203,10 +205,10 @@ class Approved(_Event):
     """
 
     event: Literal["approved"] = "approved"
-    by: str
+    by: _Text
     authenticated: bool
-    via: str
-    reason: str = ""
+    via: _Text
+    reason: _Text = ""
 
 
 class RateChanged(_Event):
@@ -220,11 +222,11 @@ class RateChanged(_Event):
     """
 
     event: Literal["rate"] = "rate"
-    rate: float = Field(gt=0, allow_inf_nan=False)
-    by: str
+    rate: _Rate
+    by: _Text
     authenticated: bool
-    via: str
-    reason: str = ""
+    via: _Text
+    reason: _Text = ""
 
 
 class DeletionRequested(_Event):
@@ -241,12 +243,12 @@ class DeletionRequested(_Event):
     """
 
     event: Literal["deletion_requested"] = "deletion_requested"
-    topic: str
-    before: dict[int, int]
-    by: str
+    topic: _Text
+    before: dict[_Int, _BigInt]
+    by: _Text
     authenticated: bool
-    via: str
-    reason: str = Field(min_length=1)
+    via: _Text
+    reason: _Text = Field(min_length=1)
 
 
 class RecordsDeleted(_Event):
@@ -261,12 +263,12 @@ class RecordsDeleted(_Event):
     """
 
     event: Literal["records_deleted"] = "records_deleted"
-    topic: str
-    first: dict[int, int]
-    failed: dict[int, str] = {}
-    by: str
+    topic: _Text
+    first: dict[_Int, _BigInt]
+    failed: dict[_Int, _Text] = {}
+    by: _Text
     authenticated: bool
-    via: str
+    via: _Text
 
 
 class Revealed(BaseModel):
@@ -285,11 +287,11 @@ class Revealed(BaseModel):
     version: int = 1
     event: Literal["revealed"] = "revealed"
     place: Place
-    group: str | None = None
-    by: str
+    group: _Text | None = None
+    by: _Text
     authenticated: bool
-    via: str
-    reason: str = Field(min_length=1)
+    via: _Text
+    reason: _Text = Field(min_length=1)
 
 
 # What says how far the job of an executor is.
@@ -299,15 +301,21 @@ _EVENTS: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discrimi
 
 
 def encode_event(event: Event) -> bytes:
-    """Return the value of a record of the operations topic; its key is the job, or the place of a dead letter."""
-    return event.model_dump_json(exclude_none=True).encode()
+    """Return the value of a record of the operations topic; its key is the job, or the place of a dead letter.
+
+    Raises:
+        DataError: `decode_event` wouldn't read it.
+    """
+    value = event.model_dump_json(exclude_none=True).encode()
+    decode_event(value)
+    return value
 
 
 def decode_event(value: bytes | None) -> Event:
     """Read the value of a record of the operations topic.
 
     Raises:
-        DataError: it is none; the message doesn't quote it.
+        DataError: it is none, or has a value that no table holds; the message doesn't quote it.
     """
     try:
         return _EVENTS.validate_json(value or b"")

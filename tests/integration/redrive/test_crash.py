@@ -71,7 +71,7 @@ def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeyp
     ended = at.execute(job)
     go_on.set()
     zombie.wait_ended()
-    assert isinstance(zombie.error, FencedError)
+    assert isinstance(zombie.error, FencedError) and f"--resume {job.job} --send" in str(zombie.error)
     assert dict(ended.counts) == {"redriven": LETTERS}
     require_each_once(at)
 

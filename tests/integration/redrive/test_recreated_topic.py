@@ -9,7 +9,7 @@ import pytest
 
 from redrive.category import Category
 from redrive.target import ORIGIN
-from sink.read.start_positions import dead_letter_start
+from sink.read.start_positions import dead_letter_start, operations_start
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
@@ -17,7 +17,9 @@ from tests.integration.redrive.test_canary import executor, marked, pauses, sink
 from tests.integration.sink.applying import now_ms
 from tests.support.console import ask, running_console
 from tests.support.kafka_io import Outgoing
+from tests.support.settings import changed
 from tests.support.waiting import wait_until
+from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.operation import Place, State
 from wait_registry.settings.processor import RedeliverTo
@@ -36,6 +38,22 @@ def kept(at: Scenario) -> list[Place]:
         places = [Place(*row) for row in found]
     assert all(place.topic.startswith(f"{topic}@") for place in places)
     return places
+
+
+def test_an_operations_topic_that_was_replaced_is_neither_read_nor_written(at: Scenario, typed: Type) -> None:
+    at.show_dead_letters(1)
+    earlier = at.settings.operations.topic
+    at.settings = changed(at.settings, "operations", topic=f"{earlier}.next")
+    at.topics.create_own(at.settings)
+    asked = ("redrive", f"group={at.group}", "--without-members", "--reason", "fixed", "--send")
+    with at.database.connect(at.settings) as connection:
+        operations_start(connection, at.admin, at.settings.operations.topic)
+        with pytest.raises(ConfigurationError, match=f"set operations.topic everywhere to {earlier}.next"):
+            operations_start(connection, at.admin, earlier)
+    assert typed(*asked)[0] == 0
+    at.settings = changed(at.settings, "operations", topic=earlier)
+    status, printed = typed(*asked)
+    assert (status, f"set operations.topic to {earlier}.next" in printed, len(at.sent())) == (2, True, 1)
 
 
 def test_each_is_listed_shown_compared_edited_and_redriven_by_its_place(

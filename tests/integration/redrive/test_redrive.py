@@ -11,6 +11,7 @@ import pytest
 from redrive.category import ALLOWABLE, DONE, Category
 from redrive.job_change import change
 from redrive.request import Asker
+from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
@@ -19,7 +20,7 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import Kind, Mark, Requested, State
+from wait_registry.records.operation import Kind, Mark, Requested, State, encode_event
 from wait_registry.records.wait_id import wait_id
 
 
@@ -80,6 +81,21 @@ def test_the_state_is_the_same_whichever_comes_first(at: Scenario) -> None:
     at.read_operations()
     at.read()
     assert at.rows("select distinct state from dead_letter") == [("redriven",)]
+
+
+def test_an_event_that_no_table_can_hold_is_waited_for_and_quarantined(at: Scenario, typed: Type) -> None:
+    at.show_dead_letters(1, delivery=2**31 - 1)
+    asked = ("redrive", f"group={at.group}", "--without-members", "--reason", "fixed", "--send")
+    mark = Mark(job="j", kind=Kind.ARCHIVE, group=at.group, by="a", wait_id="w", dead_letters=(at.place(),))
+    beyond = encode_event(mark).replace(b'"number":0', b'"number":2147483648')
+    at.topics.produce(at.settings.operations.topic, [Outgoing(beyond, b"j")])
+    status, printed = typed(*asked)
+    assert (status, f"{at.settings.operations.topic}:0:0: no record" in printed, at.sent()) == (1, True, [])
+    at.read_operations()
+    assert at.rows('select topic, "offset" from quarantine') == [(at.settings.operations.topic, 0)]
+    assert (typed(*asked)[0], len(at.sent())) == (0, 1)
+    at.read_operations()
+    assert at.rows("select state, delivery from dead_letter") == [("redriven", 2**31 - 1)]
 
 
 def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) -> None:

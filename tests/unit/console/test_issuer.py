@@ -267,7 +267,7 @@ def test_without_keys_nothing_is_believed(keys: Any) -> None:
 
 def test_names_are_texts() -> None:
     assert text_claim({"name": " anna "}, "name") == "anna"
-    for claims in ({}, {"name": " "}, {"name": 1}, {"name": ["anna"]}):
+    for claims in ({}, {"name": " "}, {"name": 1}, {"name": ["anna"]}, {"name": "a\0"}, {"name": "\ud800"}):
         with pytest.raises(PermanentError, match=r"console\.oidc\.name_claim"):
             text_claim(claims, "name")
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, obstacle
 from redrive.operations_tail import OperationsTail
-from redrive.target import ORIGIN, REDELIVERY, Readers, Route
+from redrive.target import ORIGIN, REDELIVERY, Readers, Ready, Route
+from tests.support.golden_vectors import golden_vectors
 from wait_registry.errors import DataError, TransientError
 from wait_registry.kafka.targets import Target
+from wait_registry.records.lineage import Lineage, split_lineage
 from wait_registry.records.operation import (
     Advanced,
     Approved,
@@ -141,33 +148,62 @@ def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
         tail.add(mark(Kind.REDRIVE), 10)
 
 
-places = st.builds(Place, st.text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))
+COUNTED = {"ends", "orders.dlq", "expected", "counts", "before", "first", "failed"}
+
+
+def spoiled(value: Any, name: str = "") -> Iterator[Any]:
+    """Yield JSON in which one text, or one key that isn't a field's name, has NUL, or one number is too large."""
+    if isinstance(value, str):
+        yield f"{value}\0"
+    elif not isinstance(value, bool | dict | list | None):
+        yield from (2**63, -(2**63) - 1) if isinstance(value, int) else (math.inf, math.nan)
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from ([*value[:at], other, *value[at + 1 :]] for other in spoiled(one))
+    elif isinstance(value, dict):
+        for key in value.keys() - {"version"}:
+            yield from ({**value, key: other} for other in spoiled(value[key], key))
+            if name in COUNTED:
+                yield {**value, str(2**31) if key.isdigit() else f"{key}\0": value[key]}
+
+
+def test_an_event_that_no_table_can_hold_is_neither_read_nor_written() -> None:
+    events = [vector.input for vector in golden_vectors("operation") if vector.operation == "encode"]
+    for changed in (each for event in events for each in spoiled(event)):
+        with pytest.raises(DataError, match="no record of the operations topic"):
+            decode_event(json.dumps(changed).encode())
+    with pytest.raises(DataError, match=r"no record of the operations topic: changed\.reason"):
+        encode_event(Changed(job="j", state=State.PAUSED, by="a").model_copy(update={"reason": "\0"}))
+
+
+text = partial(st.text, st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+places = st.builds(Place, text(min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 2**62))
 offsets = st.dictionaries(st.integers(0, 9), st.integers(0, 2**62))
 JOB: dict[str, Any] = {"job": st.just("j")}
-ASKED: dict[str, Any] = {"by": st.text(), "authenticated": st.booleans(), "via": st.text()}
-REASON: dict[str, Any] = {"reason": st.text(min_size=1)}
-MARK: dict[str, Any] = {"wait_id": st.text(min_size=1), "dead_letters": st.tuples(places), "record": st.none() | places}
+ASKED: dict[str, Any] = {"by": text(), "authenticated": st.booleans(), "via": text()}
+REASON: dict[str, Any] = {"reason": text(min_size=1)}
+MARK: dict[str, Any] = {"wait_id": text(min_size=1), "dead_letters": st.tuples(places), "record": st.none() | places}
 events = st.one_of(
-    st.builds(Advanced, **JOB, cursor=st.tuples(st.text(), st.integers()), counts=st.just({"redriven": 1})),
-    st.builds(Changed, **JOB, state=st.sampled_from(State), by=st.text(), reason=st.text()),
-    st.builds(Approved, **JOB, **ASKED, reason=st.text()),
+    st.builds(Advanced, **JOB, cursor=st.tuples(text(), st.integers(0, 2**63 - 1)), counts=st.just({"redriven": 1})),
+    st.builds(Changed, **JOB, state=st.sampled_from(State), by=text(), reason=text()),
+    st.builds(Approved, **JOB, **ASKED, reason=text()),
     st.builds(RateChanged, **JOB, **ASKED, rate=st.floats(0.1, 100)),
-    st.builds(Revealed, **ASKED, **REASON, place=places, group=st.none() | st.text()),
-    st.builds(DeletionRequested, **JOB, **ASKED, **REASON, topic=st.text(), before=offsets),
+    st.builds(Revealed, **ASKED, **REASON, place=places, group=st.none() | text()),
+    st.builds(DeletionRequested, **JOB, **ASKED, **REASON, topic=text(), before=offsets),
     st.builds(
         RecordsDeleted,
-        **{**JOB, **ASKED, "topic": st.text(), "first": offsets},
-        failed=st.dictionaries(st.integers(0, 9), st.text()),
+        **{**JOB, **ASKED, "topic": text(), "first": offsets},
+        failed=st.dictionaries(st.integers(0, 9), text()),
     ),
     st.builds(
         Mark,
-        **{**JOB, **MARK, "kind": st.sampled_from(Kind), "group": st.text(), "by": st.text()},
+        **{**JOB, **MARK, "kind": st.sampled_from(Kind), "group": text(), "by": text()},
         target=st.none() | places,
     ),
     st.builds(
         Requested,
-        **{**JOB, **ASKED, "kind": st.sampled_from(Kind), "group": st.text(), "reason": st.text()},
-        conditions=st.tuples(st.text()),
+        **{**JOB, **ASKED, "kind": st.sampled_from(Kind), "group": text(), "reason": text()},
+        conditions=st.tuples(text()),
         ends=st.just({"orders.dlq": {0: 17}}),
         rate=st.floats(0.1, 100),
     ),
@@ -179,17 +215,17 @@ def test_an_event_is_read_as_it_was_written(event: Any) -> None:
     assert decode_event(encode_event(event)) == event
 
 
+def test_a_tail_with_a_record_that_cannot_be_read_waits_for_the_sink() -> None:
+    unreadable = Message(topic="waitreg.operations", partition=0, offset=17, value=b"{}")
+    with pytest.raises(TransientError, match=r"waitreg\.operations:0:17: no record .* the sink has passed it over"):
+        OperationsTail(10, "job-2", 1).take(unreadable)
+
+
 @pytest.mark.parametrize("value", [None, b"", b"{}", b"\xff", b'{"event":"mark"}', b'{"event":"secret"}'])
 def test_what_is_no_event_is_named_without_being_quoted(value: bytes | None) -> None:
     with pytest.raises(DataError, match="no record of the operations topic") as raised:
         decode_event(value)
     assert "secret" not in str(raised.value)
-
-
-def test_fields_of_a_later_version_are_ignored() -> None:
-    assert decode_event(b'{"event":"changed","version":9,"job":"j","state":"paused","by":"a","more":[1]}') == Changed(
-        job="j", version=9, state=State.PAUSED, by="a"
-    )
 
 
 def looked_up(topic: str) -> Target:
@@ -215,5 +251,16 @@ def test_what_keeps_a_record_from_its_target(group: str, to: str, record: Place,
     letter = Candidate(
         Place("dlq", 0, 1), "failed", "id", group, record, False, False, False, False, 10, (), Standing()
     )
+    assert route(to).obstacle(letter) is category
+
+
+def route(to: str) -> Route:
     readers = Readers(True, frozenset({"orders", "orders.shop.redeliver", "states", "states.shop.redeliver"}))
-    assert Route(to, looked_up, lambda: readers, lambda topic: True, may_wait=False).obstacle(letter) is category
+    return Route(to, looked_up, lambda: readers, lambda topic: True, may_wait=False)
+
+
+def test_the_delivery_after_the_largest_number_has_one_that_can_be_read() -> None:
+    first = Lineage("orders", 0, 7, 1, "create", ID, 1, 5, "shop", "host-1", 2**31 - 1)
+    row = {**first._asdict(), "wait_expiration_uuid": ID, "consumer_group": "shop", "key": b"k", "body": b"v"}
+    sent = route(REDELIVERY).ready(candidate(), {**row, "headers_json": "[]"})
+    assert isinstance(sent, Ready) and split_lineage(sent.headers)[1] == first

@@ -27,6 +27,10 @@ def position(settings: Settings) -> Iterator[Diagnosis]:
     if row is None:
         yield warning(f"no sink has read {topic} yet: `waitreg dlq redrive` refuses to start", FIX)
         return
+    if row[3] is not None:
+        fix = f"set operations.topic to {row[3]}"
+        yield error(f"{topic} was replaced by {row[3]}: `waitreg dlq redrive` refuses to start", fix)
+        return
     first, end = earliest_offsets(client, topic, [0])[0], end_offsets(client, topic, [0], "read_uncommitted")[0]
     yield position_line(settings, row[0] == identity.topic_id, int(row[1]), (first, end))
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from redrive.survey import Survey
     from wait_registry.settings.root import Settings
 
+_COUNT: Final = click.IntRange(1, 1_000_000_000)
 _ALLOWING: Final = {
     "may_be_done": Category.MAY_BE_DONE,
     "finished_late": Category.FINISHED_LATE,
@@ -40,7 +41,7 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
             click.option(
                 "--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it."
             ),
-            click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N dead letters."),
+            click.option("--limit", type=_COUNT, metavar="N", help="End after N dead letters."),
             click.option("--send", is_flag=True, help="Do it; without this nothing is changed."),
             click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the dry run, or the result."),
         )
@@ -75,7 +76,7 @@ def _job_options(function: Callable[..., int]) -> Callable[..., int]:
 @click.option("--without-members", is_flag=True, help="Also if the group has no member now.")
 @click.option(
     "--canary",
-    type=click.IntRange(1),
+    type=_COUNT,
     metavar="N",
     help="Send N, and the others only if hardly any of these come back.",
 )
