@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from wait_registry.records.operation import Kind, Place
+from wait_registry.records.topics import kept_topic_name
 
 
 class Category(StrEnum):
@@ -100,11 +101,20 @@ class Standing(NamedTuple):
     of_record: int = 0
 
 
+class Twin(NamedTuple):
+    """A dead letter of a delivery, with the ID of its topic, and its state by the marks of the tables."""
+
+    place: Place
+    state: str
+
+
 class Candidate(NamedTuple):
     """A dead letter of a selection, as the tables show it, without its contents.
 
     ``failed`` is whether an expired one failed as well, so its work isn't done. ``most_bytes`` is never less than
     the bytes of its key, value and headers. ``of_delivery`` are all dead letters of its delivery.
+    ``record_time_ms`` is the timestamp of its record, ms since the epoch. ``topic_id`` is that of its topic, if the
+    tables know the ID and the topic's name doesn't have it.
     """
 
     place: Place
@@ -120,7 +130,19 @@ class Candidate(NamedTuple):
     cursor: tuple[str | int, ...]
     standing: Standing
     delivery: int | None = None
-    of_delivery: tuple[Place, ...] = ()
+    of_delivery: tuple[Twin, ...] = ()
+    record_time_ms: int | None = None
+    topic_id: str | None = None
+
+    @property
+    def marked_place(self) -> Place:
+        """Return its place as marks name it."""
+        return marked_place(self.place, self.topic_id)
+
+
+def marked_place(place: Place, topic_id: str | None) -> Place:
+    """Return the place of a dead letter as marks name it: with the ID of its topic, if the tables know that."""
+    return place if topic_id is None else place._replace(topic=kept_topic_name(place.topic, topic_id))
 
 
 class Rules(NamedTuple):
@@ -130,6 +152,17 @@ class Rules(NamedTuple):
     job: str
     allowed: Collection[str] = ()
     max_redrives: int = 3
+
+
+def is_marked(state: str, kind: Kind, allowed: Collection[str]) -> bool:
+    """Return whether a job that acts on a delivery acts on a dead letter of it that is in this state."""
+    match kind:
+        case Kind.REDRIVE:
+            return True
+        case Kind.ARCHIVE:
+            return state == "open" or (state == "redriven" and Category.ALREADY_REDRIVEN in allowed)
+        case Kind.RESTORE:
+            return state == "archived"
 
 
 def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category | None:

@@ -23,10 +23,10 @@ from confluent_kafka import Message
 
 from redrive.approval import first_course, needs_approval, to_send
 from redrive.brake import LOOK_S, Brake, Sent
-from redrive.category import DONE, Candidate
+from redrive.category import DONE, Candidate, Standing, is_marked
 from redrive.connect_tables import require_current
 from redrive.filter import parse_filter
-from redrive.judge import Judge, Judged
+from redrive.judge import Judge, Judged, standing_of
 from redrive.operations_tail import OperationsTail
 from redrive.outcome import Verdict
 from redrive.pace import Pace
@@ -350,15 +350,16 @@ class Executor:
     def _mark(self, candidate: Candidate, sent: _Sent | None, tail: OperationsTail) -> Mark:
         assert candidate.wait_id is not None
         assert sent is not None or self._job.kind is not Kind.REDRIVE
-        standing = tail.standing(candidate.place, candidate.wait_id, candidate.record, candidate.standing)
+        standing = standing_of(candidate, tail)
         mark = Mark(
             job=self._job.job,
             kind=self._job.kind,
             group=self._job.group,
             by=self._job.by,
             wait_id=candidate.wait_id,
-            dead_letters=self._of_delivery(candidate),
+            dead_letters=self._of_delivery(candidate, tail),
             record=candidate.record,
+            record_time_ms=candidate.record_time_ms,
             number=standing.number + (sent is not None),
             edited=self._job.replacement is not None,
         )
@@ -369,11 +370,18 @@ class Executor:
         where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
         return mark.model_copy(update=where)
 
-    def _of_delivery(self, candidate: Candidate) -> tuple[Place, ...]:
-        """Return the dead letters that a mark is of: those of the delivery that the dry run has seen."""
-        ends = self._job.ends
-        seen = (twin for twin in candidate.of_delivery if twin.offset < ends.get(twin.topic, {}).get(twin.partition, 0))
-        return tuple(dict.fromkeys(place.as_written() for place in (candidate.place, *seen)))
+    def _of_delivery(self, candidate: Candidate, tail: OperationsTail) -> tuple[Place, ...]:
+        """Return the dead letters that a mark is of: those of the delivery that the dry run has seen.
+
+        Without those in whose state it does nothing: what was redriven isn't archived, and so not restored.
+        """
+        places = [candidate.marked_place]
+        for place, state in candidate.of_delivery:
+            seen = place.offset < self._job.ends.get(place.topic, {}).get(place.partition, 0)
+            now = tail.standing(place, candidate.wait_id, None, Standing(state)).state
+            if seen and is_marked(now, self._job.kind, self._job.allowed):
+                places.append(place)
+        return tuple(dict.fromkeys(places))
 
     def _changed(self, state: State, reason: str) -> Changed:
         return Changed(job=self._job.job, state=state, by=self._job.by, reason=reason)

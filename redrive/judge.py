@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from redrive.category import DONE, Candidate, Category, Rules, obstacle
+from redrive.category import DONE, Candidate, Category, Rules, Standing, obstacle
 from redrive.edit import replaced
 from redrive.operations_tail import OperationsTail
 from redrive.target import Readers, Ready, Route
@@ -23,6 +23,12 @@ from wait_registry.records.operation import Kind, Place, Requested
 from wait_registry.settings.root import Settings
 
 READERS_S: Final = 30.0
+
+
+def standing_of(candidate: Candidate, tail: OperationsTail) -> Standing:
+    """Return what the tables and the tail after them say of a dead letter."""
+    place, record, time_ms = candidate.marked_place, candidate.record, candidate.record_time_ms
+    return tail.standing(place, candidate.wait_id, record, candidate.standing, time_ms)
 
 
 @dataclass(slots=True)
@@ -74,7 +80,7 @@ class Judge:
             tail: read to the end of the operations topic.
             seen: wait IDs of those that came before it; its own is added.
         """
-        standing = tail.standing(candidate.place, candidate.wait_id, candidate.record, candidate.standing)
+        standing = standing_of(candidate, tail)
         found = obstacle(candidate, standing, self._rules)
         if found is None and candidate.wait_id in seen:
             found = Category.SAME_DELIVERY

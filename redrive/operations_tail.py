@@ -50,7 +50,7 @@ class OperationsTail:
         self._job = job
         self._most = most
         self._marks: dict[str, list[Mark]] = {}
-        self._of_record: Counter[Place] = Counter()
+        self._of_record: Counter[tuple[Place, int | None]] = Counter()
         self._count = 0
 
     def take(self, message: Message) -> None:
@@ -80,7 +80,7 @@ class OperationsTail:
         if isinstance(event, Mark):
             self._marks.setdefault(event.wait_id, []).append(event)
             if event.record is not None and event.kind is Kind.REDRIVE:
-                self._of_record[event.record] += 1
+                self._of_record[event.record, event.record_time_ms] += 1
                 self.redriven += event.job == self._job
             self._count += 1
             if self._count > self._most:
@@ -111,16 +111,19 @@ class OperationsTail:
         """Return the wait IDs of the deliveries that have marks here."""
         return list(self._marks)
 
-    def standing(self, place: Place, wait_id: str | None, record: Place | None, shown: Standing) -> Standing:
+    def standing(
+        self, place: Place, wait_id: str | None, record: Place | None, shown: Standing, time_ms: int | None = None
+    ) -> Standing:
         """Return what tables and tail together say of a dead letter.
 
         Args:
-            place, wait_id, record: where it is, its delivery, and its record.
+            place, wait_id, record: where it is, with the ID of its topic; its delivery, and its record.
             shown: what the tables say.
+            time_ms: the timestamp of its record.
         """
         marks = self._marks.get(wait_id or "", [])
         redriven = sum(mark.kind is Kind.REDRIVE for mark in marks)
-        more = self._of_record[record] if record is not None else 0
+        more = self._of_record[record, time_ms] if record is not None else 0
         counted = shown._replace(number=shown.number + redriven, of_record=shown.of_record + more)
-        last = next((mark for mark in reversed(marks) if place.as_written() in mark.dead_letters), None)
+        last = next((mark for mark in reversed(marks) if mark.covers(place)), None)
         return counted if last is None else counted._replace(state=last.kind.state, job=last.job)

@@ -185,7 +185,7 @@ class Deletion:
         rows = self._view.perhaps_open(self._topic, partition, asked.offsets, self._tail.marked)
         with closing(rows):
             for offset, wait_id, state in rows:
-                place = Place(self._topic, partition, offset)
+                place = self._view.marked(Place(self._topic, partition, offset))
                 if self._tail.standing(place, wait_id, None, Standing(state)).state == "open":
                     return offset
         return None

@@ -66,7 +66,7 @@ def survey(settings: Settings, job: Requested, chosen: Filter, client: Admin, cl
         judge, counts, seen = Judge(settings, job, client, clock), Counter[str](), set[str]()
         ends = {topic: dict(by) for topic, by in job.ends.items()}
         for candidate in view.candidates(chosen, job.ends, None):
-            _reach(ends, candidate.of_delivery)
+            _reach(ends, (twin.place for twin in candidate.of_delivery))
             category = judge.category(candidate, view, tail, seen)
             counts[category] += 1
             if category is Category.REDRIVEN:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
-from redrive.category import Candidate, Standing
+from redrive.category import Candidate, Standing, Twin, marked_place
 from redrive.filter import Filter
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect_pooled
@@ -66,6 +66,7 @@ class View:
             self.start: int = row[1]
             self.as_of: datetime = row[2]
             self._jobs: dict[str, JobRow | None] = {}
+            self._topic_ids: dict[str, str] = dict(self._connection.execute(QUERIES["topic_ids"]).fetchall())
         except BaseException:
             self._connection.close()
             raise
@@ -77,13 +78,20 @@ class View:
         return [row[0] for row in self._connection.execute(query.encode(), parameters)]
 
     def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
-        """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition."""
+        """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition.
+
+        The names are those that marks have, so a topic that is recreated meanwhile isn't meant.
+        """
         where, parameters = chosen.sql()
         query = f'select topic, partition, max("offset") + 1 from dead_letter where {where} group by 1, 2'
         found: dict[str, dict[int, int]] = {}
         for topic, partition, end in self._connection.execute(query.encode(), parameters):
-            found.setdefault(topic, {})[partition] = end
+            found.setdefault(self.marked(Place(topic, partition, end)).topic, {})[partition] = end
         return found
+
+    def marked(self, place: Place) -> Place:
+        """Return the place of a dead letter of the tables as marks name it."""
+        return marked_place(place, self._topic_ids.get(place.topic))
 
     def job(self, name: str) -> JobRow | None:
         """Return a job, if the tables have it; it is asked for once, since a view doesn't change."""
@@ -135,13 +143,37 @@ class View:
         """
         where, parameters = chosen.sql()
         text = QUERIES["candidates"].replace("{where}", where).replace("{after}", _after(after))
-        places = [(topic, number, end) for topic, by in ends.items() for number, end in by.items()]
+        shown = {self.marked(Place(topic, 0, 0)).topic: topic for topic in self._topic_ids}
+        places = [(shown.get(topic, topic), number, end) for topic, by in ends.items() for number, end in by.items()]
         bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
         with self._connection.cursor(name="candidates", row_factory=dict_row) as cursor:
             cursor.itersize = 500
             cursor.execute(text.encode(), [*bounds, *parameters, *(after or ())])
             for row in cursor:
-                yield _candidate(row)
+                yield self._candidate(row)
+
+    def _candidate(self, row: Mapping[str, Any]) -> Candidate:
+        record = (row["original_topic"], row["original_partition"], row["original_offset"])
+        place = Place(row["topic"], row["partition"], row["offset"])
+        ordered: Cursor = (record[0] or "", _number(record[1]), _number(record[2]), *place)
+        return Candidate(
+            place,
+            row["reason"],
+            row["wait_expiration_uuid"],
+            row["consumer_group"],
+            None if None in record else Place(*record),
+            row["finished_late"],
+            row["failed"],
+            row["waiting"],
+            row["conflicting"],
+            row["most_bytes"],
+            ordered,
+            Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
+            row["delivery"],
+            tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["of_delivery"] or ()),
+            row["original_timestamp_ms"],
+            self._topic_ids.get(place.topic),
+        )
 
     def contents(self, candidates: Sequence[Candidate]) -> dict[Place, dict[str, Any]]:
         """Return the rows of dead letters with everything that they have, by place."""
@@ -195,28 +227,6 @@ def _after(cursor: Cursor | None) -> str:
         "(coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1), "
         'coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset") '
         "> (%s, %s, %s, %s, %s, %s)"
-    )
-
-
-def _candidate(row: Mapping[str, Any]) -> Candidate:
-    record = (row["original_topic"], row["original_partition"], row["original_offset"])
-    place = Place(row["topic"], row["partition"], row["offset"])
-    ordered: Cursor = (record[0] or "", _number(record[1]), _number(record[2]), *place)
-    return Candidate(
-        place,
-        row["reason"],
-        row["wait_expiration_uuid"],
-        row["consumer_group"],
-        None if None in record else Place(*record),
-        row["finished_late"],
-        row["failed"],
-        row["waiting"],
-        row["conflicting"],
-        row["most_bytes"],
-        ordered,
-        Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
-        row["delivery"],
-        tuple(Place(*twin) for twin in row["of_delivery"] or ()),
     )
 
 

@@ -104,7 +104,8 @@ left join (
     from dead_letter_mark as mark
     inner join dead_letter as held
         on held.wait_expiration_uuid = mark.wait_expiration_uuid
-            and wait_registry_covers(mark.dead_letters, held.topic, held.partition, held."offset")
+    left join sink_progress as read on read.topic = held.topic and read.partition = 0
+    where wait_registry_covers(mark.dead_letters, held.topic, read.topic_id, held.partition, held."offset")
     order by held.topic, held.partition, held."offset", mark."offset" desc
 ) as last on last.topic = own.topic and last.partition = own.partition and last."offset" = own."offset"
 where letter.topic = own.topic and letter.partition = own.partition and letter."offset" = own."offset"

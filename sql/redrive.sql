@@ -12,6 +12,9 @@ select own.topic_id, own.next_offset, own.position_time, (
 from sink_progress as own
 where own.topic = %(topic)s and own.partition = 0;
 
+-- name: topic_ids
+select topic, topic_id from sink_progress where partition = 0;
+
 -- name: job
 select * from operation where job = %(job)s;
 
@@ -19,7 +22,8 @@ select * from operation where job = %(job)s;
 -- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
 select
     letter.topic, letter.partition, letter."offset", letter.reason, letter.wait_expiration_uuid, letter.consumer_group,
-    letter.original_topic, letter.original_partition, letter.original_offset, letter.finished_late, letter.delivery,
+    letter.original_topic, letter.original_partition, letter.original_offset, letter.original_timestamp_ms,
+    letter.finished_late, letter.delivery,
     letter.finished_outcome is not distinct from 'dead_lettered' as failed,
     coalesce(octet_length(letter.key), 0) + coalesce(octet_length(letter.body), 0)
     + coalesce(octet_length(letter.headers::text), 0) as most_bytes,
@@ -36,8 +40,17 @@ select
     last.state as mark_state,
     last.job as mark_job,
     (
-        select jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset"))
+        select jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset", coalesce(last.state, 'open')))
         from dead_letter as twin
+        left join sink_progress as read on read.topic = twin.topic and read.partition = 0
+        left join lateral (
+            select mark.state
+            from dead_letter_mark as mark
+            where mark.wait_expiration_uuid = twin.wait_expiration_uuid
+                and wait_registry_covers(mark.dead_letters, twin.topic, read.topic_id, twin.partition, twin."offset")
+            order by mark."offset" desc
+            limit 1
+        ) as last on true
         where twin.wait_expiration_uuid = letter.wait_expiration_uuid
     ) as of_delivery,
     (
@@ -50,16 +63,18 @@ select
         from dead_letter_mark as mark
         where mark.original_offset = letter.original_offset and mark.original_partition = letter.original_partition
             and mark.original_topic = letter.original_topic and mark.consumer_group = letter.consumer_group
+            and mark.original_timestamp_ms is not distinct from letter.original_timestamp_ms
             and mark.kind = 'redrive'
     ) as of_record
 from unnest(%s::text[], %s::int[], %s::bigint[]) as bound (topic, partition, ends)
 inner join (select * from dead_letter where {where}) as letter
     on letter.topic = bound.topic and letter.partition = bound.partition and letter."offset" < bound.ends
+left join sink_progress as read on read.topic = letter.topic and read.partition = 0
 left join lateral (
     select mark.state, mark.job
     from dead_letter_mark as mark
     where mark.wait_expiration_uuid = letter.wait_expiration_uuid
-        and wait_registry_covers(mark.dead_letters, letter.topic, letter.partition, letter."offset")
+        and wait_registry_covers(mark.dead_letters, letter.topic, read.topic_id, letter.partition, letter."offset")
     order by mark."offset" desc
     limit 1
 ) as last on true
@@ -77,8 +92,17 @@ inner join dead_letter as letter using (topic, partition, "offset");
 select count(*) from dead_letter_mark where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
 
 -- name: group_of_job
--- Its consumer group, and the dead letter topics of its selection.
-select consumer_group, array(select jsonb_object_keys(ends)) from operation where job = %(job)s;
+-- Its consumer group, and the dead letter topics of its selection. Those that aren't deleted have their own names.
+select
+    consumer_group,
+    array(
+        select coalesce(read.topic, bound.topic)
+        from jsonb_object_keys(ends) as bound (topic)
+        left join sink_progress as read
+            on read.partition = 0 and read.topic || '@' || translate(read.topic_id, '+/', '-_') = bound.topic
+    )
+from operation
+where job = %(job)s;
 
 -- name: last_redrive
 select "offset", job, marked_by, marked_at
@@ -103,6 +127,7 @@ cross join lateral (
     from wait
     where wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
         and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
+        and wait.original_timestamp_ms is not distinct from mark.original_timestamp_ms
         and wait.delivery > mark.delivery
     limit 1
 ) as again
@@ -119,6 +144,7 @@ cross join lateral (
     from dead_letter as letter
     where letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
         and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
+        and letter.original_timestamp_ms is not distinct from mark.original_timestamp_ms
         and letter.delivery > mark.delivery
     limit 1
 ) as again
@@ -155,6 +181,7 @@ cross join lateral (
     from dead_letter as letter
     where letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
         and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
+        and letter.original_timestamp_ms is not distinct from sent.original_timestamp_ms
         and letter.delivery > sent.delivery
     limit 1
 ) as again

@@ -205,14 +205,28 @@ create table dead_letter_mark (
     marked_by text not null,
     delivery int,
     edited boolean not null default false,
-    dead_letters text[] not null default '{}'
+    dead_letters text[] not null default '{}',
+    original_timestamp_ms bigint
 );
 
--- Whether a mark is of a dead letter: its `dead_letters` are those that its delivery had then, as topic:partition:offset.
--- A later one of the same delivery is another failure. Dead letters of a deleted topic are kept as those of `topic@ID`.
-create function wait_registry_covers(dead_letters text[], topic text, partition int, "offset" bigint) returns boolean
-language sql immutable parallel safe
-return split_part(topic, '@', 1) || ':' || partition::text || ':' || "offset"::text = any(dead_letters);
+-- Whether a mark is of a dead letter: its `dead_letters` are those that its delivery had then, as
+-- topic@ID:partition:offset. A later one of the same delivery is another failure, also at the same place of a topic that
+-- was recreated. Dead letters of a deleted topic are kept as those of `topic@ID`; the ID of another topic is the one in
+-- sink_progress. Without an ID, in the mark or in sink_progress (a Kafka Connect sink), the name decides.
+create function wait_registry_covers(
+    dead_letters text[], topic text, topic_id text, partition int, "offset" bigint
+) returns boolean
+language sql stable parallel safe
+return split_part(topic, '@', 1) || ':' || partition::text || ':' || "offset"::text = any(dead_letters)
+or case
+    when strpos(topic, '@') > 0 then topic || ':' || partition::text || ':' || "offset"::text = any(dead_letters)
+    when topic_id is not null
+        then topic || '@' || translate(topic_id, '+/', '-_') || ':' || partition::text || ':' || "offset"::text
+            = any(dead_letters)
+    else
+        ' ' || array_to_string(dead_letters, ' ') || ' '
+        ~ (' ' || replace(topic, '.', '[.]') || '@[^ :]*:' || partition::text || ':' || "offset"::text || ' ')
+end;
 
 create index dead_letter_mark_wait on dead_letter_mark (wait_expiration_uuid, "offset");
 create index dead_letter_mark_place on dead_letter_mark (original_offset, original_partition);

@@ -318,10 +318,10 @@ on conflict ("offset") do nothing;
 -- name: insert_mark
 insert into dead_letter_mark (
     "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, original_topic, original_partition,
-    original_offset, target_topic, target_partition, target_offset, next_wait_id, delivery, edited, dead_letters,
-    marked_at, marked_by
+    original_offset, original_timestamp_ms, target_topic, target_partition, target_offset, next_wait_id, delivery,
+    edited, dead_letters, marked_at, marked_by
 )
-values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict ("offset") do nothing;
 
 -- name: keep_earlier_marks
@@ -346,10 +346,11 @@ set state = last.state, state_at = last.marked_at, state_by = last.marked_by, jo
 from (
     select held.topic, held.partition, held."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
     from dead_letter as held
+    left join sink_progress as read on read.topic = held.topic and read.partition = 0
     cross join lateral (
         select * from dead_letter_mark as found
         where found.wait_expiration_uuid = held.wait_expiration_uuid
-            and wait_registry_covers(found.dead_letters, held.topic, held.partition, held."offset")
+            and wait_registry_covers(found.dead_letters, held.topic, read.topic_id, held.partition, held."offset")
         order by found."offset" desc
         limit 1
     ) as mark
@@ -365,10 +366,11 @@ set state = last.state, state_at = last.marked_at, state_by = last.marked_by, jo
 from (
     select staged.topic, staged.partition, staged."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
     from staged_dead_letter as staged
+    left join sink_progress as read on read.topic = staged.topic and read.partition = 0
     cross join lateral (
         select * from dead_letter_mark as found
         where found.wait_expiration_uuid = staged.wait_expiration_uuid
-            and wait_registry_covers(found.dead_letters, staged.topic, staged.partition, staged."offset")
+            and wait_registry_covers(found.dead_letters, staged.topic, read.topic_id, staged.partition, staged."offset")
         order by found."offset" desc
         limit 1
     ) as mark
@@ -385,7 +387,8 @@ from (
     from dead_letter_mark as mark
     inner join dead_letter as held
         on held.wait_expiration_uuid = mark.wait_expiration_uuid and held.state = 'open' and held.job is null
-            and wait_registry_covers(mark.dead_letters, held.topic, held.partition, held."offset")
+    left join sink_progress as read on read.topic = held.topic and read.partition = 0
+    where wait_registry_covers(mark.dead_letters, held.topic, read.topic_id, held.partition, held."offset")
     order by held.topic, held.partition, held."offset", mark."offset" desc
 ) as last
 where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset"

@@ -97,6 +97,7 @@ def _mark(mark: Mark, offset: int, at: datetime) -> tuple[Any, ...]:
         mark.number,
         mark.group,
         *(mark.record or _NOWHERE),
+        mark.record_time_ms,
         *(mark.target or _NOWHERE),
         mark.next_wait_id,
         mark.delivery,

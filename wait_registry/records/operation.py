@@ -146,8 +146,11 @@ class Mark(_Event):
         group: consumer group.
         by: who asked for it.
         wait_id: of the delivery.
-        dead_letters: the places of the dead letters that the delivery had then; a later one isn't marked.
+        dead_letters: the places of the dead letters that it is of, all of which the delivery had then; a later one
+            isn't marked. The topics are named as `kept_topic_name` does, if the tables knew their IDs.
         record: where the record is in its input topic, if the dead letter says so.
+        record_time_ms: its timestamp there, ms since the epoch: a topic that is recreated has other records at the
+            same places.
         number: how many times the delivery has been redriven, this time included.
         target: where the record was sent, with the broker's time, ms since the epoch.
         next_wait_id: the wait ID of the next delivery.
@@ -162,12 +165,21 @@ class Mark(_Event):
     wait_id: _Text = Field(max_length=64)
     dead_letters: tuple[Place, ...]
     record: Place | None = None
+    record_time_ms: _BigInt | None = None
     number: _Int = 0
     target: Place | None = None
     target_time_ms: _BigInt | None = None
     next_wait_id: _Text | None = Field(None, max_length=64)
     delivery: _Int | None = None
     edited: bool = False
+
+    def covers(self, place: Place) -> bool:
+        """Return whether it is of the dead letter at a place; where no ID of the topic is known, its name decides."""
+        unknown = "@" not in place.topic
+        return any(
+            each == place or ((unknown or "@" not in each.topic) and each.as_written() == place.as_written())
+            for each in self.dead_letters
+        )
 
 
 class Advanced(_Event):

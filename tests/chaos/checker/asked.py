@@ -79,7 +79,7 @@ def _deletions(ledger: Ledger) -> Iterator[Finding]:
     gone = [letter for letter in ledger.letters if letter.offset < ledger.history.begins.get(letter.place[:2], 0)]
     for event in ledger.history.operations:
         if isinstance(event, Mark):
-            changed = {place[:] for place in event.dead_letters}
+            changed = {place.as_written()[:] for place in event.dead_letters}
             closed = closed - changed if event.kind is Kind.RESTORE else closed | changed
         elif isinstance(event, DeletionRequested):
             asked |= {(event.topic, number): before for number, before in event.before.items()}

@@ -19,6 +19,7 @@ from tests.chaos.history.entries import (
 from wait_registry.demo.calls import ABORTED, Call
 from wait_registry.demo.manifest import Coordinates, Fingerprint, fingerprint
 from wait_registry.records.dead_letter import Reason
+from wait_registry.records.operation import Place
 
 NO_HEADERS = fingerprint(None, None, ()).headers
 EMPTY_BODY = fingerprint(None, b"", ()).value
@@ -89,7 +90,7 @@ def _republished(ledger: Ledger, letter: TopicRecord) -> str:
     if letter.reason in (Reason.UNREGISTRABLE, Reason.MALFORMED):
         return "" if letter.registration is None else "it names a registration, and says that it can't have one"
     if (mark := ledger.redriven.get(letter.place)) is not None:
-        sources = [one for one in ledger.letters if one.place in mark.dead_letters]
+        sources = [one for one in ledger.letters if mark.covers(Place(*one.place))]
         fits = any(_redriven_as(one) == (letter.delivery, *_redriven_as(letter)[1:]) for one in sources)
         return "" if fits else "it isn't the next delivery of a dead letter that its mark names"
     is_ours = ledger.eager and not ledger.is_replayed(letter.wait_id, letter.append_ms)

@@ -19,25 +19,67 @@ from tests.support.console import ask, running_console
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
+from tests.unit.redrive.test_category import COVERED
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
-from wait_registry.records.operation import Place, State
+from wait_registry.records.operation import Kind, Place, State
 from wait_registry.settings.processor import RedeliverTo
 
 
 @pytest.fixture
 def kept(at: Scenario) -> list[Place]:
     """The places of five dead letters whose topic was recreated, the oldest first."""
-    topic = at.settings.dead_letter.topic
     at.show_dead_letters(5)
-    at.topics.delete(topic)
+    recreate(at)
+    rows = at.database.rows(at.settings, 'select topic, partition, "offset" from dead_letter order by original_offset')
+    places = [Place(*row) for row in rows]
+    assert all(place.topic.startswith(f"{at.settings.dead_letter.topic}@") for place in places)
+    return places
+
+
+def recreate(at: Scenario) -> None:
+    """Delete the dead letter topic, and create it again; the sink notices it."""
+    at.topics.delete(at.settings.dead_letter.topic)
     at.topics.create_own(at.settings)
     with at.database.connect(at.settings) as connection:
-        dead_letter_start(connection, at.admin, topic)
-        found = connection.execute('select topic, partition, "offset" from dead_letter order by original_offset')
-        places = [Place(*row) for row in found]
-    assert all(place.topic.startswith(f"{topic}@") for place in places)
-    return places
+        dead_letter_start(connection, at.admin, at.settings.dead_letter.topic)
+
+
+STATES = "select topic like '%@%', state from dead_letter order by 1 desc, 2, partition, \"offset\""
+APART = [(True, "archived")] * 3 + [(False, "open")] * 3
+AGAIN = "truncate dead_letter_mark; update dead_letter set state = 'open'; delete from sink_progress where topic = '{}'"
+
+
+@pytest.mark.guarantee("R1.6")
+def test_what_fails_at_the_places_of_a_deleted_topic_is_open(at: Scenario) -> None:
+    at.show_dead_letters(3)
+    at.execute(at.request(kind=Kind.ARCHIVE).job)
+    recreate(at)
+    at.show_dead_letters(3)  # the same deliveries: the group was rewound, say
+    assert at.rows(STATES) == APART
+    at.database.execute(at.settings, AGAIN.format(at.settings.operations.topic))
+    at.read_operations()
+    assert at.rows(STATES) == APART, "as a reading of all marks says"
+    at.execute(at.request("state=open", job="again", kind=Kind.ARCHIVE, limit=1).job)
+    assert at.request(job="job-2").job.expected == {"already_archived": 4, "redriven": 2}
+
+
+def test_the_tables_decide_as_an_executor_does(at: Scenario) -> None:
+    query = "select wait_registry_covers(array['dlq:0:2', %s], %s, %s, 0, 1)"
+    for of_mark, of_letter, state in COVERED:
+        name, _, topic_id = of_letter.partition("@")
+        for of_row in ((of_letter, None), (name, topic_id.replace("-", "+").replace("_", "/") or None)):
+            assert at.database.rows(at.settings, query, f"{of_mark}:0:1", *of_row) == [(state == "archived",)], of_row
+
+
+def test_a_job_is_of_the_topic_that_its_dry_run_saw(at: Scenario) -> None:
+    at.show_dead_letters(3)
+    asked = at.request(kind=Kind.ARCHIVE).job
+    recreate(at)
+    at.show_dead_letters(3)
+    assert at.execute(asked).counts == {"archived": 3}
+    at.read_operations()
+    assert at.rows(STATES) == APART
 
 
 def test_an_operations_topic_that_was_replaced_is_neither_read_nor_written(at: Scenario, typed: Type) -> None:

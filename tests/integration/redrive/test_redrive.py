@@ -10,9 +10,12 @@ import pytest
 
 from redrive.category import ALLOWABLE, DONE, Category
 from redrive.job_change import change
+from redrive.outcome import Outcome
+from redrive.outcomes import Outcomes
 from redrive.request import Asker
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import HEADERS, Scenario
+from tests.integration.sink.wait_topic import new_id
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
@@ -137,6 +140,30 @@ def test_a_mark_of_one_dead_letter_is_of_the_others_of_its_delivery(at: Scenario
     assert at.rows("select state, count(*) from dead_letter group by 1") == [("redriven", 2)]
 
 
+def test_archive_and_restore_leave_a_redriven_one_of_the_delivery_alone(at: Scenario) -> None:
+    at.show_dead_letters(1)
+    at.execute(at.request(job="redriven").job)
+    at.show_dead_letters(1)
+    for kind, before, after in ((Kind.ARCHIVE, "open", "archived"), (Kind.RESTORE, "archived", "open")):
+        at.execute(at.request(f"group={at.group}", f"state={before}", kind=kind, job=kind.value).job)
+        at.read()
+        assert at.rows("select state from dead_letter order by 1") == [(after,), ("redriven",)]
+
+
+@pytest.mark.guarantee("R1.6")
+def test_redrives_of_a_record_are_not_those_of_another_one_at_its_place(at: Scenario) -> None:
+    at.settings = changed(at.settings, "redrive", max_redrives=1)
+    at.show_dead_letters(1)
+    at.execute(at.request(job="job-1").job)
+    # The same record failed again, and another one at its place, whose input was recreated.
+    at.show_dead_letters(1, wait_id=new_id(), delivery=3)
+    at.show_dead_letters(1, wait_id=new_id(), delivery=3, original_timestamp_ms=1_800_000_000_000)
+    assert at.request(job="job-2").job.expected == {"already_redriven": 1, "max_redrives": 1, "redriven": 1}
+    with at.database.connect(at.settings) as connection:
+        connection.execute("delete from dead_letter where original_timestamp_ms < 1800000000000 and delivery = 3")
+        assert Outcomes(at.settings, connection).of("job-1", asks_kafka=False) == {Outcome.UNKNOWN: 1}
+
+
 @pytest.mark.guarantee("R1.6")
 def test_expired_ones_need_a_word(at: Scenario) -> None:
     at.show_dead_letters(1, Reason.EXPIRED)
@@ -247,7 +274,7 @@ def test_what_arrives_after_the_dry_run_is_not_part_of_the_job(at: Scenario, kin
     # Of earlier records, so a job that took them would take them first.
     at.show_dead_letters(6)
     assert at.execute(asked).counts == {DONE[kind]: 6}
-    acted = {place for event in at.events() if isinstance(event, Mark) for place in event.dead_letters}
+    acted = {one.as_written() for event in at.events() if isinstance(event, Mark) for one in event.dead_letters}
     assert acted == first
 
 

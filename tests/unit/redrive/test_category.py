@@ -13,7 +13,7 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, obstacle
+from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, is_marked, obstacle
 from redrive.operations_tail import OperationsTail
 from redrive.target import ORIGIN, REDELIVERY, Readers, Ready, Route
 from tests.support.golden_vectors import golden_vectors
@@ -91,6 +91,7 @@ def test_a_redrive_leaves_alone_what_it_must(changes: Any, standing: Standing, c
 )
 def test_archive_and_restore_are_each_others_inverse(kind: Kind, standing: Standing, category: Category | None) -> None:
     assert judged(kind, standing, waiting=True, reason="expired") is category
+    assert is_marked(standing.state, kind, ()) is (category is None)
 
 
 def test_each_category_has_a_meaning() -> None:
@@ -113,6 +114,7 @@ def test_the_tail_counts_on_from_what_the_tables_show() -> None:
     tail.add(mark(Kind.ARCHIVE), 10)
     tail.add(mark(Kind.RESTORE, "job-4"), 10)
     assert tail.standing(LETTER, ID, RECORD, shown) == Standing("open", "job-4", 2, 3)
+    assert tail.standing(LETTER, ID, RECORD, shown, 1_800_000_000_000).of_record == 1, "its input was recreated"
 
 
 def test_a_later_dead_letter_of_a_redriven_delivery_is_open_and_redriven_only_on_request() -> None:
@@ -125,6 +127,20 @@ def test_a_later_dead_letter_of_a_redriven_delivery_is_open_and_redriven_only_on
     assert judged(Kind.ARCHIVE, standing) is None
     tail.add(mark(Kind.ARCHIVE, dead_letters=(LETTER, later)), 10)
     assert tail.standing(later, ID, RECORD, Standing()).state == "archived"
+
+
+# The topic in a mark, that of a dead letter at the same place, and the state of the dead letter.
+COVERED = [
+    *(("dlq@old", "dlq@new", "open"), ("dlq", "dlq2", "open"), ("d.q@old", "dlq", "open")),
+    *(("dlq@o-_", "dlq@o-_", "archived"), ("dlq", "dlq@new", "archived"), ("dlq@old", "dlq", "archived")),
+]
+
+
+@pytest.mark.parametrize(("of_mark", "of_letter", "state"), COVERED)
+def test_a_mark_is_not_of_a_dead_letter_in_another_topic_of_that_name(of_mark: str, of_letter: str, state: str) -> None:
+    tail = OperationsTail(10, "job-2", 100)
+    tail.add(mark(Kind.ARCHIVE, dead_letters=(Place(of_mark, 0, 1),)), 10)
+    assert tail.standing(Place(of_letter, 0, 1), ID, RECORD, Standing()).state == state
 
 
 def test_the_tail_knows_how_far_its_own_job_is() -> None:
