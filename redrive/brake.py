@@ -94,7 +94,8 @@ class Brake:
             self._settled_at = None
         elif self._settled_at is None:
             self._settled_at = now
-        waited_s = retries_s(topic_names(self._client), outcomes.inputs(self._job.job), self._job.group)
+        group = self._job.group
+        waited_s = retries_s(topic_names(self._client), outcomes.inputs(self._job.job, group), group)
         rules = CanaryRules(sent.records, limits.canary_above, limits.canary_timeout_s, waited_s)
         settled_s = None if self._settled_at is None else now - self._settled_at
         verdict = after_canary(counts, now - self._out_at, settled_s, rules)

@@ -139,7 +139,7 @@ class _Proof:
         """Return whether every offset that the group committed in the topic has a commit that says `origin`."""
         partitions = describe_topic(self._client, topic).partitions
         answers = committed_offsets(self._kafka, self._group, [(topic, each) for each in range(partitions)])
-        said = [decode_metadata(answer.metadata) for answer in answers if answer.offset >= 0]
+        said = [decode_metadata(answer.metadata, answer.offset) for answer in answers if answer.offset >= 0]
         return bool(said) and all(each is not None and each.redeliver_to == "origin" for each in said)
 
 

@@ -29,7 +29,7 @@ from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.dead_letter import dead_letter_topic
-from wait_registry.records.topics import TopicPartition, is_topic_name
+from wait_registry.records.topics import TopicPartition, input_of, is_topic_name
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Outcomes:
         committed = self._committed(group, {(topic, number) for _, topic, number, _ in marks} if asks_kafka else ())
         complete = bool(committed) and self._have([self._wait_topic])
         registered = {mark for (mark,) in self._rows("registered", values)}
-        own = {dead_letter_topic(self._dead_letters, topic, group) for topic in self.inputs(job)}
+        own = {dead_letter_topic(self._dead_letters, topic, group) for topic in self.inputs(job, group)}
         # Those of a deleted topic can't become more.
         complete = complete and self._have(filter(is_topic_name, own.union(topics)))
         dead = {mark for (mark,) in self._rows("dead_again", values)}
@@ -121,9 +121,9 @@ class Outcomes:
         }
         return [number for (number,) in self._rows("comebacks", {"job": job, "after": after, **values})]
 
-    def inputs(self, job: str) -> list[str]:
-        """Return the input topics of the records that a job redrove."""
-        return [topic for (topic,) in self._rows("inputs", {"job": job})]
+    def inputs(self, job: str, group: str) -> set[str]:
+        """Return the input topics of the records that a job of a group redrove."""
+        return {input_of(topic, group) for (topic,) in self._rows("inputs", {"job": job})}
 
     def _committed(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
         """Return how far the group is, 0 where it has committed nothing; nothing if Kafka doesn't answer."""
@@ -168,8 +168,8 @@ class Outcomes:
 
 
 def _committed_of(answer: Answer) -> Committed:
-    recorded, offset = decode_metadata(answer.metadata), max(0, answer.offset)
-    # Only processors write metadata, and keep in it what another program had passed.
+    recorded, offset = decode_metadata(answer.metadata, answer.offset), max(0, answer.offset)
+    # Only processors write metadata of their offset, and keep in it what another program had passed.
     return Committed(offset, offset if recorded is None else recorded.kept_below or 0)
 
 

@@ -10,7 +10,7 @@ from wait_registry.errors import DataError
 from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, one_more, redelivery_headers
-from wait_registry.records.topics import is_topic_name, redelivery_topic
+from wait_registry.records.topics import input_of, is_topic_name, redelivery_topic
 
 # What the lineage block adds at most, with the longest names of topics and groups (255 bytes each), bytes.
 LINEAGE_BYTES: Final = 4_096
@@ -67,7 +67,7 @@ class Route:
         """Return the topic that a dead letter's record goes to."""
         assert candidate.record is not None and candidate.group is not None
         topic = candidate.record.topic
-        return topic if self._to == ORIGIN else redelivery_topic(topic, candidate.group)
+        return topic if self._to == ORIGIN else redelivery_topic(input_of(topic, candidate.group), candidate.group)
 
     def limits(self, topics: set[str]) -> Mapping[str, int]:
         """Return how large a record these topics take, bytes."""

@@ -15,7 +15,7 @@ from wait_registry.records.headers import require_sendable_names
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome
-from wait_registry.records.topics import MAX_TOPIC_LENGTH, redelivery_topic
+from wait_registry.records.topics import MAX_TOPIC_LENGTH, input_of, redelivery_topic
 from wait_registry.settings.root import Settings
 
 MAX_REASON_CHARACTERS = 2_048
@@ -137,16 +137,17 @@ def _refusal(letter: Outgoing, target: Target) -> tuple[Obstacle, str] | None:
 
 def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
     record = row.record
-    again = policy.redeliver_by_default if record.expiry_policy is None else record.expiry_policy == "redeliver"
+    redelivers = policy.redeliver_by_default if record.expiry_policy is None else record.expiry_policy == "redeliver"
     delivery, limit = record.delivery or 1, record.max_deliveries or policy.max_deliveries_by_default
     # Without a group there is no redelivery topic, and no processor that continues the count of deliveries.
-    if not again or not record.group or delivery >= limit:
+    if not redelivers or not record.group or delivery >= limit:
         return None
     original = record.original
     headers = redelivery_headers(original.headers, _lineage(row, delivery + 1, record.max_deliveries))
     if record.redeliver_to == "origin":
         return _published(row, original.topic, original.partition, headers, Outcome.REDELIVERED)
-    return _published(row, redelivery_topic(original.topic, record.group), None, headers, Outcome.REDELIVERED)
+    again = redelivery_topic(input_of(original.topic, record.group), record.group)
+    return _published(row, again, None, headers, Outcome.REDELIVERED)
 
 
 def _dead_letter(row: DueRow, policy: Policy, now_ms: int) -> Outgoing:

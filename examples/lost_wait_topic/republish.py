@@ -24,7 +24,7 @@ from wait_registry.kafka.clients import producer_config
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.headers import decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, redelivery_headers
-from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.topics import input_of, redelivery_topic
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 
@@ -91,7 +91,8 @@ def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter
                 again = redelivery_headers(originals, lineage)
             except DataError as error:
                 raise DataError(f"{place}: {error}. Choose without it") from error
-            goes_to = to or redelivery_topic(lineage.original_topic, str(lineage.group))
+            group = str(lineage.group)
+            goes_to = to or redelivery_topic(input_of(lineage.original_topic, group), group)
             yield Letter(goes_to, place, key, body, again)
 
 

@@ -161,7 +161,7 @@ class GroupConsumer:
     def offsets(self, commit: Commit | Release) -> list[Answer]:
         """Return the offsets for the client, with what they rely on as metadata."""
         return [
-            Answer(*place, offset, self._metadata[place].with_recorded(*commit.recorded[place]).encode())
+            Answer(*place, offset, self._metadata[place].with_recorded(*commit.recorded[place]).encode(offset))
             for place, offset in commit.offsets.items()
         ]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.commit_metadata import CommitMetadata
 
 
@@ -37,7 +38,7 @@ class Start(NamedTuple):
             return None
         if not self.moved and now.redeliver_to == then.redeliver_to:
             return None
-        return now.with_recorded(then.uncommitted_max, then.registration).encode()
+        return now.with_recorded(then.uncommitted_max, then.registration).encode(self.offset)
 
     def for_client(self) -> TopicPartition:
         """Return it as the client takes it."""
@@ -66,6 +67,8 @@ def own_start(start: Start, first: int | None) -> tuple[Start, str | None]:
         return _elsewhere(start, None), f"ends before the group's offset {offset}: all that it holds is handled"
     if first is not None and offset < first:
         gone = f"{first - offset} offsets that the group hadn't handled were deleted by another program or by retention"
+        if recorded is None:
+            gone = f"another program committed {offset}, so whether the group had handled what is gone isn't known"
         return _elsewhere(start, first), f"begins at {first} now: {gone}"
     kept = offset if recorded is None else recorded.kept_below
     if kept is None or (first is not None and kept <= first):
@@ -73,6 +76,33 @@ def own_start(start: Start, first: int | None) -> tuple[Start, str | None]:
     unhandled = f"holds records before {kept} that the group hasn't handled, since another program committed {kept}"
     handle = f"`waitreg rewind --to-earliest --topic {start.topic}` has them handled"
     return start._replace(commits=replace(commits, kept_below=kept)), f"{unhandled}. They are kept. {handle}"
+
+
+def require_same_identities(start: Start) -> None:
+    """Refuse an input topic whose unread records the group took for the deliveries that their lineage says.
+
+    This process would take them for new records, with other idempotency keys.
+
+    Args:
+        start: at the committed offset.
+
+    Raises:
+        ConfigurationError: it has such records.
+        TransientError: whether it has any isn't known yet.
+    """
+    if start.offset is None or start.commits is None or start.recorded is None:
+        return
+    if start.recorded.redeliver_to in (None, start.commits.redeliver_to):
+        return
+    place = f"{start.topic}[{start.partition}]"
+    if start.end is None:
+        raise TransientError(f"the end of {place} isn't known yet")
+    if start.offset < start.end:
+        raise ConfigurationError(
+            f"{place} may have redelivered records from offset {start.offset} to {start.end - 1}, which would get new "
+            "idempotency keys: the group's commit says redeliver_to=origin, and this process doesn't. To keep the "
+            'keys, set processor.redeliver_to = "origin" until the group has handled them (docs/redrive.md)'
+        )
 
 
 def _elsewhere(start: Start, offset: int | None) -> Start:

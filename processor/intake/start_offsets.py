@@ -12,7 +12,7 @@ from typing import TypeAlias
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from processor.intake.consumed_topics import ConsumedTopics
-from processor.intake.partition_start import Start, own_start
+from processor.intake.partition_start import Start, own_start, require_same_identities
 from processor.service.ending import Fault
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
@@ -68,8 +68,8 @@ class StartOffsets:
         """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
 
         Raises:
-            ConfigurationError: the offsets rely on another wait topic of the same name or on a deleted input topic, or
-                a permission is missing.
+            ConfigurationError: the offsets rely on another wait topic of the same name, on a deleted input topic or on
+                `processor.redeliver_to`, or a permission is missing.
             PermanentError: the broker refuses the request.
         """
         if not partitions:
@@ -80,7 +80,11 @@ class StartOffsets:
         except KafkaException as error:
             refused = error.args[0]
         if refused is None:
-            return self._starts(answers)
+            try:
+                return self._starts(answers)
+            except TransientError as error:
+                log.warning("asking again for committed offsets: %s", error)
+                return None
         if not is_transient(refused):
             raise kafka_failure(refused, "asking for committed offsets")
         log.warning("asking again for committed offsets: %s (%s)", refused.str(), refused.name())
@@ -102,7 +106,7 @@ class StartOffsets:
         unset = [start for start in starts if start.offset is None]
         said = {start[:2]: start.commits.with_recorded(bound, mode) for start in unset if start.commits is not None}
         firsts = self._beginnings(said)
-        offsets = [TopicPartition(*place, first, said[place].encode()) for place, first in firsts.items()]
+        offsets = [TopicPartition(*place, first, said[place].encode(first)) for place, first in firsts.items()]
         offsets += [TopicPartition(*start[:3], text) for start in starts if (text := start.corrected())]
         if not offsets:
             return starts
@@ -175,7 +179,7 @@ class StartOffsets:
         return starts
 
     def _start(self, answer: TopicPartition, end: int | None, first: int | None) -> Start:
-        topic, recorded = answer.topic, decode_metadata(answer.metadata)
+        topic, recorded = answer.topic, decode_metadata(answer.metadata, answer.offset)
         commits = CommitMetadata(
             self._wait_topic, self._consumed.id_of(topic), redeliver_to=self._consumed.redeliver_to(topic)
         )
@@ -191,6 +195,7 @@ class StartOffsets:
         else:
             warning = None
             self._consumed.require_committed_in(topic, recorded.input_topic_id)
+            require_same_identities(start)
         if warning is not None:
             log.warning("%s[%d] %s", topic, answer.partition, warning)
         return start

@@ -44,35 +44,50 @@ class EmptiedTopics:
         self._admin = admin
         self._committed = committed
         self._emptied: dict[TopicPartition, Committed] = {}
+        # The topics that a warning has named.
+        self._warned: set[str] = set()
 
     async def run(self) -> None:
-        """Delete until cancelled, or until the permission turns out to be missing."""
+        """Delete until cancelled."""
         pause_s = FIRST_S
         while True:
             await asyncio.sleep(pause_s)
             pause_s = EVERY_S
             until = {place: each for place, each in self._committed().items() if each != self._emptied.get(place)}
             try:
-                await asyncio.to_thread(self._delete, until)
-            except ConfigurationError as error:
-                log.warning(
-                    "retry and redelivery topics aren't emptied: %s If this group is away for longer than the "
-                    "broker's offsets.retention.minutes, it handles again all that they hold.",
-                    error,
-                )
-                return
+                kept = await asyncio.to_thread(self._delete, until)
             except WaitRegistryError as error:
-                log.info("retry and redelivery topics will be emptied later: %s", error)
-            else:
-                self._emptied |= until
+                kept = dict.fromkeys(until, error)
+            self._emptied |= {place: each for place, each in until.items() if place not in kept}
+            self._report(kept)
 
-    def _delete(self, until: Mapping[TopicPartition, Committed]) -> None:
+    def _delete(self, until: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, WaitRegistryError]:
+        """Delete, and return what keeps its records and why: a refusal of one topic concerns no other."""
+        kept: dict[TopicPartition, WaitRegistryError] = {}
         if not until:
-            return
+            return kept
         ids = topic_ids(self._admin, {place[0] for place in until})
         asked = [Until(*place, each.offset) for place, each in until.items() if ids.get(place[0]) == each.topic_id]
         if not asked:
-            return
+            return kept
         futures = self._admin.delete_records(asked, request_timeout=timeout_of(self._admin))
         for place, future in futures.items():
-            answer(self._admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")
+            try:
+                answer(self._admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")
+            except WaitRegistryError as error:
+                kept[place.topic, place.partition] = error
+        return kept
+
+    def _report(self, kept: Mapping[TopicPartition, WaitRegistryError]) -> None:
+        refused = {place[0]: error for place, error in kept.items() if isinstance(error, ConfigurationError)}
+        if new := sorted(refused.keys() - self._warned):
+            self._warned.update(new)
+            log.warning(
+                "retry and redelivery topics aren't emptied: %s If this group is away for longer than the broker's "
+                "offsets.retention.minutes, it handles again all that they hold. The processor tries again each "
+                "minute. Topics: %s",
+                refused[new[0]],
+                ", ".join(new),
+            )
+        for error in [error for error in kept.values() if not isinstance(error, ConfigurationError)][:1]:
+            log.info("retry and redelivery topics will be emptied later: %s", error)

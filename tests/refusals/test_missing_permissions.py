@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -29,9 +30,10 @@ from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.clients import admin
+from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.topics import require_topics
-from wait_registry.records.topics import redelivery_topic
+from wait_registry.records.topics import redelivery_topic, retry_topic
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 
@@ -177,6 +179,11 @@ def test_a_processor_that_may_not_delete_says_that_retry_topics_fill(
     wait_until(lambda: running.settled == {"retried": 1, "done": 1}, 60, "the second delivery")
     wait_until(lambda: "retry and redelivery topics aren't emptied" in caplog.text, 60, "the warning")
     assert "DELETE on it" in caplog.text
+    first, secured = retry_topic(settings.processor.topics[0], settings.processor.group, 1), secured_settings.secured
+    secured.grant(secured_settings.user("processor"), "topic", first, ["DELETE"])
+    begins = partial(earliest_offsets, secured_settings.topics.admin, first, range(settings.dead_letter.partitions))
+    wait_until(lambda: sum(begins().values()) == 1, 60, "the emptying, since the permission was granted")
+    assert caplog.text.count("aren't emptied") == 1
     running.stop()
 
 

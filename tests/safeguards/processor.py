@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from dataclasses import replace
 from pkgutil import resolve_name
@@ -68,6 +69,7 @@ def without_keys_of_edited_records(original, cluster_id, group, record, named):
 @safeguard("P7.17", at="processor.settlement.emptied_topics.EmptiedTopics._delete")
 def without_emptied_topics(*_):
     """Retry topics keep what was committed."""
+    return {}
 
 
 @safeguard("P1.40", at="processor.intake.partition_start.own_start", seeds=True)
@@ -77,11 +79,22 @@ def without_records_that_are_kept(original, start, first):
     return found._replace(commits=replace(found.commits, kept_below=None)), warning
 
 
+@safeguard("P1.40", at="wait_registry.kafka.commit_metadata.decode_metadata", real=True, seeds=True)
+def without_offsets_in_metadata(original, text, offset):
+    """An offset that another program moved counts as the group's if that program kept the metadata."""
+    return original(re.sub(r";offset=\d+", f";offset={offset}", text or ""), offset)
+
+
 @safeguard("P1.41", at="processor.intake.partition_start.own_start")
 def without_beginnings_of_own_topics(original, start, first):
     """A retry topic that was emptied or recreated is read from the group's old offset."""
     found, warning = original(start, first)
     return found._replace(offset=start.offset), warning
+
+
+@safeguard("P1.43", at="processor.intake.partition_start.require_same_identities")
+def without_refusal_of_lost_identities(*_):
+    """Records that were sent to the input topic get new idempotency keys when `redeliver_to` goes back to `group`."""
 
 
 @safeguard("P1.42", at="redrive.target.Route.obstacle")

@@ -7,7 +7,7 @@ from random import Random
 from tests.simulation.world import RETRIES, Committed, World
 from wait_registry.cli.rewind.plan import Position, plan
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.kafka.commit_metadata import CommitMetadata
+from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
 from wait_registry.records.topics import TopicPartition
 
 WAIT_TOPIC, TOPIC_ID = TopicIdentity("w", "w", 1), "t"
@@ -17,15 +17,24 @@ def metadata_of(committed: Committed) -> CommitMetadata | None:
     """Return the metadata of a commit; None if another program made it."""
     if not committed.is_own:
         return None
-    return CommitMetadata(WAIT_TOPIC, TOPIC_ID, committed.mode, committed.bound, committed.kept_below)
+    written = CommitMetadata(WAIT_TOPIC, TOPIC_ID, committed.mode, committed.bound, committed.kept_below)
+    text = written.encode(committed.offset if committed.named is None else committed.named)
+    return decode_metadata(text, committed.offset)
 
 
 class Operators:
-    """Act on a partition, by a random number generator of their own."""
+    """Act on a partition, by a random number generator of their own.
 
-    def __init__(self, world: World, random: Random) -> None:
+    Args:
+        world: on which they act.
+        random: decides what they do.
+        keeps: decides whether a program that commits an offset keeps the metadata of the one before.
+    """
+
+    def __init__(self, world: World, random: Random, keeps: Random) -> None:
         self._world = world
         self._random = random
+        self._keeps = keeps
 
     def act(self, place: TopicPartition) -> str:
         """Do one thing, and return what it was."""
@@ -56,13 +65,17 @@ class Operators:
         return f"rewind {place} to {target}"
 
     def _reset(self, place: TopicPartition, target: int) -> str:
-        """`kafka-consumer-groups --reset-offsets`."""
+        """`kafka-consumer-groups --reset-offsets`, or a program that commits the offsets that it was given, changed."""
         # Without metadata, `off` has no warm-up.
         again = {(*place, offset) for offset, _ in self._world.log(place) if offset >= target}
         self._world.may_be_left |= again
         self._world.registered_late |= again
-        self._move(place, Committed(target, None, None, is_own=False))
-        return f"reset {place} to {target}"
+        before, committed = self._world.committed.get(place), Committed(target, None, None, is_own=False)
+        if before is not None and before.is_own and self._keeps.random() < 0.5:
+            named = before.offset if before.named is None else before.named
+            committed = before._replace(offset=target, named=named)
+        self._move(place, committed)
+        return f"reset {place} to {target}, with metadata of {committed.named}"
 
     def _delete(self, place: TopicPartition, before: int) -> str:
         """`kafka-delete-records`."""

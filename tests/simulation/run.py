@@ -65,7 +65,7 @@ class Run:
         self.world.markers = own.choice([0, 1, 3])
         self.world.ahead_ms = own.choice([0, 0, 10**12])
         self._acts = 0.0 if deadly else Random(-2 - seed).choice([0.0, 0.0, 0.01, 0.05])
-        self._operators = Operators(self.world, Random(-3 - seed))
+        self._operators = Operators(self.world, Random(-3 - seed), Random(-4 - seed))
         self._processes: list[Process] = []
         self._dead: list[Dead] = []
         self._lives = 0

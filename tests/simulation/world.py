@@ -29,7 +29,8 @@ class Nature(Enum):
 class Committed(NamedTuple):
     """A committed offset and its metadata, None where another client wrote it.
 
-    ``is_own`` is whether the group committed it, ``kept_below`` is as in `CommitMetadata`.
+    ``is_own`` is whether the metadata is the group's, ``kept_below`` is as in `CommitMetadata`, and ``named`` is the
+    offset that the metadata names if it isn't this one.
     """
 
     offset: int
@@ -37,6 +38,7 @@ class Committed(NamedTuple):
     mode: str | None
     is_own: bool = True
     kept_below: int | None = None
+    named: int | None = None
 
 
 class WaitEntry(NamedTuple):

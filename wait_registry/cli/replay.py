@@ -9,7 +9,7 @@ import click
 
 from wait_registry.cli.command import Command, Invocation
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.processor import SourceKind
+from wait_registry.settings.processor import RedeliverTo, SourceKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,7 @@ def command(
         print("no records in between")
         return 0
     make_handlers_importable()
-    _warn_of_uncommitted(settings, chosen)
+    _look_at_commits(settings, chosen)
     service = ReplayService(settings, chosen, window)
     try:
         ServiceProcess(lambda: service).run()
@@ -82,13 +82,25 @@ def command(
     return 0
 
 
-def _warn_of_uncommitted(settings: Settings, ranges: Mapping[TopicPartition, range]) -> None:
-    """Log how many offsets the group itself still handles; a share group has none."""
+def _look_at_commits(settings: Settings, ranges: Mapping[TopicPartition, range]) -> None:
+    """Log how many offsets the group itself still handles, and refuse to take its later deliveries for new records.
+
+    A share group has no offsets.
+    """
+    from wait_registry.kafka.commit_metadata import decode_metadata
     from wait_registry.kafka.committed_offsets import committed_offsets
 
     if settings.processor.source is SourceKind.SHARE:
         return
     found = committed_offsets(settings.kafka, settings.processor.group, ranges)
+    said = [decode_metadata(each.metadata, each.offset) for each in found]
+    if settings.processor.redeliver_to is not RedeliverTo.ORIGIN and any(
+        each is not None and each.redeliver_to == RedeliverTo.ORIGIN.value for each in said
+    ):
+        raise ConfigurationError(
+            "the ranges may have redelivered records, which would get new idempotency keys: the group's commits say "
+            'redeliver_to=origin, and these settings don\'t. Set processor.redeliver_to = "origin" for the replay'
+        )
     committed = {(each.topic, each.partition): max(0, each.offset) for each in found}
     ahead = sum(max(0, offsets.stop - max(offsets.start, committed[place])) for place, offsets in ranges.items())
     if ahead:

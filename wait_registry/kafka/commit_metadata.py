@@ -2,6 +2,9 @@
 
 The processor has no database. An offset is only valid together with the wait topic in which the records below it are
 registered, and with the input topic that it was read from. See docs/decisions/0001.
+
+The metadata names its offset. A program that reads offsets, changes them and commits them keeps the metadata of the
+former ones, which says nothing about the new ones. See docs/decisions/0044.
 """
 
 from __future__ import annotations
@@ -41,18 +44,22 @@ class CommitMetadata:
         """Return the same with the bound of uncommitted records and the registration mode; None is unknown."""
         return replace(self, uncommitted_max=uncommitted_max, registration=registration)
 
-    def encode(self) -> str:
-        """Return ``waitreg1;{wait topic};{topic ID};{partition count}``, then ``;name=value`` for what else it has."""
+    def encode(self, offset: int) -> str:
+        """Return the metadata of a commit of this offset.
+
+        It is ``waitreg1;{wait topic};{topic ID};{partition count};offset={offset}``, then ``;name=value`` for what else
+        it has.
+        """
         topic = self.wait_topic
-        parts = [PREFIX, topic.topic, topic.topic_id, str(topic.partitions)]
+        parts = [PREFIX, topic.topic, topic.topic_id, str(topic.partitions), f"offset={offset}"]
         for name in _NAMED:
             if (value := getattr(self, name)) is not None:
                 parts.append(f"{name}={value}")
         return SEPARATOR.join(parts)
 
 
-def decode_metadata(text: str | None) -> CommitMetadata | None:
-    """Read a metadata string; None if it is empty or another program wrote it.
+def decode_metadata(text: str | None, offset: int) -> CommitMetadata | None:
+    """Read the metadata of a committed offset; None if it is empty, of another offset, or no processor's.
 
     The parts after the wait topic are ``name=value``; unknown names are ignored, so a later version can add some.
     """
@@ -60,6 +67,8 @@ def decode_metadata(text: str | None) -> CommitMetadata | None:
     if len(parts) < IDENTITY_PARTS or parts[0] != PREFIX or not _NUMBER.fullmatch(parts[3]):
         return None
     named = dict(part.partition("=")[::2] for part in parts[IDENTITY_PARTS:])
+    if named.get("offset") != str(offset):
+        return None
     wait_topic = TopicIdentity(parts[1], parts[2], int(parts[3]))
     bound, kept = named.get("uncommitted_max", ""), named.get("kept_below", "")
     return CommitMetadata(

@@ -9,6 +9,7 @@ from wait_registry.records.header_names import BLOCK_NAMES, WAITREG_EDITED
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage, split_lineage
 from wait_registry.records.original import Original, Source, TimestampType
+from wait_registry.records.topics import input_of
 from wait_registry.records.wait_id import wait_id
 
 
@@ -44,7 +45,8 @@ def consumed(
 
     The block of a record from an input topic is provenance only, unless records are redelivered there, and so is one
     that can't be read or names another input: else anybody who may write there could give a record the identity of
-    another. Its headers stay with the record, and this counts as the first delivery.
+    another. Its headers stay with the record, and this counts as the first delivery. The block may name a retry or
+    redelivery topic of the input: another program put the record there, so that was its first delivery.
 
     Args:
         group: the consumer group that consumes.
@@ -54,7 +56,7 @@ def consumed(
     own_topic = topic != input_topic
     if headers and (own_topic or redelivered_to_origin) and may_end_with_lineage(headers):
         originals, lineage, _ = split_lineage(headers)
-        if lineage is not None and lineage.group and lineage.original_topic == input_topic:
+        if lineage is not None and lineage.group and _names(lineage, input_topic, own_topic):
             now = Original(topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals)
             if lineage.group == group:
                 source, delivery = Source(topic, partition, offset), lineage.delivery or 1
@@ -86,6 +88,11 @@ def idempotency_key(cluster_id: str, group: str, original: Original, named: str 
 def may_end_with_lineage(headers: Sequence[tuple[str, bytes | None]]) -> bool:
     """Return whether the headers of a record, at least one, may end with a lineage block; almost none do."""
     return headers[-1][0] in BLOCK_NAMES
+
+
+def _names(lineage: Lineage, input_topic: str, own_topic: bool) -> bool:
+    first = lineage.original_topic
+    return first == input_topic or (own_topic and input_of(first, lineage.group or "") == input_topic)
 
 
 def _first_delivery(now: Original, lineage: Lineage) -> Original:

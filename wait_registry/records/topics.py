@@ -78,6 +78,15 @@ def topic_owner(name: str) -> tuple[str, str] | None:
     return (topic, group) if fits else None
 
 
+def input_of(topic: str, group: str) -> str:
+    """Return the input topic of a retry or redelivery topic of a group; of any other topic, its own name.
+
+    The first delivery of a record may be from such a topic: a person or another program put it there.
+    """
+    owner = topic_owner(topic)
+    return owner[0] if owner is not None and owner[1] == group else topic
+
+
 def left_topics(names: Iterable[str], topics: Collection[str], group: str) -> dict[str, tuple[str, str]]:
     """Return retry and redelivery topics that a group with these input topics doesn't consume, and may have left.
 

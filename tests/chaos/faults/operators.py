@@ -20,6 +20,7 @@ from tests.chaos.schedule import PlannedFault
 from tests.chaos.stage import Scene
 from tests.support.command import run_waitreg
 from tests.support.waiting import wait_until
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.settings.processor import RedeliverTo
 
@@ -68,14 +69,14 @@ def rewind(scene: Scene, random: Random) -> None:
 
 def commit_back(scene: Scene, random: Random) -> None:
     """Another program commits an earlier offset of the input."""
-    _commit(scene, *_earlier(scene, random))
+    _commit(scene, *_earlier(scene, random), keeps=random.random() < 0.5)
 
 
 def commit_forward(scene: Scene, random: Random, *, own: bool) -> None:
     """Another program commits a later offset of the input, or of an own topic, where most is to be consumed."""
     topics = topics_again(scene.place.settings) if own else [scene.place.input]
     place, (_, committed, end) = max(_offsets(scene, *topics).items(), key=lambda each: each[1][2] - each[1][1])
-    _commit(scene, place, random.randint(min(committed + 1, end), end))
+    _commit(scene, place, random.randint(min(committed + 1, end), end), keeps=random.random() < 0.5)
 
 
 def replay(scene: Scene, fault: PlannedFault) -> str:
@@ -183,9 +184,12 @@ def _earlier(scene: Scene, random: Random) -> tuple[Partition, int]:
     return place, committed - random.randint(0, min(MOST_BACK, committed - first))
 
 
-def _commit(scene: Scene, place: Partition, offset: int) -> None:
-    """Commit without metadata."""
-    asked = ConsumerGroupTopicPartitions(scene.place.settings.processor.group, [TopicPartition(*place, offset)])
+def _commit(scene: Scene, place: Partition, offset: int, keeps: bool) -> None:
+    """Commit without metadata, or with that of the offset before."""
+    kafka, group = scene.place.settings.kafka, scene.place.settings.processor.group
+    moved = committed_offsets(kafka, group, [place])[0] if keeps else TopicPartition(*place)
+    moved.offset = offset
+    asked = ConsumerGroupTopicPartitions(group, [moved])
     for answer in scene.place.topics.admin.alter_consumer_group_offsets([asked]).values():
         for each in answer.result(PATIENCE_S).topic_partitions:
             if each.error is not None:

@@ -7,12 +7,16 @@ import shlex
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.scenario import Counts, ScenarioFactory, numbers
 from tests.support.command import run_waitreg
+from tests.support.committed_offsets import commit_as_operator
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.commit_metadata import CommitMetadata
 
 ACCEPTS = "tests.integration.processor.scenario:accepts"
 
@@ -77,6 +81,7 @@ def test_a_replay_between_times_handles_each_record_of_them_in_any_order(
     assert at.committed() == [-1] * 4
 
 
+@pytest.mark.guarantee("P1.43")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -85,6 +90,7 @@ def test_a_replay_between_times_handles_each_record_of_them_in_any_order(
         (["--from-time", "2026-11-27"], "give both --from-time and --to-time"),
         (["{topic}:0:0-4"], "the log of {topic}[0] has the offsets 0-3, the range is 0-4: give a range in the log"),
         (["other:0:0-4"], "topic other isn't in processor.topics"),
+        (["{topic}:0:0-3"], 'Set processor.redeliver_to = "origin" for the replay'),
         (["{topic}:7:0-1"], "topic {topic} has 1 partitions; there is no partition 7"),
     ],
 )
@@ -93,6 +99,8 @@ def test_what_a_replay_refuses(
 ) -> None:
     at = processor_scenario(ACCEPTS, 1)
     at.produce(numbers(3))
+    origin = CommitMetadata(TopicIdentity("wait", "id", 1), redeliver_to="origin").encode(3)
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 3, metadata=origin)])
     ended = run_waitreg(
         tmp_path, "replay", *(each.replace("{topic}", at.topic) for each in arguments), settings=at.settings
     )

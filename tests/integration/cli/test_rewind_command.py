@@ -217,8 +217,8 @@ def test_a_group_continues_after_its_input_topic_was_recreated(
     of_the_old = CommitMetadata(
         describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions),
         "the-ID-of-a-deleted-one",
-    )
-    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 300, metadata=of_the_old.encode())])
+    ).encode(300)
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 300, metadata=of_the_old)])
     at.produce(numbers(5))
     moved = rewind(at, "--to-earliest")
     assert moved.code == 0, moved.errors

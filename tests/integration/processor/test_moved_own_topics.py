@@ -45,10 +45,16 @@ def begins(at: ProcessorScenario, topic: str) -> dict[int, int]:
     return earliest_offsets(at.topics.admin, topic, range(at.settings.dead_letter.partitions))
 
 
-def commit_elsewhere(at: ProcessorScenario, topic: str) -> None:
-    """Commit the ends of a topic as any tool does, without metadata."""
+def commit_elsewhere(at: ProcessorScenario, topic: str, keeps: bool) -> None:
+    """Commit the ends of a topic, without metadata or with that of the offsets before."""
     consumer = Consumer({"bootstrap.servers": at.topics.bootstrap, "group.id": at.group})
-    consumer.commit(offsets=[TopicPartition(topic, *end) for end in ends(at, topic).items()], asynchronous=False)
+    until = ends(at, topic)
+    offsets = [TopicPartition(topic, number) for number in until]
+    if keeps:
+        offsets = consumer.committed(offsets, timeout=10)
+    for each in offsets:
+        each.offset = until[each.partition]
+    consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()
 
 
@@ -62,13 +68,14 @@ def fail_and_stop(at: ProcessorScenario, passes: int) -> None:
 
 
 @pytest.mark.guarantee("P1.40")
+@pytest.mark.parametrize("keeps", [False, True])
 def test_what_another_program_passed_is_kept_in_each_later_start(
-    processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
+    keeps: bool, processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = processor_scenario(fails, 1, LADDER, max_attempts=1)
     waiting = retry_topic(at.topic, at.group, STEPS_S[1])
     fail_and_stop(at, 1)
-    commit_elsewhere(at, waiting)
+    commit_elsewhere(at, waiting, keeps)
     for passes in (2, 3):
         caplog.clear()
         fail_and_stop(at, passes)

@@ -15,7 +15,8 @@ from wait_registry.kafka.outside_log import outside_log, partitions_text
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
 IDS = st.from_regex(r"[a-zA-Z0-9_-]{22}", fullmatch=True)
 WAIT_TOPIC = TopicIdentity("waitreg.wait", "h-_4", 8)
-TEXT = "waitreg1;waitreg.wait;h-_4;8"
+IDENTITY = "waitreg1;waitreg.wait;h-_4;8"
+TEXT = f"{IDENTITY};offset=17"
 
 
 WAIT_TOPICS = st.builds(TopicIdentity, NAMES, IDS, st.integers(1, 10_000))
@@ -24,7 +25,7 @@ MODES = st.sampled_from(["eager", "deferred", "off"])
 
 @given(st.builds(CommitMetadata, WAIT_TOPICS, st.none() | IDS, st.none() | MODES, st.none() | st.integers(0, 999_999)))
 def test_decoding_returns_what_was_encoded(written: CommitMetadata) -> None:
-    assert decode_metadata(written.encode()) == written
+    assert decode_metadata(written.encode(17), 17) == written
 
 
 PIECES = st.sampled_from(["waitreg1", "wait", "id", "8", "\u0663", "input_topic_id=", "ttl_s=1e400", "later=1"])
@@ -32,8 +33,8 @@ PIECES = st.sampled_from(["waitreg1", "wait", "id", "8", "\u0663", "input_topic_
 
 @given(st.text() | st.lists(PIECES | st.text(max_size=5)).map(";".join) | st.text(max_size=9).map(f"{TEXT};".__add__))
 def test_any_text_is_metadata_that_keeps_its_topics_or_none(text: str) -> None:
-    if (read := decode_metadata(text)) is not None:
-        again = decode_metadata(read.encode())
+    if (read := decode_metadata(text, 17)) is not None:
+        again = decode_metadata(read.encode(17), 17)
         assert again is not None
         assert (again.wait_topic, again.input_topic_id) == (read.wait_topic, read.input_topic_id)
 
@@ -48,20 +49,25 @@ def test_any_text_is_metadata_that_keeps_its_topics_or_none(text: str) -> None:
     ],
 )
 def test_the_text_is_the_documented_one(parts: tuple[Any, ...], text: str) -> None:
-    assert CommitMetadata(WAIT_TOPIC, *parts).encode() == text
+    assert CommitMetadata(WAIT_TOPIC, *parts).encode(17) == text
 
 
 @pytest.mark.parametrize("unknown", ["", "ttl_s=900;skew_allowance_s=5", "margin_s=3;a flag", "uncommitted_max=many"])
 def test_unknown_parts_are_ignored(unknown: str) -> None:
-    assert decode_metadata(f"{TEXT};{unknown}") == CommitMetadata(WAIT_TOPIC)
-    assert decode_metadata(f"{TEXT};{unknown};input_topic_id=x") == CommitMetadata(WAIT_TOPIC, "x")
+    assert decode_metadata(f"{TEXT};{unknown}", 17) == CommitMetadata(WAIT_TOPIC)
+    assert decode_metadata(f"{TEXT};{unknown};input_topic_id=x", 17) == CommitMetadata(WAIT_TOPIC, "x")
 
 
 @pytest.mark.parametrize(
-    "foreign", [None, "", "note", "waitreg1;a;b", "waitreg2;a;b;3", "waitreg1;a;b;many", "waitreg1;a;b;" + 5000 * "9"]
+    "foreign",
+    [
+        *(None, "", "note", "waitreg1;a;b", "waitreg2;a;b;3;offset=17", "waitreg1;a;b;many;offset=17"),
+        "waitreg1;a;b;" + 5000 * "9" + ";offset=17",
+        *(IDENTITY, f"{IDENTITY};offset=16", f"{IDENTITY};offset=170", f"{IDENTITY};offset="),
+    ],
 )
-def test_metadata_of_another_program_is_none(foreign: str | None) -> None:
-    assert decode_metadata(foreign) is None
+def test_metadata_of_another_program_or_of_another_offset_is_none(foreign: str | None) -> None:
+    assert decode_metadata(foreign, 17) is None
 
 
 @pytest.mark.parametrize(("offset", "outside"), [(4, True), (5, False), (9, False), (10, True)])

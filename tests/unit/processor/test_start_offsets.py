@@ -17,7 +17,7 @@ from processor.intake.polled_messages import PolledMessages
 from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets
 from processor.service.ending import Fault
 from tests.unit.processor.parts import PLACE
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import CommitMetadata
 
@@ -86,6 +86,27 @@ def test_unwanted_start_offsets_are_requested_no_more() -> None:
     assert coordinator.left == 998
 
 
+@pytest.mark.guarantee("P1.43")
+@pytest.mark.parametrize("ends", [[None, 18], [None, 17], [99]])
+def test_what_was_sent_to_the_origin_is_never_taken_for_new_records(ends: list[int | None]) -> None:
+    """An end that isn't known yet is asked for again."""
+    said = CommitMetadata(WAIT_TOPIC, redeliver_to="origin").encode(17)
+
+    def listed(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return {place: end for place in places if (end := ends.pop(0)) is not None}
+
+    def committed(partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition("orders", 2, 17, said)]
+
+    starts = StartOffsets(WAIT_TOPIC, NOTHING_KNOWN, lambda _: False, committed, listed, lambda places: {})
+    if ends[-1] == 17:
+        assert [start.offset for start in starts.later([PARTITION], lambda: True)] == [17]
+    else:
+        with pytest.raises(ConfigurationError, match=r'orders\[2\] .* set processor\.redeliver_to = "origin"'):
+            starts.later([PARTITION], lambda: True)
+    assert not ends
+
+
 TOPIC = "orders.shop.retry.1h"
 OWN, KEPT = (CommitMetadata(WAIT_TOPIC, "A", "eager", 50, kept) for kept in (None, 7))
 DELETED = CommitMetadata(WAIT_TOPIC, "Z", "eager", 50)
@@ -98,6 +119,7 @@ DELETED = CommitMetadata(WAIT_TOPIC, "Z", "eager", 50)
         (OWN, 5, 5, 9, 5, None, None),
         (OWN, 5, None, None, 5, None, None),
         (OWN, 0, 4, 9, 4, None, "begins at 4 now: 4 offsets"),
+        (None, 0, 4, 9, 4, None, "begins at 4 now: another program committed 0"),
         (OWN, 10, 0, 9, None, None, "ends before the group's offset 10"),
         (DELETED, 5, 0, 9, None, None, "was recreated"),
         (None, 5, 0, 9, 5, 5, "holds records before 5"),

@@ -79,6 +79,15 @@ def test_the_same_group_gets_the_first_deliverys_record_and_counts_on(
     assert (again.delivery, again.max_deliveries) == (lineage.delivery, lineage.max_deliveries)
 
 
+@pytest.mark.guarantee("P1.27")
+@pytest.mark.parametrize("first", ["orders", "orders.shop.redeliver", "orders.shop.retry.1s", "orders.web.redeliver"])
+def test_a_record_put_into_an_own_topic_keeps_its_identity(first: str) -> None:
+    lineage = Lineage(first, 1, 2, 3, "append", "00000000-0000-8000-8000-000000000001", 4, 5, "shop", "i", 2)
+    headers = tuple(redelivery_headers((), lineage))
+    again = consumed("orders.shop.retry.1m", 0, 7, 8, "append", b"k", b"v", headers, "shop", "orders")
+    assert (again.original[:3] == (first, 1, 2)) is (first != "orders.web.redeliver")
+
+
 @pytest.mark.guarantee("P5.4")
 @given(ORIGINALS, KNOWN, ANY_HEADERS)
 def test_another_group_gets_the_record_with_all_headers(now: Original, lineage: Lineage, headers: Headers) -> None:

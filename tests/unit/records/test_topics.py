@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wait_registry.records.delays import MAX_DELAY_S, delay_text, parse_delay
-from wait_registry.records.topics import left_topics, redelivery_topic, retry_delay_s, retry_topic, topic_owner
+from wait_registry.records.topics import (
+    input_of,
+    left_topics,
+    redelivery_topic,
+    retry_delay_s,
+    retry_topic,
+    topic_owner,
+)
 
 PARTS = st.lists(st.sampled_from(("", "a", "b")), min_size=3, max_size=6)
 
@@ -24,6 +31,15 @@ def test_two_groups_never_have_one_topic(parts: list[str]) -> None:
 def test_a_group_without_dots_is_named_as_it_is() -> None:
     assert redelivery_topic("orders.v1", "shop") == "orders.v1.shop.redeliver"
     assert retry_topic("orders", "shop.eu", 60) == "orders.shop..eu.retry.1m"
+
+
+@pytest.mark.parametrize("group", ["shop", "shop.eu", "retry.1m"])
+@pytest.mark.parametrize("topic", ["orders", "orders.v1", "orders.redeliver", "orders.retry.1m"])
+def test_the_input_of_a_groups_own_topic_comes_back_from_its_name(topic: str, group: str) -> None:
+    for name in (topic, redelivery_topic(topic, group), retry_topic(topic, group, 60)):
+        assert input_of(name, group) == topic
+        assert input_of(name, f"not-{group}") == name
+    assert input_of(f".{group}.redeliver", group) == f".{group}.redeliver"
 
 
 @given(st.integers(1, MAX_DELAY_S))

@@ -257,6 +257,8 @@ def looked_up(topic: str) -> Target:
         ("x" * 240, REDELIVERY, Place("orders", 0, 7), Category.TARGET_UNNAMED),
         ("shop", REDELIVERY, Place("orders", 0, 7), None),
         ("shop", REDELIVERY, Place("orders", 1, 7), None),
+        ("shop", REDELIVERY, Place("orders.shop.redeliver", 0, 7), None),
+        ("shop", REDELIVERY, Place("orders.shop.retry.1s", 0, 7), None),
         ("shop", ORIGIN, Place("orders", 1, 7), Category.PARTITION_MISSING),
         ("shop", REDELIVERY, Place("states", 0, 7), None),
         ("shop", ORIGIN, Place("states", 0, 7), Category.COMPACTED),

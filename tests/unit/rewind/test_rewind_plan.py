@@ -88,7 +88,7 @@ def test_the_recorded_number_grows_by_the_distance(
 ) -> None:
     moved = plan(PLACE, position(committed, metadata(bound=before)), target).metadata
     assert moved == metadata(bound=bound)
-    assert decode_metadata(moved.encode()) == moved
+    assert decode_metadata(moved.encode(target), target) == moved
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def logs(draw: st.DrawFn) -> tuple[list[int], Position, set[int]]:
 
 def not_in_the_warm_up(move: Move, mode: RegistrationMode, own: int, offsets: list[int], end: int) -> list[int]:
     """Return the polled offsets that a processor doesn't register at once after this move."""
-    recorded = decode_metadata(move.metadata.encode())
+    recorded = decode_metadata(move.metadata.encode(move.target), move.target)
     assert recorded is not None
     assigned = Assigned(PLACE, move.target, recorded.uncommitted_max, recorded.registration, end, 0, False)
     records, warm_up_end = RegistrationPolicy.of(mode, 0.5).warm_up(assigned, own)

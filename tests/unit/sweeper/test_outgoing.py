@@ -55,11 +55,12 @@ def test_the_dead_letter_names_registration_and_reason() -> None:
 
 @pytest.mark.guarantee("P4.7")
 @given(st.one_of(st.none(), st.sampled_from(["dlq", "redeliver"])), st.one_of(st.none(), st.integers(1, 5)),
-       st.one_of(st.none(), st.integers(1, 5)), st.booleans(), st.sampled_from([None, "", "billing"]))  # fmt: skip
+       st.one_of(st.none(), st.integers(1, 5)), st.booleans(), st.sampled_from([None, "", "billing"]),
+       st.sampled_from(["orders", "orders.billing.redeliver", "orders.billing.retry.1m"]))  # fmt: skip
 def test_redelivery_ends_at_the_last_delivery(
-    policy: Any, delivery: int | None, limit: int | None, by_default: bool, group: str | None
+    policy: Any, delivery: int | None, limit: int | None, by_default: bool, group: str | None, topic: str
 ) -> None:
-    due = row(expiry_policy=policy, delivery=delivery, max_deliveries=limit, group=group)
+    due = row(topic=topic, expiry_policy=policy, delivery=delivery, max_deliveries=limit, group=group)
     answer = decided(due, replace(POLICY, redeliver_by_default=by_default))
     wanted = by_default if policy is None else policy == "redeliver"
     again = wanted and bool(group) and (delivery or 1) < (limit or 3)

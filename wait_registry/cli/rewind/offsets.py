@@ -106,7 +106,7 @@ def positions(
 
 def _as_of_this_topic(answer: Answer, wait_topic: TopicIdentity, topic_id: str) -> tuple[int | None, CommitMetadata]:
     """Return the committed offset and its metadata; an offset of a deleted topic says nothing about this one."""
-    recorded = decode_metadata(answer.metadata) if answer.offset >= 0 else None
+    recorded = decode_metadata(answer.metadata, answer.offset)
     if recorded is None:
         return (answer.offset if answer.offset >= 0 else None), CommitMetadata(wait_topic, topic_id)
     if recorded.input_topic_id not in (None, topic_id):
@@ -122,7 +122,7 @@ def commit(kafka: KafkaSettings, group: str, moves: Iterable[Move]) -> None:
         FencedError: it has.
         WaitRegistryError: any other refusal; run the command again, which shows what was committed.
     """
-    offsets = [Answer(*move.place, move.target, move.metadata.encode()) for move in moves if move.changes]
+    offsets = [Answer(*move.place, move.target, move.metadata.encode(move.target)) for move in moves if move.changes]
     if not offsets:
         return
     # A consumer that never subscribes, for the reason in `committed_offsets`.
