@@ -184,7 +184,7 @@ class Pipeline:
             await self.shell.pool.stop()
             raise
 
-    def _left_s(self) -> float:
+    def left_s(self) -> float:
         """Return how much of the drain's limit is left, s; it starts with the first call."""
         now_s = self._context.clock.monotonic()
         if self._end_s is None:
@@ -194,7 +194,7 @@ class Pipeline:
     def _leave(self) -> asyncio.Future[None]:
         """Leave the group, once."""
         if self.leaving is None:
-            self.leaving = asyncio.ensure_future(self.group_consumer.close(self._left_s()))
+            self.leaving = asyncio.ensure_future(self.group_consumer.close(self.left_s()))
         return self.leaving
 
     def _worked_off(self) -> bool:
@@ -223,18 +223,18 @@ class Pipeline:
         self.shell.drain()
         processor, outbox, engine = self._context.settings.processor, self._context.outbox, self.engine
         # Part of the limit is for leaving, and for the calls that run then.
-        settled_s = self._context.clock.monotonic() + self._left_s() / 2
+        settled_s = self._context.clock.monotonic() + self.left_s() / 2
         while engine.records.unsettled() and self._context.clock.monotonic() < settled_s:
             await self.shell.run_once()
         registered = await self._until(
-            lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self._left_s())
+            lambda: not engine.records.in_flight(), min(processor.flush_timeout_s, self.left_s())
         )
         # A flush that ran out of time isn't repeated.
-        self.shell.limit_finish(max(0.0, self._left_s()) if registered else 0.0)
+        self.shell.limit_finish(max(0.0, self.left_s()) if registered else 0.0)
         leaving = self._leave()
         await self._until(leaving.done, None)
         await leaving
-        await self._until(lambda: not engine.records, self._left_s())
+        await self._until(lambda: not engine.records, self.left_s())
         left = len(engine.records)
         await self.shell.pool.stop()
         await self._until(lambda: not outbox.unacknowledged, processor.flush_timeout_s)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
 
+from processor.dispatch.call_contexts import CallContexts
 from processor.dispatch.deadline import Deadline, log_fields
 from processor.dispatch.retry_decision import RetryDecision, asked_pause_s, is_retriable
 from processor.events import Discarded, Done, Failed, Result
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
+from processor.handlers.python import AwaitableAnswerError
 from processor.handlers.threads import NoThreadError
+from processor.handlers.user_code import stored
 from processor.service.stats import Stats
 from wait_registry.clock import Clock
 from wait_registry.errors import MalformedError, PermanentError
@@ -52,6 +56,8 @@ class Attempts:
     ) -> None:
         self._call = handler.call
         self.slots = handler.slots
+        self.in_own_tasks = handler.in_own_tasks
+        self.contexts = CallContexts()
         self._timeout_s = timeout_s
         self._decision = decision
         self._monotonic = clock.monotonic
@@ -66,6 +72,7 @@ class Attempts:
         expires_s: float,
         deadline: Deadline,
         trace: RecordTrace | None = None,
+        attempts: int = 0,
     ) -> Result:
         """Work on one record; the caller has taken a slot if the handler has any.
 
@@ -75,15 +82,16 @@ class Attempts:
             expires_s: when its registration expires, on that clock.
             deadline: the calling task's own.
             trace: gets each attempt, if the record is traced.
+            attempts: made before.
 
         Returns:
             How it ended; no exception of the handler's comes out.
 
         Raises:
             asyncio.CancelledError: the call was revoked: the record has no outcome.
-            ShortageError: the handler can't be called: the record has no outcome, and the process must end.
+            ShortageError, AwaitableAnswerError: the handler can't be called: the record has no outcome, and the
+                process must end.
         """
-        attempts = 0
         deadline.at_s = started_s + self._timeout_s
         while True:
             attempts += 1
@@ -94,12 +102,13 @@ class Attempts:
             error: BaseException
             try:
                 answer = await self._call(record)
-            except GeneratorExit:
-                raise  # the event loop is being torn down
-            except NoThreadError:
+            except (NoThreadError, AwaitableAnswerError):
                 deadline.clear()
                 raise  # the record hasn't been tried
-            except BaseException as raised:  # noqa: BLE001 - the handler decides about its record, never about the loop
+            except BaseException as raised:
+                if isinstance(raised, GeneratorExit) and not deadline.task.get_loop().is_running():
+                    raise  # the event loop is being torn down
+                # The handler decides about its record, never about the loop.
                 error = await self._explain(record, raised, deadline, attempts, trace)
                 ours = error is not raised
             else:
@@ -115,7 +124,12 @@ class Attempts:
                 error, ours = _invalid(answer), True
             if trace is not None:
                 trace.attempt_ended(error)
-            if not await self._again(error, attempts, expires_s):
+            pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
+            if pause_s is not None and self.in_own_tasks:
+                release_frames(error)
+                rest = self._rest(pause_s, record, expires_s, deadline, trace, attempts)
+                return await _in_new_task(rest, deadline, self.contexts)
+            if pause_s is None or not await self._waited(pause_s, expires_s):
                 reason = "malformed" if isinstance(error, MalformedError) else "failed"
                 return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
             release_frames(error)
@@ -145,11 +159,26 @@ class Attempts:
         self._attempts["timeout" if isinstance(raised, TimeoutError) else "error"] += 1
         return raised
 
-    async def _again(self, error: BaseException, attempts: int, expires_s: float) -> bool:
+    async def _rest(
+        self,
+        pause_s: float,
+        record: Record,
+        expires_s: float,
+        deadline: Deadline,
+        trace: RecordTrace | None,
+        attempts: int,
+    ) -> Result:
+        """Make the attempts that are left."""
+        await self._sleep(pause_s)
+        try:
+            return await self.run(record, self._monotonic(), expires_s, deadline, trace, attempts)
+        except BaseException:
+            if trace is not None:
+                trace.attempt_left()
+            raise
+
+    async def _waited(self, pause_s: float, expires_s: float) -> bool:
         """Wait before the next attempt; False when there is none."""
-        pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
-        if pause_s is None:
-            return False
         await self._sleep(pause_s)
         if self.slots is not None:
             await self.slots.take()
@@ -158,6 +187,17 @@ class Attempts:
                 self.slots.give()
                 return False
         return True
+
+
+async def _in_new_task(rest: Coroutine[Any, Any, Result], deadline: Deadline, contexts: CallContexts) -> Result:
+    """Have another task make the attempts that are left: a timer of the failed one may cancel its own task."""
+    own = deadline.task
+    deadline.task = task = asyncio.create_task(rest, context=contexts.fresh())
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    deadline.task = own
+    return task.result()
 
 
 def _reason(answer: Discard) -> str:
@@ -187,8 +227,9 @@ def release_frames(error: BaseException) -> None:
         one = pending.pop()
         # Not an assignment: an exception of a user's class may refuse those.
         BaseException.with_traceback(one, None)
-        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        for behind in (one.__cause__, one.__context__, *members):
+        members = stored(one, BaseExceptionGroup, "exceptions") if isinstance(one, BaseExceptionGroup) else ()
+        links = (stored(one, BaseException, name) for name in ("__cause__", "__context__"))
+        for behind in (*links, *members):
             if behind is not None and id(behind) not in seen:
                 seen.add(id(behind))
                 pending.append(behind)

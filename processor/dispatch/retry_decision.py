@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from processor.dispatch.deadline import tick_s
+from processor.handlers.user_code import stored
 from wait_registry.backoff import backoff_s
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings
@@ -16,15 +17,31 @@ log = logging.getLogger(__name__)
 
 def is_retriable(error: BaseException) -> bool:
     """Return whether the handler contract retries such a failure in process; of a group, each one of its members."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(is_retriable, error.exceptions))
-    return isinstance(error, (TransientError, TimeoutError, OSError)) and not isinstance(error, PermanentError)
+    return all(
+        isinstance(one, (TransientError, TimeoutError, OSError)) and not isinstance(one, PermanentError)
+        for one in _members(error)
+    )
 
 
 def asked_pause_s(error: BaseException) -> float:
     """Return the pause that a failure asks for before the next attempt, s; 0 if it asks for none that is a number."""
-    if isinstance(error, BaseExceptionGroup):
-        return max(map(asked_pause_s, error.exceptions))
+    return max(map(_asked_pause_s, _members(error)))
+
+
+def _members(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions of a group at all of its levels, which may be thousands; of any other error, itself."""
+    pending, seen = [error], {id(error)}
+    while pending:
+        one = pending.pop()
+        if not isinstance(one, BaseExceptionGroup):
+            yield one
+            continue
+        new = [each for each in stored(one, BaseExceptionGroup, "exceptions") if id(each) not in seen]
+        seen.update(map(id, new))
+        pending += new
+
+
+def _asked_pause_s(error: BaseException) -> float:
     if not isinstance(error, TransientError):
         return 0
     try:

@@ -1,4 +1,4 @@
-"""Calls handlers: as many workers as there are worker slots, each a task that is reused."""
+"""Calls handlers: as many workers as there are worker slots. Each is a task, reused unless it runs the user's code."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class WorkerPool:
     Workers are started when they are first needed, and reused. At most one wake-up is pending, and a worker that takes
     a record wakes the next one while others wait. So calls that don't wait cost one worker, and few turns of the loop.
 
+    The user's coroutines get a worker for each record, which ends with it: what one call leaves behind (a timer that
+    cancels its task, a context variable) must not reach the call of another record.
+
     Args:
         attempts: calls the handler.
         watchdog: ends attempts that are over their limit.
@@ -56,6 +59,8 @@ class WorkerPool:
     ) -> None:
         self._attempts = attempts
         self._slots = attempts.slots
+        self._fresh_context = attempts.contexts.fresh
+        self._own_context = self._fresh_context()  # reports to the engine, whose call it was
         self._watchdog = watchdog
         self._monotonic = clock.monotonic
         self._fault = fault
@@ -71,8 +76,12 @@ class WorkerPool:
         self._reports = 0  # in this turn of the event loop
         self._deadlines: list[Deadline] = []
         self._resting: list[asyncio.Future[None]] = []
-        self.workers: list[asyncio.Task[None]] = []
+        self._free_deadlines: list[Deadline] = []
+        self.workers: set[asyncio.Task[None]] = set()
         self._waking = False
+        self._new = 0  # workers for one record that haven't taken it
+        # The user's task factory may run a task when it is made, and the engine is called by nothing that it calls.
+        self._starting = False
         self._stopping = False
 
     @property
@@ -83,7 +92,15 @@ class WorkerPool:
     def start(self, entries: Iterable[Entry]) -> None:
         """Call the handler for these records."""
         self._waiting.extend(entries)
-        self._wake()
+        self._starting = True
+        if not self._attempts.in_own_tasks:
+            self._wake()
+        while self._attempts.in_own_tasks and self._new < len(self._waiting) and not self._stopping:
+            self._new += 1
+            worker = self._loop.create_task(self._work_once(), name="call", context=self._fresh_context())
+            if not worker.done():
+                self.workers.add(worker)
+        self._starting = False
 
     def cancel(self, entries: Iterable[Entry]) -> None:
         """Cancel the calls of these records; each ends without an outcome."""
@@ -128,20 +145,44 @@ class WorkerPool:
             self._resting.pop().set_result(None)
         else:
             self._waking = True
-            worker = asyncio.create_task(self._work())
+            worker = self._loop.create_task(self._work(), context=self._fresh_context())
             worker.add_done_callback(self._worker_ended)
-            self.workers.append(worker)
+            self.workers.add(worker)
+
+    def _watch(self) -> Deadline:
+        task = asyncio.current_task(self._loop)
+        assert task is not None
+        if self._free_deadlines:
+            deadline = self._free_deadlines.pop()
+            deadline.task = task
+        else:
+            deadline = self._watchdog.watch(task)
+            self._deadlines.append(deadline)
+        return deadline
+
+    async def _work_once(self) -> None:
+        """Work on one record."""
+        self._new -= 1
+        deadline = self._watch()
+        try:
+            if self._waiting and not self._stopping:
+                await self._call(self._waiting.popleft(), deadline)
+                if not self._waiting and self._may_report():
+                    self._own_context.run(self._report)
+        except BaseException as error:  # noqa: BLE001 - as for workers that are reused, whose tasks hold it
+            self._fail(error)
+        deadline.revoked = False
+        self.workers.discard(deadline.task)
+        self._free_deadlines.append(deadline)
 
     async def _work(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        deadline = self._watchdog.watch(task)
-        self._deadlines.append(deadline)
+        """Work on records until the pool stops."""
+        deadline = self._watch()
         self._waking = False
-        waiting, slots, run, monotonic = self._waiting, self._slots, self._attempts.run, self._monotonic
+        waiting, slots = self._waiting, self._slots
         while not self._stopping:
             if not waiting:
-                if self._ended and self._reports < REPORTS_PER_TURN:
+                if self._may_report():
                     # What starts now is this worker's own, so no other one is woken.
                     waking, self._waking = self._waking, True
                     self._report()
@@ -157,39 +198,42 @@ class WorkerPool:
             entry = waiting.popleft()
             if waiting:
                 self._wake()
-            taken: Taken = entry.record
-            lifetime = entry.lifetime
-            expires_s = math.inf if lifetime is None else lifetime.expires_s
-            started_s = deadline.started_s = monotonic()
-            self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
-            trace = None if self._traces is None else self._traces.begin(taken)
-            deadline.record = taken
-            result: Result | None = None
-            try:
-                result = await run(taken, started_s, expires_s, deadline, trace)
-            except asyncio.CancelledError:
-                if self._stopping or not deadline.revoked:
-                    self._end(entry, None)
-                    raise
-            finally:
-                deadline.started_s = math.inf
-                deadline.record = None
-                if trace is not None:
-                    (trace.left if result is None else trace.leave)()
-            if result is not None:
-                self._seconds[result.__class__].observe(monotonic() - started_s)
-                if result.__class__ is Discarded:
-                    log.info("discarded: %s", one_line(result[0]), extra=log_fields(taken))
-            self._end(entry, result)
-            del entry, taken, result  # nothing may keep the record alive while the worker waits
+            await self._call(entry, deadline)
+            del entry  # nothing may keep the record alive while the worker waits
             if deadline.revoked:
                 deadline.revoked = False
                 await deadline.take_back_cancellations()
 
+    async def _call(self, entry: Entry, deadline: Deadline) -> None:
+        taken: Taken = entry.record
+        lifetime = entry.lifetime
+        expires_s = math.inf if lifetime is None else lifetime.expires_s
+        started_s = deadline.started_s = self._monotonic()
+        self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
+        trace = None if self._traces is None else self._traces.begin(taken)
+        deadline.record = taken
+        result: Result | None = None
+        try:
+            result = await self._attempts.run(taken, started_s, expires_s, deadline, trace)
+        except asyncio.CancelledError:
+            if self._stopping or not deadline.revoked:
+                self._end(entry, None)
+                raise
+        finally:
+            deadline.started_s = math.inf
+            deadline.record = None
+            if trace is not None:
+                (trace.left if result is None else trace.leave)()
+        if result is not None:
+            self._seconds[result.__class__].observe(self._monotonic() - started_s)
+            if result.__class__ is Discarded:
+                log.info("discarded: %s", one_line(result[0]), extra=log_fields(taken))
+        self._end(entry, result)
+
     def _end(self, entry: Entry, result: Result | None) -> None:
         if not self._report_due:
             self._report_due = True
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self._turn, context=self._own_context)
         self._ended.append((entry, result))
 
     def _turn(self) -> None:
@@ -197,6 +241,9 @@ class WorkerPool:
         self._reports = 0
         if self._ended:
             self._report()
+
+    def _may_report(self) -> bool:
+        return bool(self._ended) and self._reports < REPORTS_PER_TURN and not self._starting
 
     def _report(self) -> None:
         self._reports += 1
@@ -209,14 +256,18 @@ class WorkerPool:
         self._waking = False
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
-        if not worker.cancelled():
-            error = worker.exception()
-        elif self._stopping:
-            error = None
-        else:
-            error = ConfigurationError(
-                "other code cancelled a task of the processor's: a handler may cancel the tasks that it has begun, and "
-                "no others, such as all of asyncio.all_tasks()"
-            )
+        error = asyncio.CancelledError() if worker.cancelled() else worker.exception()
         if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Have what came out of a worker end the process."""
+        if not isinstance(error, asyncio.CancelledError):
             self._fault.report(error)
+        elif not self._stopping:
+            self._fault.report(
+                ConfigurationError(
+                    "other code cancelled a task of the processor's: a handler may cancel the tasks that it has begun, "
+                    "and no others, such as all of asyncio.all_tasks()"
+                )
+            )

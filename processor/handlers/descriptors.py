@@ -7,6 +7,7 @@ import errno
 import os
 import resource
 
+from processor.handlers.user_code import stored
 from wait_registry.errors import ConfigurationError, TransientError
 
 # For the Kafka clients (a few a broker), telemetry's connections, and what the interpreter has open.
@@ -63,13 +64,17 @@ def no_descriptor(error: BaseException) -> NoDescriptorError | None:
     for _ in range(_CAUSES_LOOKED_AT):
         if seen is None:
             return None
-        if isinstance(seen, OSError) and seen.errno in (errno.EMFILE, errno.ENFILE):
+        number = stored(seen, OSError, "errno") if isinstance(seen, OSError) else None
+        if number in (errno.EMFILE, errno.ENFILE):
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return NoDescriptorError(
-                f"the handler failed: {os.strerror(seen.errno)}; this process may have {soft}. The record has no "
+                f"the handler failed: {os.strerror(number)}; this process may have {soft}. The record has no "
                 "outcome and stays in the registry. Check that the handler closes what it opens. Allow the process "
                 "more (ulimit -Hn, LimitNOFILE= of systemd, the container's nofile; on the host fs.file-max), or lower "
                 "processor.max_in_flight"
             )
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+        hidden = stored(seen, BaseException, "__suppress_context__")
+        seen = stored(seen, BaseException, "__cause__") or (
+            None if hidden else stored(seen, BaseException, "__context__")
+        )
     return None

@@ -61,7 +61,7 @@ class GrpcHandler:
         self._channels: list[aio.Channel] = []
         self._methods: cycle[Any] | None = None
         self.slots: Slots | None = None
-        self.in_threads = False
+        self.in_threads = self.in_own_tasks = False
 
     async def open(self) -> None:
         """Make the channels; they connect when they are needed.

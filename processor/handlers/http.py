@@ -57,7 +57,7 @@ class HttpHandler:
         self._trace_headers = trace_headers
         self._session: ClientSession | None = None
         self.slots: Slots | None = None
-        self.in_threads = False
+        self.in_threads = self.in_own_tasks = False
 
     async def open(self) -> None:
         """Open the connection pool.

@@ -14,7 +14,7 @@ from processor.handlers.open_handler import OpenHandler
 from processor.handlers.payload import payload_of
 from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
 from processor.handlers.typed import TypedAsynchronousHandler, decoding
-from processor.handlers.user_code import is_asynchronous, place_of, require_one_parameter
+from processor.handlers.user_code import is_asynchronous, place_of, require_no_generator, require_one_parameter
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -71,6 +71,7 @@ def handler_from(name: str, found: Any, settings: ProcessorSettings) -> OpenHand
 
 
 def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., Any]) -> OpenHandler:
+    require_no_generator(name, function)
     payload = payload_of(name, function)
     if payload is None:
         require_one_parameter(name, function)
@@ -126,7 +127,7 @@ def _find(name: str) -> Any:
         )
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(
             f"handler {name!r}: importing {module_name!r} failed: {type(error).__name__}: {error}{place_of(error)}. "
             "It is looked up in the current directory and on PYTHONPATH."
@@ -152,11 +153,12 @@ def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> Ope
         )
     try:
         instance = found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(
             f"handler {name!r}: the class can't be made without arguments: {type(error).__name__}: {error}"
             f"{place_of(error)}"
         ) from error
+    require_no_generator(f"{name}.handle", instance.handle)
     if payload_of(f"{name}.handle", instance.handle) is None:
         require_one_parameter(f"{name}.handle", instance.handle)
     return ContextualHandler(name, instance, partial(_handler_of, settings))

@@ -71,6 +71,13 @@ class OpenHandler(Protocol):
         """Whether calls run in threads, which can't be cancelled; look it up after `open`."""
 
     @property
+    def in_own_tasks(self) -> bool:
+        """Whether each attempt needs a task of its own, since calls run the user's coroutines; look it up after `open`.
+
+        What such a call leaves behind (timers, watching tasks, cancel scopes) may cancel its task later.
+        """
+
+    @property
     def slots(self) -> Slots | None:
         """What bounds calls that can't be cancelled; look it up after `open`."""
 

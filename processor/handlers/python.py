@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import decimal
+import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NamedTuple
@@ -13,6 +15,10 @@ from processor.handlers.threads import NoThreadError, Threads
 from processor.handlers.user_code import place_of
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import AsyncHandler, HandlerResult, PlainHandler, Record
+
+
+class AwaitableAnswerError(ConfigurationError):
+    """A plain function returned something to await: the record hasn't been tried, and none would be."""
 
 
 class AsynchronousHandler:
@@ -26,6 +32,7 @@ class AsynchronousHandler:
         self.call = function
         self.slots: Slots | None = None
         self.in_threads = False
+        self.in_own_tasks = True
 
     async def open(self) -> None:
         """Do nothing: a function needs no opening."""
@@ -55,6 +62,7 @@ class PlainFunctionHandler:
         self._slots = Slots(max_in_flight)
         self.slots = None if ordered else self._slots
         self.in_threads = True
+        self.in_own_tasks = False
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""
@@ -68,6 +76,7 @@ class PlainFunctionHandler:
 
         Raises:
             NoThreadError: it hasn't begun; the slot is given back.
+            AwaitableAnswerError: the function returned a coroutine: that is its kind, whatever the record.
         """
         if self.slots is None:
             await self._slots.take()
@@ -91,6 +100,13 @@ class PlainFunctionHandler:
             raise RuntimeError("the handler raised StopIteration")
         if result.error is not None:
             raise result.error
+        if result.answer is not None and inspect.isawaitable(result.answer):
+            if inspect.iscoroutine(result.answer):
+                result.answer.close()
+            raise AwaitableAnswerError(
+                f"the handler is a plain function that returned an awaitable ({type(result.answer).__name__}), which "
+                "isn't awaited, so nothing was done. Make it an async def, also each decorator's inner function"
+            )
         return result.answer
 
 
@@ -127,6 +143,11 @@ class ContextualHandler:
         return self._inner is not None and self._inner.in_threads
 
     @property
+    def in_own_tasks(self) -> bool:
+        """Whether ``handle`` is a coroutine function."""
+        return self._inner is not None and self._inner.in_own_tasks
+
+    @property
     def slots(self) -> Slots | None:
         """Those of ``handle`` when it is a plain function."""
         return None if self._inner is None else self._inner.slots
@@ -146,7 +167,7 @@ class ContextualHandler:
         """
         try:
             entered = await self.instance.__aenter__()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigurationError(
                 f"handler {self._name!r}: opening it (__aenter__) failed: {type(error).__name__}: {error}"
                 f"{place_of(error)}. Nothing was consumed; start again when it can be opened"
@@ -205,6 +226,8 @@ class _Call:
 
 
 def _run(function: PlainHandler, record: Record) -> _Result:
+    # The copied context shares this object.
+    decimal.setcontext(decimal.getcontext().copy())
     try:
         return _Result(function(record), None)
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises decides about its record alone

@@ -36,6 +36,11 @@ class RoutedHandler:
         """Whether calls of a route run in threads."""
         return any(handler.in_threads for handler in self._handlers)
 
+    @property
+    def in_own_tasks(self) -> bool:
+        """Whether calls of a route run the user's coroutines."""
+        return any(handler.in_own_tasks for handler in self._handlers)
+
     async def open(self) -> None:
         """Open each handler once; if one can't be opened, close those that are open."""
         async with AsyncExitStack() as opened:

@@ -32,6 +32,7 @@ class TypedAsynchronousHandler:
         self._lookups = PlainFunctionHandler(decoder.decode, _LOOKUPS)
         self.slots: Slots | None = None
         self.in_threads = False
+        self.in_own_tasks = True
 
     async def open(self) -> None:
         """Do nothing: threads start as they are needed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,41 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def is_asynchronous(function: Callable[..., Any]) -> bool:
     """Return whether calling it makes a coroutine (an ``async def``, or an object whose ``__call__`` is one)."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return any(map(inspect.iscoroutinefunction, _called(function)))
+
+
+def require_no_generator(name: str, function: Callable[..., Any]) -> None:
+    """Refuse a generator function, since calling it runs none of its code.
+
+    Args:
+        name: how the settings name it.
+        function: the user's function or bound method.
+
+    Raises:
+        ConfigurationError: it has a ``yield``; fix the handler.
+    """
+    if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in _called(function)):
+        raise ConfigurationError(
+            f"handler {name!r} is a generator function, so calling it runs none of its code; expected a function "
+            "without yield"
+        )
+
+
+def _called(function: Callable[..., Any]) -> tuple[Any, Any]:
+    while isinstance(function, partial):
+        function = function.func
+    return function, getattr(function, "__call__", None)  # noqa: B004
+
+
+def stored(error: BaseException, kind: type[BaseException], name: str) -> Any:
+    """Return an attribute of an exception as Python keeps it: the user's class may have a property of that name.
+
+    Args:
+        error: of the kind.
+        kind: Python's own class that has the attribute.
+        name: of the attribute.
+    """
+    return kind.__dict__[name].__get__(error)
 
 
 def require_one_parameter(name: str, function: Callable[..., Any]) -> None:

@@ -36,6 +36,7 @@ from processor.intake.subscription import SubscribedTopic, subscription
 from processor.pipeline import Context, Pipeline
 from processor.replay.progress import Progress
 from processor.service.ending import Fault, run_and_end
+from processor.service.handler_life import HandlerLife
 from processor.service.metrics import settings_readings, stats_readings
 from processor.service.once import Once, ends_now
 from processor.service.stall_watchdog import StallWatchdog, StopGuard
@@ -45,6 +46,7 @@ from processor.settlement.outbox import Outbox
 from processor.share.group_limits import require_share_group
 from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.clock import Clock, SystemClock
+from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.broker_checks import require_brokers
@@ -130,7 +132,7 @@ class ProcessorService:
             WaitRegistryError: the process can't continue; unfinished records stay registered.
         """
         try:
-            run_and_end(self._run(), LEFT_OVER_S)
+            run_and_end(self._run(), LEFT_OVER_S, self.fault)
         finally:
             self._stop_guard.close()
 
@@ -164,12 +166,26 @@ class ProcessorService:
             wait_topic = await self._when_reachable(lambda: self._check_topics(admin))
             if wait_topic is None:
                 return
-            await handler.open()
+            life = HandlerLife(handler, self.fault)
+            if not await life.open(lambda: self._ending(0)):
+                self.fault.raise_if_any()
+                return
             try:
                 require_cancellable(handler, settings.processor)
                 await self.work(handler, admin, wait_topic)
-            finally:
-                await handler.close()
+            except BaseException as error:
+                # Closing the handler may take long, or may never return.
+                log.error("the process ends: %s: %s", type(error).__name__, one_line(str(error)))  # noqa: TRY400
+                self.request_stop()
+                await life.close(self._left_s())
+                raise
+            if (failure := await life.close(self._left_s())) is not None:
+                raise failure
+
+    def _left_s(self) -> float:
+        """Return how much of the drain's limit is left, s."""
+        drain_s = self._settings.processor.drain_timeout_s
+        return max(LEFT_OVER_S, drain_s if self.pipeline is None else self.pipeline.left_s())
 
     def _check_topics(self, admin: AdminClient) -> TopicIdentity:
         require_brokers(self._settings, processor=True)

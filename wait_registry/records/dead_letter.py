@@ -53,13 +53,18 @@ class Failure:
     @classmethod
     def from_exception(cls, reason: Reason, error: BaseException, time_ms: int) -> Failure:
         """Describe an exception, bounded; a stack trace keeps its end, where the error was raised."""
-        # TracebackException survives exceptions whose own __str__ fails.
-        described = traceback.TracebackException.from_exception(error, limit=-_MAX_FRAMES, compact=True)
+        try:
+            # TracebackException survives exceptions whose own __str__ fails.
+            described = traceback.TracebackException.from_exception(error, limit=-_MAX_FRAMES, compact=True)
+            message, stacktrace = str(described), "".join(described.format())
+        except Exception as unusable:  # noqa: BLE001 - its class may raise anything, a group may have any depth
+            message = f"it can't be described: {type(unusable).__name__}"
+            stacktrace = "".join(traceback.format_tb(error.__traceback__, -_MAX_FRAMES))
         return cls(
             reason,
             _class_name(type(error)),
-            _bounded(str(described), MAX_MESSAGE_CHARACTERS),
-            _bounded_end("".join(described.format()), MAX_STACKTRACE_CHARACTERS),
+            _bounded(message, MAX_MESSAGE_CHARACTERS),
+            _bounded_end(stacktrace, MAX_STACKTRACE_CHARACTERS),
             time_ms,
         )
 

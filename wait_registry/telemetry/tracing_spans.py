@@ -213,10 +213,13 @@ class _RecordSpan:
         self._span.set_attributes({"waitreg.outcome": outcome, "waitreg.attempts": self._attempts})
         self._span.end()
 
-    def left(self) -> None:
+    def attempt_left(self) -> None:
         if self._attempt is not None:
             self._attempt.set_attribute("waitreg.outcome", LEFT)
         self.attempt_ended(None)
+
+    def left(self) -> None:
+        self.attempt_left()
         self.ended(LEFT)
         self.leave()
 

@@ -107,6 +107,20 @@ async def test_each_attempt_is_numbered_and_its_own_timeout_counts_as_one() -> N
     assert stats.attempts == {"timeout": 2, "ok": 1}
 
 
+class Odd(OSError, PermanentError):
+    """Nothing about it can be examined."""
+
+    @property
+    def __cause__(self) -> Any:  # type: ignore[override]
+        raise LookupError
+
+    @__cause__.setter
+    def __cause__(self, given: Any) -> None:
+        pass
+
+    errno = __context__ = __suppress_context__ = __cause__  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -116,12 +130,16 @@ async def test_each_attempt_is_numbered_and_its_own_timeout_counts_as_one() -> N
         KeyboardInterrupt(),
         asyncio.CancelledError(),
         BaseException("odd"),
+        GeneratorExit(),
+        Odd(0, "odd"),
     ],
     ids=lambda error: type(error).__name__,
 )
 async def test_any_other_exception_fails_the_record_at_once(error: BaseException) -> None:
     handler, calls = answering(error)
-    result, _ = await run(handler)
+    result: Result | None = None
+    with suppress(LookupError):  # pytest can't show Odd either
+        result, _ = await run(handler)
     assert isinstance(result, Failed)
     assert result.error is error
     assert len(calls) == 1
@@ -203,7 +221,18 @@ async def test_a_pause_that_is_no_number_is_ignored(
     assert (await run(answering(error, None)[0], backoff_max_s=0.001))[0] == Done()
 
 
-@pytest.mark.parametrize(("members", "calls"), [([OSError(), TransientError()], 2), ([OSError(), ValueError()], 1)])
+def nested(error: Exception) -> ExceptionGroup[Any]:
+    group = ExceptionGroup("", [error])
+    for _ in range(2_000):
+        group = ExceptionGroup("", [group])
+    return group
+
+
+@pytest.mark.parametrize(
+    ("members", "calls"),
+    [([OSError(), TransientError()], 2), ([OSError(), ValueError()], 1), ([nested(OSError())], 2)],
+    ids=["all", "one", "nested"],
+)
 async def test_a_group_is_tried_again_if_each_of_its_members_is(members: list[Exception], calls: int) -> None:
     handler, called = answering(ExceptionGroup("both", members), None)
     await run(handler)

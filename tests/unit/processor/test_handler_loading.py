@@ -6,6 +6,7 @@ import asyncio
 import sys
 import types
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,6 +62,20 @@ class WantsArguments(Opened):
         super().__init__()
 
 
+def generator(record: Record) -> Iterator[None]:
+    yield
+
+
+class Exits(Opened):
+    def __init__(self) -> None:
+        raise SystemExit
+
+
+class Yields(Opened):
+    async def handle(self, record: Record) -> Any:
+        yield
+
+
 class HandleTakesTwo(Opened):
     async def handle(self, record: Record, other: object) -> None: ...  # type: ignore[override]
 
@@ -69,7 +84,7 @@ class HandleTakesTwo(Opened):
 def module() -> Iterator[None]:
     """Make this module importable under a plain name."""
     found = types.ModuleType("handlers_of_a_user")
-    found.__dict__.update(globals(), value=42, instance=CallableObject())
+    found.__dict__.update(globals(), value=42, instance=CallableObject(), partly=partial(CallableObject()))
     sys.modules["handlers_of_a_user"] = found
     yield
     del sys.modules["handlers_of_a_user"]
@@ -84,6 +99,7 @@ def load(name: str) -> OpenHandler:
     [
         ("handlers_of_a_user:coroutine_function", AsynchronousHandler),
         ("handlers_of_a_user:instance", AsynchronousHandler),
+        ("handlers_of_a_user:partly", AsynchronousHandler),
         ("handlers_of_a_user:plain_function", PlainFunctionHandler),
         ("http://shop/orders", HttpHandler),
         ("http://shop.example.:8080", HttpHandler),
@@ -135,6 +151,9 @@ def test_a_handler_class_is_entered_and_left_once(name: str) -> None:
         ("handlers_of_a_user:NotAContext", r"is a class without __aenter__, __aexit__;"),
         ("handlers_of_a_user:WantsArguments", r"can't be made without arguments: .*url"),
         ("handlers_of_a_user:HandleTakesTwo", r"HandleTakesTwo.handle' takes 2 parameters"),
+        ("handlers_of_a_user:generator", r"generator' is a generator function, .* without yield"),
+        ("handlers_of_a_user:Exits", r"can't be made without arguments: SystemExit"),
+        ("handlers_of_a_user:Yields", r"Yields.handle' is a generator function"),
     ],
 )
 def test_what_can_not_be_a_handler_is_refused_with_what_was_seen(name: str, said: str) -> None:

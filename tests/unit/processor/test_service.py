@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from processor.handlers.python import AsynchronousHandler
+from processor.handlers.python import AsynchronousHandler, ContextualHandler
 from processor.intake import broker_watch
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
 from processor.pipeline import Context
-from processor.service.ending import run_and_end
+from processor.service.ending import Fault, run_and_end
+from processor.service.handler_life import HandlerLife
 from processor.service.main import Facts, ProcessorService
 from processor.settlement.outbox import Outbox
 from tests.unit.processor.parts import done, iterate_until
-from wait_registry.errors import PermanentError, WaitRegistryError
+from wait_registry.errors import ConfigurationError, PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.records.topics import TopicPartition
@@ -125,7 +130,7 @@ def test_the_loop_ends_although_a_task_refuses_to(caplog: pytest.LogCaptureFixtu
         await asyncio.sleep(0)
 
     with caplog.at_level(logging.WARNING):
-        run_and_end(main(), 0.01)
+        run_and_end(main(), 0.01, Fault())
     assert "1 tasks" in caplog.text
     assert not left.pop().done()
     gc.collect()  # asyncio reports its end here, and in no other test
@@ -146,7 +151,7 @@ def test_tasks_that_end_when_cancelled_are_waited_for(caplog: pytest.LogCaptureF
         await asyncio.sleep(0)
 
     with caplog.at_level(logging.WARNING):
-        run_and_end(main(), 30.0)
+        run_and_end(main(), 30.0, Fault())
     assert ended == ["cleaned up"]
     assert caplog.text == ""
 
@@ -156,4 +161,94 @@ def test_the_error_of_the_main_coroutine_comes_out() -> None:
         raise PermanentError("no")
 
     with pytest.raises(PermanentError):
-        run_and_end(main(), 1.0)
+        run_and_end(main(), 1.0, Fault())
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (lambda: sys.exit(), r"SystemExit\(\)"),
+        (lambda: asyncio.get_running_loop().stop(), r"RuntimeError\(Event loop stopped"),
+    ],
+    ids=["exit", "stop"],
+)
+def test_code_that_ends_the_event_loop_ends_the_process_in_order(ends: Callable[[], None], said: str) -> None:
+    fault, ended = Fault(), []
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(ends)
+        await iterate_until(lambda: fault.error)
+        ended.append("in order")
+        fault.raise_if_any()
+
+    with pytest.raises(PermanentError, match=said):
+        run_and_end(main(), 1.0, fault)
+    assert ended
+
+
+@pytest.mark.parametrize("error", [SystemExit(), asyncio.CancelledError()], ids=["exit", "cancelled"])
+def test_what_ends_the_main_coroutine_has_a_sentence(error: BaseException) -> None:
+    async def main() -> None:
+        raise error
+
+    with pytest.raises(PermanentError, match="ended the event loop"):
+        run_and_end(main(), 1.0, Fault())
+
+
+tenant: ContextVar[str] = ContextVar("tenant", default="none")
+
+
+class Background:
+    """A handler that enters a task group; each step sleeps for so long, or raises."""
+
+    def __init__(self, **steps: float | BaseException) -> None:
+        self._steps, self._group = steps, asyncio.TaskGroup()
+
+    async def _step(self, name: str) -> None:
+        step = self._steps.get(name, 0)
+        if isinstance(step, BaseException):
+            raise step
+        await asyncio.sleep(step)
+
+    async def __aenter__(self) -> Background:
+        await self._step("enter")
+        tenant.set("ACME")
+        await self._group.__aenter__()
+        self._group.create_task(self._step("run"))
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._step("leave")
+        await self._group.__aexit__(*error)
+
+    handle = staticmethod(done)
+
+
+def life_of(fault: Fault, **steps: float | BaseException) -> HandlerLife:
+    return HandlerLife(ContextualHandler("shop", Background(**steps), lambda *_: AsynchronousHandler(done)), fault)
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault_said", "said"),
+    [
+        ({"run": 3600}, "None", "None"),
+        ({"run": ConnectionResetError()}, "in the background has failed", "ExceptionGroup"),
+        ({"leave": OSError("closed")}, "None", r"OSError: closed \(.*test_service.py"),
+    ],
+    ids=["waits", "fails", "leaving fails"],
+)
+async def test_a_handler_is_left_in_the_task_that_entered_it(
+    steps: dict[str, Any], fault_said: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    life = life_of(fault := Fault(), **steps)
+    assert await life.open(lambda: False)
+    assert tenant.get() == "ACME"
+    await iterate_until(lambda: fault_said in str(fault.error))
+    assert re.search(said, str(await life.close(0.05)))
+    assert ("hasn't ended in 0.1 s" in caplog.text) is (said == "None")
+
+
+async def test_the_process_ends_although_the_handler_does_not_open() -> None:
+    assert not await life_of(Fault(), enter=3600).open(lambda: True)
+    with pytest.raises(ConfigurationError, match="raised CancelledError"):
+        await life_of(Fault(), enter=asyncio.CancelledError()).open(lambda: False)

@@ -8,6 +8,8 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from decimal import getcontext
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from processor.dispatch.deadline import DeadlineWatchdog
 from processor.dispatch.worker_pool import WorkerPool
 from processor.events import Discarded, Done, Failed, Result
-from processor.handlers.python import PlainFunctionHandler
+from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.lifecycle import Entry
 from processor.service.ending import Fault
@@ -86,17 +88,20 @@ async def test_n_handlers_run_at_once_and_start_in_order() -> None:
         bench.poll(*range(first, first + 10))
         await asyncio.sleep(0)
     await bench.run_until(bench.settled)
-    assert most == len(bench.pool.workers) == 5
+    assert most == 5
     assert started == list(range(100))
     await bench.pool.stop()
 
 
-async def test_calls_that_do_not_wait_need_few_workers_and_one_report() -> None:
-    bench = PoolBench(done, 50)
+@pytest.mark.parametrize("kind", ["own tasks", "reused"])
+async def test_calls_that_do_not_wait_need_few_workers_and_one_report(kind: str) -> None:
+    handler = AsynchronousHandler(done)
+    handler.in_own_tasks = kind == "own tasks"
+    bench = PoolBench(handler, 50)
     for rounds in (1, 2):
         await bench.run(*entries(*range(50)))
         assert bench.ended == rounds * [(offset, Done()) for offset in range(50)]
-        assert len(bench.pool.workers) <= 2
+        assert len(bench.pool.workers) <= 1 + (kind == "reused")
         assert bench.reports == rounds
     await bench.pool.stop()
 
@@ -140,7 +145,7 @@ async def test_one_call_is_cancelled_and_its_worker_takes_the_next() -> None:
         assert bench.ended == [(1, None)]
         await bench.run(entries(0, 1, 2)[2])
         assert bench.ended[1:] == [(2, Done())]
-        assert (bench.pool.running, len(bench.pool.workers), bench.fault.error) == (1, 2, None)
+        assert (bench.pool.running, bench.fault.error) == (1, None)
     assert calls == [0, 1, 2]
 
 
@@ -161,12 +166,41 @@ async def test_a_call_is_cancelled_once_however_often_it_is_asked_for() -> None:
 
 
 async def test_a_worker_that_other_code_cancels_ends_the_process() -> None:
-    bench = PoolBench(done)
+    bench = PoolBench(PlainFunctionHandler(lambda record: None, 1))
     await bench.run(*entries(0))
     (worker,) = bench.pool.workers
     worker.cancel()
     await iterate_until(lambda: bench.fault.error)
     assert "other code cancelled a task" in str(bench.fault.error)
+    await bench.pool.stop()
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_what_a_call_leaves_behind_reaches_no_other_call(kind: str) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant", default="none")
+    left, seen, precision = list[asyncio.Task[Any]](), [], getcontext().prec
+
+    def plain(record: Record) -> None:
+        seen.append((tenant.get(), getcontext().prec))
+        tenant.set("ACME")
+        getcontext().prec = 4
+        if len(seen) == 1:
+            raise ConnectionResetError
+
+    async def handler(record: Record) -> None:
+        own = asyncio.current_task()
+        assert own is not None
+        for task in left:
+            task.cancel()  # as a timer or a cancel scope of an earlier call does
+        left.append(own)
+        await asyncio.sleep(0)
+        plain(record)
+
+    bench = PoolBench(handler if kind == "async" else PlainFunctionHandler(plain, 1))
+    for entry in entries(0, 1):
+        await bench.run(entry)
+    assert (bench.ended, bench.fault.error) == ([(0, Done()), (1, Done())], None)
+    assert seen == 3 * [("none", precision)]
     await bench.pool.stop()
 
 
@@ -275,6 +309,14 @@ async def test_a_thread_that_does_not_return_keeps_its_slot() -> None:
         assert bench.ended[1:] == [(1, Done())], "the other slot is free"
         released.set()
         await iterate_until(lambda: not bench.pool.blocked())
+
+
+async def test_a_plain_function_that_returns_a_coroutine_ends_the_process() -> None:
+    bench = PoolBench(PlainFunctionHandler(lambda record: done(record), 1))  # type: ignore[arg-type,return-value]
+    await bench.run(*entries(0))
+    assert bench.ended == []
+    assert "returned an awaitable (coroutine)" in str(bench.fault.error)
+    await bench.pool.stop()
 
 
 def refuse_to_start(thread: threading.Thread) -> None:

@@ -154,6 +154,15 @@ def test_a_class_outside_of_the_builtins_is_named_with_its_module() -> None:
     assert failure.error_class == f"{__name__}.UnprintableError"
 
 
+def test_an_error_that_can_not_be_described_is_named() -> None:
+    class Odd(Exception):
+        __cause__ = property(lambda self: int("no"))  # type: ignore[assignment]
+
+    failure = Failure.from_exception(Reason.FAILED, Odd(), 0)
+    assert str(failure.error_class).endswith("Odd")
+    assert failure.error_message == "it can't be described: ValueError"
+
+
 def test_texts_are_bounded_and_the_stack_trace_keeps_its_end() -> None:
     error = raised(ValueError("x" * 1_000_000 + "end"), depth=200)
     failure = Failure.from_exception(Reason.FAILED, error, 0)

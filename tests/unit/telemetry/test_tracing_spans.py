@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
+import math
 from dataclasses import replace
 
 import pytest
@@ -13,8 +15,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
+from processor.dispatch.deadline import DeadlineWatchdog
+from processor.handlers.open_handler import CURRENT_ATTEMPT
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
+from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import TransientError
+from wait_registry.handler import Record
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
 from wait_registry.telemetry.tracing import RecordPublished, RecordTaken
@@ -173,6 +179,26 @@ def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced
     record.left()
     assert [attributes(span)["waitreg.outcome"] for span in traced.spans()] == ["left", "left"]
     assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_a_later_attempt_that_is_left_ends_its_span_in_its_own_task(
+    traced: Traced, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(record: Record) -> None:
+        if CURRENT_ATTEMPT.get() == 1:
+            raise ConnectionResetError
+        deadline.revoke()
+        await asyncio.sleep(3600)
+
+    record, own = traced.tracer.record_taken(TAKEN), asyncio.current_task()
+    assert own is not None
+    deadline = DeadlineWatchdog(CLOCK, 30.0).watch(own)
+    attempts = attempts_of(handler, backoff_initial_s=0.001)
+    with pytest.raises(asyncio.CancelledError):
+        await attempts.run(RECORD, CLOCK.monotonic(), math.inf, deadline, record)
+    record.left()
+    assert [attributes(span).get("waitreg.outcome") for span in traced.spans()] == [None, "left", "left"]
+    assert (caplog.text, trace.get_current_span().get_span_context().is_valid) == ("", False)
 
 
 @pytest.mark.parametrize("headers", [(), (("traceparent", b"00-1-2-03"),), (("traceparent", None),)])
