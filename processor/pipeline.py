@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event
 
-from confluent_kafka import Producer
-
 from processor.dispatch.adaptive_limit import AdaptiveLimit
 from processor.dispatch.attempts import Attempts
 from processor.dispatch.bulkheads import Bulkheads
@@ -81,7 +79,6 @@ class Context:
     topics: dict[str, SubscribedTopic]
     consumed: ConsumedTopics
     limits: TimeLimits
-    producer: Producer
     outbox: Outbox
     attempts: Attempts
     watchdog: DeadlineWatchdog
@@ -145,7 +142,6 @@ class Pipeline:
         return Shell(
             self.engine,
             self._make_source,
-            context.producer,
             Consumer(context.cluster_id, processor.group, processor.source is SourceKind.SHARE),
             context.topics,
             outbox,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Answer
 
 from processor.dispatch.worker_pool import WorkerPool
@@ -90,7 +90,7 @@ class Shell:
     Args:
         engine: decides.
         consumer: makes the source of records, which calls this shell.
-        producer: polled here and nowhere else while the loop runs.
+        outbox: polled here and nowhere else while the loop runs.
         by: who consumes.
         topics: the consumed topics, by name.
         pool: makes the workers, which report ended calls to the given function.
@@ -103,7 +103,6 @@ class Shell:
         self,
         engine: Engine,
         consumer: Callable[[Shell], RecordSource],
-        producer: Producer,
         by: Consumer,
         topics: Mapping[str, SubscribedTopic],
         outbox: Outbox,
@@ -117,7 +116,6 @@ class Shell:
         finish_s: float,
     ) -> None:
         self.engine = engine
-        self._producer = producer
         self._by = by
         self._topics = topics
         self._outbox = outbox
@@ -172,8 +170,7 @@ class Shell:
 
     def take_reports(self) -> None:
         """Take what the broker has answered; send what waits for space."""
-        self._producer.poll(0)
-        self._outbox.send_backlog()
+        self._outbox.poll()
         events = (*self._wait_records.events(), *self._outcomes.events())
         # Before anything starts that a failure, or a stepped clock, forbids.
         self._fault.raise_if_any()
@@ -199,7 +196,7 @@ class Shell:
 
     def _quiet(self) -> bool:
         """Return whether no answer of the broker is due, and a poll is."""
-        return not len(self._producer) and not self.engine.paused and self.engine.is_worth_a_poll(self._room())
+        return not len(self._outbox) and not self.engine.paused and self.engine.is_worth_a_poll(self._room())
 
     def _room(self) -> int:
         return 0 if self._outbox.full else self.engine.room()

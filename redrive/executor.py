@@ -314,8 +314,9 @@ class Executor:
         try:
             self._write(producer, judged.ready, [advanced], partial(self._marks, judged.todo, sent, tail), sent)
         except RecordRefused as error:
-            if not judged.ready:
-                raise
+            by_operations = producer.refused_by == self._settings.operations.topic
+            if not judged.ready or (by_operations and len(chunk) == 1):
+                raise  # no verdict on the dead letter: its mark is refused
             if len(chunk) == 1:
                 log.warning("the broker refused %s: %s", chunk[0].place, error)
                 self._judge.refused.add(chunk[0].place)
@@ -335,7 +336,7 @@ class Executor:
     ) -> None:
         """Write records, marks and events in one transaction; the marks say where the records are."""
         answers: dict[Place, _Sent] = {} if sent is None else sent
-        limits = self._judge.route.limits({record.topic for record in ready})
+        limits = self._judge.route.limits({self._settings.operations.topic, *(record.topic for record in ready)})
         doing = f"redriving {len(ready)} records of group {self._job.group}"
         producer.write([partial(_records, ready, answers), lambda: self._events([*marks(), *events])], limits, doing)
 

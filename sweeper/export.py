@@ -185,7 +185,9 @@ class DueRows:
         unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
         counts = Counter(RowOutcome(verdict.value) for verdict in verdicts if verdict is not Verdict.OPEN)
         counts += Counter({RowOutcome.UNSENDABLE: len(unsendable)})
-        limits = {topic: self._targets(topic).max_message_bytes for topic in {letter.topic for letter in letters}}
+        # Tombstones go to the wait topic.
+        topics = {self._task.settings.wait.topic, *(letter.topic for letter in letters)} if letters else set()
+        limits = {topic: self._targets(topic).max_message_bytes for topic in topics}
         return Chunk(letters, limits, unsendable, counts, self._fenced)
 
 
@@ -195,7 +197,7 @@ class Chunk:
 
     Attributes:
         letters: what is to be written for the open rows.
-        limits: max.message.bytes of the letters' topics.
+        limits: max.message.bytes of the letters' topics and of the wait topic.
         unsendable: open rows that no topic takes.
         counts: rows by outcome, those of ``letters`` excepted.
         fenced: writes the letters.

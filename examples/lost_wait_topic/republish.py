@@ -113,7 +113,8 @@ class Sent:
 
 def publish(settings: Settings, chosen: Iterable[Letter], sent: Sent) -> None:
     """Publish all and wait for the broker's word on each, however long it is away; Ctrl-C ends the wait."""
-    producer = Producer(producer_config(settings.kafka))
+    # A topic that takes less than a batch would refuse every record in it.
+    producer = Producer(producer_config(settings.kafka, **{"batch.num.messages": 1}))
     for letter in chosen:
 
         def delivered(error: KafkaError | None, _: Message, place: str = letter.place) -> None:

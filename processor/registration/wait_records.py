@@ -8,11 +8,12 @@ from confluent_kafka import KafkaError, Message
 
 from processor.events import Event, Register, Registered, RegistrationRefused
 from processor.intake.subscription import SubscribedTopic
+from processor.intake.taken import Taken
 from processor.lifecycle import Entry, State
 from processor.registration.clock_watch import ClockWatch
 from processor.service.ending import Fault
 from processor.service.stats import Stats
-from processor.settlement.outbox import TOO_LARGE, Outbox
+from processor.settlement.outbox import TOO_LARGE, Headers, Outbox
 from wait_registry.clock import Clock
 from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
@@ -58,23 +59,30 @@ class WaitRecords:
         delivered = [entry.record for entry in register.entries]
         wait_ids = [taken.wait_id for taken in delivered]
         places = wait_partitions(wait_ids, self._partitions)
-        put, topic, topics = self._outbox.put, self._topic, self._topics
+        put, topic = self._outbox.put, self._topic
         for entry, taken, wait_id, partition in zip(register.entries, delivered, wait_ids, places, strict=True):
             if taken.wait_partition < 0:
                 taken.wait_partition = partition
             taken.sent_ms = sent_ms
             taken.expires_at_ms = expires_at_ms
             try:
-                encoder = topics[taken.place[0]].encoder
-                source, most = taken.source, taken.max_deliveries
-                key = None if source is None else taken.idempotency_key
-                headers = encoder.headers(
-                    taken.original, wait_id, expires_at_ms, taken.delivery, source, most, idempotency_key=key
-                )
+                headers = self._headers(taken, expires_at_ms)
             except DataError as error:
                 self._refuse(entry, f"the record is more than a wait record can carry: {error}")
                 continue
             put(topic, taken.value or b"", wait_id, taken.wait_partition, _Report(self._reported, entry), headers)
+
+    def _headers(self, taken: Taken, expires_at_ms: int) -> Headers:
+        source = taken.source
+        return self._topics[taken.place[0]].encoder.headers(
+            taken.original,
+            taken.wait_id,
+            expires_at_ms,
+            taken.delivery,
+            source,
+            taken.max_deliveries,
+            idempotency_key=None if source is None else taken.idempotency_key,
+        )
 
     def events(self) -> list[Event]:
         """Return what the broker has answered since the last call."""
@@ -98,7 +106,12 @@ class WaitRecords:
             entry.record.wait_offset = message.offset()
             self._last = message
             self._acknowledged.append(entry)
-        elif error is not None and error.code() in TOO_LARGE:
+        elif error is not None and message is not None and error.code() in TOO_LARGE:
+            report, taken = _Report(self._reported, entry), entry.record
+            if report.wanted():
+                self._outbox.put_alone(error, message, report, self._headers(taken, taken.expires_at_ms))
+        # A record that is registered already can't be refused: its second registration ends the process.
+        elif error is not None and error.code() in TOO_LARGE and entry.state is not State.RENEWING:
             self._refuse(
                 entry,
                 f"the wait record is larger than topic {self._topic} takes: {error.str()} ({error.name()}). Raise its "

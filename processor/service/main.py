@@ -216,13 +216,12 @@ class ProcessorService:
         facts = await self._when_reachable(lambda: self.facts(admin))
         if facts is None:
             return
-        with usable_settings():
-            producer = Producer(self.producer_config())
+        outbox = Outbox(self._producer(), self._lone_producer, self._batch_bytes, self.fault, self._clock.monotonic)
         self._instance = facts.instance
         self.stats.consumed.update(dict.fromkeys(facts.topics, 0))
         self.stats.retries.update(dict.fromkeys(self._settings.processor.retry.delays, 0))
         watchdog = DeadlineWatchdog(self._clock, self._settings.processor.handler_timeout_s)
-        self.pipeline = Pipeline(self._context(admin, producer, handler, watchdog, wait_topic, facts))
+        self.pipeline = Pipeline(self._context(admin, outbox, handler, watchdog, wait_topic, facts))
         tasks = self._start_tasks(self.pipeline, admin, wait_topic, facts)
         watchdog.start()
         stall_watchdog = StallWatchdog(watchdog.late_s)
@@ -236,7 +235,7 @@ class ProcessorService:
             stall_watchdog.stop()
             watchdog.stop()
             # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
-            left = await asyncio.to_thread(producer.flush, LAST_FLUSH_S)
+            left = await asyncio.to_thread(outbox.flush, LAST_FLUSH_S)
             if left:
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
         # Errors of the last answers, which no iteration has seen.
@@ -307,7 +306,7 @@ class ProcessorService:
     def _context(
         self,
         admin: AdminClient,
-        producer: Producer,
+        outbox: Outbox,
         handler: OpenHandler,
         watchdog: DeadlineWatchdog,
         wait_topic: TopicIdentity,
@@ -323,8 +322,7 @@ class ProcessorService:
             topics=facts.topics,
             consumed=consumed,
             limits=limits,
-            producer=producer,
-            outbox=Outbox(producer, self.fault, self._clock.monotonic),
+            outbox=outbox,
             attempts=Attempts(handler, processor.handler_timeout_s, decision, self._clock, self.stats),
             watchdog=watchdog,
             start_offsets=StartOffsets(
@@ -357,11 +355,22 @@ class ProcessorService:
             **{
                 "linger.ms": self._settings.processor.linger_ms,
                 # A batch larger than the topic takes would be refused with every record in it.
-                "batch.size": min(1_000_000, self._settings.wait.max_message_bytes),
+                "batch.size": self._batch_bytes,
                 "error_cb": self._connection.on_error,
                 **self._connection.stats_config("producer"),
             },
         )
+
+    @property
+    def _batch_bytes(self) -> int:
+        return min(1_000_000, self._settings.wait.max_message_bytes)
+
+    def _producer(self, **overrides: object) -> Producer:
+        with usable_settings():
+            return Producer({**self.producer_config(), **overrides})
+
+    def _lone_producer(self) -> Producer:
+        return self._producer(**{"batch.num.messages": 1, "linger.ms": 0})
 
     def readings(self) -> Iterator[Reading | HistogramReading]:
         """Return what /metrics shows."""

@@ -99,7 +99,7 @@ class DeadLetters:
             )
             too_large()
 
-        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe, refused)
+        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe, headers, refused)
         self._outbox.expect(1)
         self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
 

@@ -60,9 +60,9 @@ class Outcomes:
         self._traces = traces
         self._acknowledged: list[Entry] = []
         self._refused: list[RetryRefused | DeadLetterRefused] = []
-        # By the kind of outcome: the receipt and the headers of its tombstones.
+        # By the kind of outcome.
         self._tombstones = {
-            kind: (outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome)), tombstone_headers(outcome))
+            kind: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome), tombstone_headers(outcome))
             for kind, outcome in OUTCOMES.items()
         }
 
@@ -72,8 +72,8 @@ class Outcomes:
         put, tombstones = self._outbox.put, self._tombstones
         for entry in entries:
             taken: Taken = entry.record
-            receipt, headers = tombstones[entry.outcome.__class__]
-            put(receipt.topic, None, taken.wait_id, taken.wait_partition, receipt, headers)
+            receipt = tombstones[entry.outcome.__class__]
+            put(receipt.topic, None, taken.wait_id, taken.wait_partition, receipt, receipt.headers)
             if taken.trace is not None:
                 _end_trace(taken, entry)
 

@@ -85,7 +85,7 @@ class RetryRecords:
             cause.__cause__ = retry.error
             refused(cause)
 
-        receipt = self._outbox.receipt(f"the retry record of {taken.wait_id}", topic, safe, too_large)
+        receipt = self._outbox.receipt(f"the retry record of {taken.wait_id}", topic, safe, headers, too_large)
         self._outbox.expect(1)
         self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
         release_frames(retry.error)

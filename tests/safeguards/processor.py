@@ -27,6 +27,12 @@ def without_refusals_of_wait_records(original, self, entry, error, message):
     original(self, entry, None, message)
 
 
+@safeguard("P1.44", at="processor.settlement.outbox.Outbox.put_alone")
+def without_batches_of_refused_records(original, self, error, refused, report, headers):
+    """A record of a batch that a topic refuses for its size counts as too large."""
+    report(error, None)
+
+
 @safeguard("P8.1", at="processor.settlement.outbox.Outbox.refused")
 def without_refusals_of_dead_letters(_, self, receipt, error):
     """A refused dead letter or tombstone is forgotten."""

@@ -216,7 +216,7 @@ def tombstone_partition(registered: int) -> int:
     """Return where the processor writes the tombstone of a registration in a partition."""
     written: list[int] = []
     outbox: Any = SimpleNamespace(
-        receipt=lambda *_: SimpleNamespace(topic=NAME.topic),
+        receipt=lambda *_: SimpleNamespace(topic=NAME.topic, headers=[]),
         expect=lambda _: None,
         put=lambda topic, value, wait_id, partition, *_: written.append(partition),
     )

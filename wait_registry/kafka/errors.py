@@ -43,8 +43,9 @@ _PRODUCER_ENDED = DROPPED | _codes("""
     INVALID_PRODUCER_ID_MAPPING UNKNOWN_PRODUCER_ID INVALID_TXN_STATE OUT_OF_ORDER_SEQUENCE_NUMBER
     DUPLICATE_SEQUENCE_NUMBER TRANSACTION_ABORTABLE TRANSACTION_COORDINATOR_FENCED
 """)
-# All that is ever said of a record itself.
-_RECORD_REFUSED = _codes("MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TIMESTAMP")
+_TOO_LARGE = _codes("MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE")
+# All that is ever said of a record itself, or of the batch that it was in.
+_RECORD_REFUSED = _TOO_LARGE | _codes("INVALID_RECORD INVALID_TIMESTAMP")
 # With TLS 1.3 the broker refuses a client's certificate after the handshake, which comes as a broken connection.
 # Alerts about the broker's own trouble or its shutdown are not refusals.
 _CERTIFICATE_ALERT = re.compile(
@@ -75,7 +76,7 @@ _TOPIC_PERMISSIONS = {
 
 
 class RecordRefused(PermanentError):
-    """A record is too large or invalid for its topic: sent again, it is refused again."""
+    """A record, or the batch that it was in, is too large or invalid for its topic: sent again, it is refused again."""
 
 
 def is_transient(error: KafkaError) -> bool:
@@ -139,9 +140,9 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
         doing: the operation, as it reads in "... failed", for example ``"describing topic orders"``.
 
     Returns:
-        ConfigurationError for credentials, certificates, permissions and missing topics; FencedError if another
-        owner took over; TransientError for a failure that may pass, or that a new producer may not have;
-        `RecordRefused` for what is said of a record; else PermanentError.
+        ConfigurationError for credentials, certificates, permissions, missing topics and assignment strategies;
+        FencedError if another owner took over; TransientError for a failure that may pass, or that a new producer may
+        not have; `RecordRefused` for what is said of a record; else PermanentError.
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if not isinstance(cause, KafkaError):
@@ -155,9 +156,14 @@ def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistr
         return ConfigurationError(f"{seen}. {fix}")
     if cause.code() == KafkaError._UNKNOWN_PARTITION:
         # The topic was deleted after the client had used it, or the partition never existed.
-        return PermanentError(f"{seen}. The topic, or this partition of it, doesn't exist (any more).")
+        return PermanentError(
+            f"{seen}. The topic, or this partition of it, doesn't exist (any more). Create the topic (`waitreg topics "
+            "create`), or correct its name in the settings."
+        )
     if is_transient(cause) or cause.code() in _PRODUCER_ENDED:
         return TransientError(seen)
+    if cause.code() in _TOO_LARGE:
+        return RecordRefused(f"{seen}. Raise max.message.bytes of the topic as `waitreg topics check` says.")
     return RecordRefused(seen) if cause.code() in _RECORD_REFUSED else PermanentError(seen)
 
 
@@ -189,4 +195,9 @@ def _fix_of_settings(cause: KafkaError, doing: str) -> str | None:
         )
     if cause.code() in _AUTHORIZATION:
         return f"Grant the user of kafka.security {_missing_permission(cause, doing)} (kafka-acls --add)."
+    if cause.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
+        return (
+            "Another member of this group uses another assignment strategy, or is no consumer. Stop it, or set "
+            "processor.assignment_strategy to the strategy that it uses."
+        )
     return "Create the topic, or correct its name in the settings." if cause.code() in _UNKNOWN_TOPIC else None

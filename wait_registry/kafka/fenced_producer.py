@@ -86,7 +86,9 @@ class FencedProducer:
         self._batch_bytes = min(BATCH_BYTES, batch_bytes)
         self._broken = False
         # Without these reports only the next record, or the commit, would fail, with an error that gives no reason.
-        self._failed: list[KafkaError] = []
+        self._failed: list[tuple[KafkaError, str]] = []
+        # The topic whose error ended the last transaction, if a record had one.
+        self.refused_by: str | None = None
         self._producer = Producer(
             producer_config(
                 kafka,
@@ -183,7 +185,9 @@ class FencedProducer:
 
     def _first_failure(self) -> KafkaError:
         """Return what a record failed for, if there is one that the client didn't just drop because of another."""
-        return next((error for error in self._failed if error.code() not in DROPPED), self._failed[0])
+        first = next((failed for failed in self._failed if failed[0].code() not in DROPPED), self._failed[0])
+        error, self.refused_by = first
+        return error
 
     def _commit(self, doing: str) -> None:
         try:
@@ -208,9 +212,12 @@ class FencedProducer:
 
 
 def _report(
-    failed: list[KafkaError], acknowledged: Callable[[Message], None] | None, error: KafkaError | None, message: Message
+    failed: list[tuple[KafkaError, str]],
+    acknowledged: Callable[[Message], None] | None,
+    error: KafkaError | None,
+    message: Message,
 ) -> None:
     if error is not None:
-        failed.append(error)
+        failed.append((error, str(message.topic())))
     elif acknowledged is not None:
         acknowledged(message)

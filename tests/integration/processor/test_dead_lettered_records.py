@@ -12,8 +12,9 @@ from tests.support.kafka_io import Outgoing, produce
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.tcp_proxy import PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import holds, wait_until
-from wait_registry.handler import PermanentError, Record
+from wait_registry.handler import PermanentError, Record, TransientError
 from wait_registry.records.headers import MAX_JSON_BYTES
+from wait_registry.records.topics import retry_topic
 from wait_registry.telemetry.metrics import PROCESSOR_REFUSED
 
 SMALL = {"wait.max_message_bytes": 20_000}
@@ -140,6 +141,37 @@ def test_the_commit_waits_for_the_dead_letter_of_a_large_record(processor_scenar
         proxy.let_go()
         wait_until(lambda: at.committed() == [1], what="the commit behind it")
         running.stop()
+
+
+SMALL_ONES = 60
+ONE_EACH = {"wait.partitions": 1, "dead_letter.partitions": 1, "processor.retry.delays": ("1h",)}
+IN_ONE_BATCH = {"max_attempts": 1, "linger_ms": 500, "max_in_flight": 100}
+
+
+@pytest.mark.guarantee("P1.44")
+@pytest.mark.parametrize(
+    ("limited", "error", "settled"),
+    [
+        ("wait", None, {"done": SMALL_ONES, "dead_lettered": 1}),
+        ("dead letters", PermanentError("no"), {"dead_lettered": SMALL_ONES}),
+        ("retries", TransientError("later"), {"retried": SMALL_ONES, "dead_lettered": 1}),
+    ],
+)
+def test_a_batch_that_is_refused_says_nothing_of_its_records(
+    limited: str, error: Exception | None, settled: dict[str, int], processor_scenario: ScenarioFactory
+) -> None:
+    async def handler(record: Record) -> None:
+        if error:
+            raise error
+
+    at = processor_scenario(handler, 1, ONE_EACH, None, registration="off" if error else "eager", **IN_ONE_BATCH)
+    topics = {"wait": at.settings.wait.topic, "retries": retry_topic(at.topic, at.group, 3600)}
+    running = at.start().wait_joined()
+    at.topics.configure(topics.get(limited, at.settings.dead_letter.topic), "max.message.bytes", "20000")
+    at.produce([b"", *(os.urandom(500) for _ in range(SMALL_ONES - 1)), os.urandom(30_000)])
+    wait_until(lambda: running.settled == settled, what="what each record became by itself")
+    wait_until(lambda: running.values(PROCESSOR_REFUSED) == [limited == "dead letters"], what="the large one")
+    running.stop()
 
 
 LARGE = 3_000_000

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Final
 
 import pytest
 
 from redrive.category import ALLOWABLE, DONE, Category
+from redrive.executor import Executor
 from redrive.job_change import change
 from redrive.outcome import Outcome
 from redrive.outcomes import Outcomes
@@ -19,7 +22,7 @@ from tests.integration.sink.wait_topic import new_id
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.errors import TransientError
+from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
@@ -73,6 +76,18 @@ def test_a_second_redrive_finds_them_in_the_topic_before_the_tables_do(at: Scena
     ended = at.execute(second)
     assert dict(ended.counts) == {"already_redriven": 3}
     assert len(at.sent()) == 3
+
+
+@pytest.mark.guarantee("P1.44")
+def test_a_mark_that_is_refused_says_nothing_of_its_dead_letter(at: Scenario, caplog: pytest.LogCaptureFixture) -> None:
+    take = partial(at.topics.configure, at.settings.operations.topic, "max.message.bytes")
+    at.show_dead_letters(2)
+    job = at.request().job
+    with pytest.raises(PermanentError, match=r"Raise max\.message\.bytes"):
+        Executor(at.settings, job, threading.Event(), lambda _: take("200")).run()
+    assert "the broker refused" not in caplog.text
+    take("1000000")
+    assert dict(at.execute(job).counts) == {"redriven": 2}
 
 
 @pytest.mark.guarantee("R1.4")

@@ -144,12 +144,13 @@ ROWS = 1_000
 
 
 @pytest.mark.guarantee("P4.9")
-def test_a_wait_topic_with_a_small_limit_takes_many_tombstones(scenario: ScenarioFactory) -> None:
+@pytest.mark.parametrize("limit", ["10000", "5000"])  # the second was set after the start
+def test_a_wait_topic_with_a_small_limit_takes_many_tombstones(limit: str, scenario: ScenarioFactory) -> None:
     at = scenario({"wait.max_message_bytes": 10_000})
     # They came few at a time; here all come at once.
     at.topics.configure(at.settings.wait.topic, "max.message.bytes", "1000000")
     registered = at.register([at.wait_record(number) for number in range(ROWS)])
-    at.topics.configure(at.settings.wait.topic, "max.message.bytes", "10000")
+    at.topics.configure(at.settings.wait.topic, "max.message.bytes", limit)
     at.show()
     result = at.sweep()
     assert (result.skip, result.reason, result.counts) == (None, "", {"exported": ROWS})

@@ -63,7 +63,7 @@ class PipelineBench:
         settings = Settings.model_validate({**others, "processor": given})
         self.fault, self.stats, self.stop = Fault(), Stats(), threading.Event()
         self.producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **(producer or {})})
-        self.outbox = Outbox(self.producer, self.fault)
+        self.outbox = Outbox(self.producer, lambda: self.producer, 1_000_000, self.fault)
         self.context = self._context(settings, handler)
         self.pipeline = Pipeline(self.context)
         self.engine, self.shell = self.pipeline.engine, self.pipeline.shell
@@ -87,7 +87,6 @@ class PipelineBench:
             topics=topics,
             consumed=ConsumedTopics("group", {}, topics.values()),
             limits=limits,
-            producer=self.producer,
             outbox=self.outbox,
             attempts=Attempts(opened, processor.handler_timeout_s, decision, CLOCK, self.stats),
             watchdog=DeadlineWatchdog(CLOCK, processor.handler_timeout_s),

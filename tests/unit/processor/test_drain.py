@@ -97,7 +97,7 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
 async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     bench = stopped(PipelineBench(flush_timeout_s=0.05, registration="off", producer=UNREACHABLE))
     bench.outbox.expect(1)
-    receipt = bench.outbox.receipt("a tombstone", "wait", lambda message: None)
+    receipt = bench.outbox.receipt("a tombstone", "wait", lambda message: None, [])
     bench.outbox.put("wait", None, b"id", 0, receipt, [])
     with caplog.at_level(logging.INFO):
         await bench.pipeline.run()

@@ -56,10 +56,10 @@ def test_unacknowledged_dead_letters_mean_not_ready() -> None:
     now_s = [100.0]
     # librdkafka's own broker: it answers as soon as it is asked.
     producer = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1})
-    outbox = Outbox(producer, Fault(), lambda: now_s[0])
+    outbox = Outbox(producer, lambda: producer, 1_000_000, Fault(), lambda: now_s[0])
     assert outbox.waiting_s() == 0, "nothing has been sent"
     outbox.expect(1)
-    outbox.put("topic", None, b"key", ANY_PARTITION, outbox.receipt("a letter", "topic", lambda message: None), [])
+    outbox.put("topic", None, b"key", ANY_PARTITION, outbox.receipt("a letter", "topic", lambda message: None, []), [])
     now_s[0] += UNACKNOWLEDGED_S + 5
     [reason] = not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s())
     assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")

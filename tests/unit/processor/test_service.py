@@ -75,7 +75,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
 
 def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.expect(1)
-    receipt = outbox.receipt("a tombstone", "wait", lambda message: None)
+    receipt = outbox.receipt("a tombstone", "wait", lambda message: None, [])
     outbox.put("wait", None, b"id", partition, receipt, [])
 
 

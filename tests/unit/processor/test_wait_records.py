@@ -37,7 +37,7 @@ class FullProducer:
 
     def answer(self, at: int, code: int | None = None, offset: int = 7) -> None:
         """Report the record that was sent as the ``at``-th."""
-        message = Message(topic="wait", partition=self.sent[at][1], offset=offset)
+        message = Message(topic="wait", partition=self.sent[at][1], offset=offset, key=self.sent[at][0])  # type: ignore[arg-type]
         self.sent[at][2](None if code is None else KafkaError(code), message)
 
 
@@ -47,7 +47,7 @@ class Writing:
     def __init__(self, room: int = 100) -> None:
         settings = Settings.model_validate({"processor": {"topics": ["input"], "group": "group"}})
         self.producer, self.fault, self.stats = FullProducer(room), Fault(), Stats()
-        self.outbox = Outbox(self.producer, self.fault)  # type: ignore[arg-type]
+        self.outbox = Outbox(self.producer, lambda: self.producer, 1_000_000, self.fault)  # type: ignore[arg-type, return-value]
         watch = ClockWatch(10.0, CLOCK, self.fault, self.stats)
         topics = subscription(settings, "instance", ())
         self.records = WaitRecords(self.outbox, "wait", 8, topics, CLOCK, watch, self.fault, self.stats)
@@ -108,11 +108,31 @@ def test_a_wait_record_that_is_too_large_is_refused_without_a_fault(code: int) -
     writing.write(one, two)
     writing.producer.answer(1)
     writing.producer.answer(0, code)
-    refused, registered = writing.records.events()
+    assert writing.records.events() == [Registered([two])], "no verdict on the first: it is sent again alone"
+    writing.producer.answer(2, code)
+    (refused,) = writing.records.events()
     assert isinstance(refused, RegistrationRefused) and refused.entry is one
     assert "is larger than topic wait takes" in str(refused.error)
-    assert registered == Registered([two])
     assert (writing.fault.error, writing.records.events()) == (None, [])
+
+
+@pytest.mark.guarantee("P1.44")
+def test_a_wait_record_of_a_refused_batch_is_registered_alone() -> None:
+    writing, (one, two, three) = Writing(), entries(0, 1, 2)
+    writing.write(one, two, three)
+    two.take(Step.DROP)
+    for at in range(3):
+        writing.producer.answer(at, KafkaError.MSG_SIZE_TOO_LARGE)
+    assert writing.sent() == ids(one, two, three, one, three), "the next owner registers the second"
+    writing.producer.answer(3)
+    writing.producer.answer(4)
+    assert (writing.records.events(), writing.fault.error) == ([Registered([one, three])], None)
+    for step in (Step.REGISTERED, Step.RELEASE, Step.OVERDUE):
+        one.take(step)
+    writing.records.write(Register([one], LIFETIME))
+    writing.producer.answer(5, KafkaError.MSG_SIZE_TOO_LARGE)
+    writing.producer.answer(6, KafkaError.MSG_SIZE_TOO_LARGE)
+    assert "writing wait record" in str(writing.fault.error), "a registered record isn't dead-lettered for its renewal"
 
 
 def test_a_second_registration_goes_to_the_partition_of_the_first() -> None:
