@@ -36,6 +36,14 @@ class Asked(NamedTuple):
         """Return the given values by name, of several the last; empty ones, as forms send them, are skipped."""
         return {name: value for name, value in self.query if value}
 
+    def conditions(self) -> list[str] | None:
+        """Return the conditions as they were given, without empty ones; None if there is no field for them.
+
+        Blanks at the end of a condition are part of its value: keys may end so.
+        """
+        given = [value.lstrip() for name, value in self.query if name == "where"]
+        return list(filter(str.strip, given)) if given else None
+
 
 class Page(NamedTuple):
     """A template with its values.

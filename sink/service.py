@@ -91,6 +91,7 @@ class SinkService:
             self.telemetry.passed(topic, 0)  # a counter that begins with its first increase would hide it from alerts
         expose_certificate_ends(self.telemetry.registry, settings)
         self.telemetry_port: int | None = None
+        self._stands_by = False
 
     def request_stop(self) -> None:
         """Ask the service to end; a batch that is being written is finished first, if that doesn't take too long."""
@@ -207,13 +208,17 @@ class SinkService:
             lift_time_limits(connection)
             key = sink_lock_key(connection, self._settings.wait.topic)
             standby = partial(self._standby, spark)
-            yield connection if wait_for_lock(connection, key, self._stop, standby) else None
+            locked = wait_for_lock(connection, key, self._stop, standby)
+            self._stands_by = False
+            yield connection if locked else None
 
     def _standby(self, spark: SparkSession) -> None:
         # One that couldn't take over must end now.
         require_spark(spark)
+        if not self._stands_by:
+            log.info("another sink, or a session that a pooler has kept, holds the lock: waiting as a standby")
+        self._stands_by = True
         self.telemetry.waiting("standby")
-        log.debug("another sink holds the lock: waiting as a standby")
 
     def _new_backoff(self) -> Backoff:
         return Backoff(FIRST_PAUSE_S, self._settings.sink.restart_backoff_max_s, random.random)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
@@ -43,7 +44,7 @@ def look_up(admin: Admin, wait: WaitTopicSettings) -> WaitTopic:
     if config["cleanup.policy"] != "compact":
         raise ConfigurationError(
             f"topic {topic}: cleanup.policy is {config['cleanup.policy']}, expected compact: open registrations must "
-            f"not be deleted by age. Fix: kafka-configs --bootstrap-server {admin.bootstrap_servers} --alter "
+            f"not be deleted by age. Fix: kafka-configs --bootstrap-server {quote(admin.bootstrap_servers)} --alter "
             f"--topic {topic} --add-config cleanup.policy=compact"
         )
     return WaitTopic(identity, int(config["delete.retention.ms"]))

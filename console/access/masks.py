@@ -58,7 +58,7 @@ def masked(content: Content, parts: Iterable[str]) -> Content:
         elif part == "value" and content.value is not None:
             content = content._replace(value=hidden)
         elif part.startswith(_VALUE) and content.value is not None:
-            content = content._replace(value=_without(content.value, part.removeprefix(_VALUE).split(".")))
+            content = content._replace(value=_without(content.value, part.removeprefix(_VALUE)))
     names = {part.removeprefix(_HEADER).lower() for part in parts if part.startswith(_HEADER)}
     headers = (
         (name, hidden if name.lower() in names or (parts and _QUOTES.search(name)) else value)
@@ -78,11 +78,12 @@ def _parse(text: str) -> Mask:
     return Mask(topic, part)
 
 
-def _without(value: bytes, path: list[str]) -> bytes:
+def _without(value: bytes, path: str) -> bytes:
     try:
         parsed = read_json(value)
         if isinstance(parsed, dict | list):
-            left = _hide(parsed, path)
+            # As headers are: in any case.
+            left = _hide(parsed, path.casefold())
             # What has nothing to hide stays as it is.
             return value if left == parsed else json_text(left).encode()
     except (ValueError, RecursionError):
@@ -90,15 +91,17 @@ def _without(value: bytes, path: list[str]) -> bytes:
     return HIDDEN.encode()
 
 
-def _hide(value: Any, path: list[str]) -> Any:
-    if not path:
-        return HIDDEN
-    first, *rest = path
+def _hide(value: Any, path: str) -> Any:
     if isinstance(value, dict):
-        # As headers are: in any case.
-        same = first.casefold()
-        return {name: _hide(part, rest) if name.casefold() == same else part for name, part in value.items()}
+        return {name: _hide_part(name.casefold(), part, path) for name, part in value.items()}
     if isinstance(value, list):
         return [_hide(part, path) for part in value]
     # Where there should be more of the path, there may be the same in another form.
     return value if value is None else HIDDEN
+
+
+def _hide_part(name: str, part: Any, path: str) -> Any:
+    """Return what may be seen of a part; a name with dots is several names of a path, as in flattened JSON."""
+    if f"{name}.".startswith(f"{path}."):
+        return HIDDEN
+    return _hide(part, path.removeprefix(f"{name}.")) if path.startswith(f"{name}.") else part

@@ -231,7 +231,7 @@ def _to_job(name: str, asked: str = "") -> Redirect:
 
 
 def _chosen(asked: Asked, kind: Kind, allowed: Sequence[str]) -> Filter:
-    texts = [value.strip() for name, value in asked.query if name == "where" and value.strip()]
+    texts = asked.conditions() or []
     if "since" in asked.values():
         texts.append(f"since={asked.values()['since']}")
     if texts:

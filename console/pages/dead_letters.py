@@ -34,14 +34,14 @@ _NAMES: Final = {"wait_expiration_uuid": "wait ID", "original_timestamp": "produ
 def dead_letters(asked: Asked, tables: Tables) -> Page:
     """List dead letters, or count them by the fields of ``by``; each count links to its list."""
     given = asked.values()
-    named = [value.strip() for name, value in asked.query if name == "where"]
+    named = asked.conditions()
     # Who asks for nothing sees what there is to do. An empty condition, as the form sends it, means all.
-    conditions = list(filter(None, named)) if named else ["state=open"]
+    conditions = ["state=open"] if named is None else named
     since = given.get("since", WINDOW)
     chosen = parse_filter([*conditions, f"since={since}"], asked.now)
     tables.require_content(chosen.fields, chosen)
     kept = [*(("where", condition) for condition in conditions), ("since", since)]
-    by = given.get("by", "" if any(named) else _BY)
+    by = given.get("by", "" if named else _BY)
     values: dict[str, Any] = {
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),

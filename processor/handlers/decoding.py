@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from processor.dispatch.retry_decision import is_retriable
+from processor.handlers.exact_decimals import takes_decimal, with_exact_numbers
 from processor.handlers.payload import Format, Payload
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record
@@ -50,7 +51,10 @@ class Decoder:
             self._registry = registry = SchemaRegistry(settings)
             self._decode = lambda value: adapter.validate_python(registry.avro(value))
         else:
-            self._decode = _adapter(name, payload).validate_json
+            in_json = _adapter(name, payload)
+            self._decode = in_json.validate_json
+            if takes_decimal(in_json.core_schema):
+                self._decode = lambda value: in_json.validate_json(with_exact_numbers(value))
 
     def decodes_at_once(self, record: Record) -> bool:
         """Return whether `decode` neither asks for a schema nor takes long."""

@@ -40,7 +40,7 @@ def roles(administrator: str, prefix: str) -> Iterator[Mapping[str, str]]:
     The file is applied for a schema that doesn't exist: what a role may do with tables, `apply_roles` grants.
     """
     apply_roles(administrator, f"{prefix}_none", prefix)
-    logins = {kind: f"{prefix}_login_{kind}" for kind in KINDS}
+    logins = {kind: f'{prefix}_"login"_{kind}' for kind in KINDS}
     with psycopg.connect(administrator, autocommit=True) as connection:
         for kind, login in logins.items():
             make = sql.SQL("create role {} login in role {}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -59,18 +60,6 @@ class Invocation:
         return load_settings(self.overrides, self.config_file)
 
 
-class Text(click.types.StringParamType):
-    """A text; the bytes of an argument that aren't UTF-8 become lone surrogates, which no topic or table takes."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the text."""
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            self.fail(f"{value!r} isn't text in UTF-8.", param, ctx)
-        return value
-
-
 class WithExamples(click.Command):
     """What subcommands and groups of them share: `--config`, `--set`, and a help text that ends with examples."""
 
@@ -89,10 +78,6 @@ class WithExamples(click.Command):
         self.examples = examples
         self.extra = extra
         self.params += settings_options()
-        for parameter in self.params:
-            # A list of conditions is read one by one, with messages of its own.
-            if parameter.type is click.STRING and parameter.nargs != -1:
-                parameter.type = Text()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are typed, unwrapped."""
@@ -107,6 +92,7 @@ class Command(WithExamples):
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, if its extra is installed."""
         ctx.ensure_object(Invocation).path = ctx.command_path
+        _require_text(ctx)
         if self.extra is not None:
             require_extra(self.extra)
         return super().invoke(ctx)
@@ -156,6 +142,23 @@ def settings_options() -> list[click.Parameter]:
             help="Set one setting, e.g. processor.max_in_flight=20; may be repeated.",
         ),
     ]
+
+
+def _require_text(ctx: click.Context) -> None:
+    """Refuse arguments that aren't UTF-8; their other bytes are lone surrogates here, which no topic or table takes."""
+    for text in _texts(tuple(ctx.params.values())):
+        if not is_text(text.encode(errors="surrogatepass")):
+            raise ConfigurationError(
+                f"{text!r} isn't text in UTF-8; only a key may be other bytes, given as \\x and hexadecimal digits"
+            )
+
+
+def _texts(given: Any) -> Iterator[str]:
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, tuple):
+        for part in given:
+            yield from _texts(part)
 
 
 def _take_config(ctx: click.Context, _: click.Parameter, file: Path | None) -> None:

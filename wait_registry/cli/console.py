@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from wait_registry.cli.command import Command, Invocation
+from wait_registry.errors import ConfigurationError
 
 
 @click.command(
@@ -33,7 +34,10 @@ def command(invocation: Invocation, password_of: str | None) -> int:
     if password_of is not None:
         from console.access.passwords import line_of
 
-        click.echo(line_of(password_of, _password()))
+        try:
+            click.echo(line_of(password_of, _password()))
+        except UnicodeError:
+            raise ConfigurationError("the password isn't text in UTF-8: write it in UTF-8") from None
         return 0
     from console.service import ConsoleService
     from console.tables import Outcomes

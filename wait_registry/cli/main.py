@@ -116,9 +116,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments, invocation)
         sys.stdout.flush()
         return code
-    except WaitRegistryError as error:
-        print(f"{invocation.path}: {_one_line(error)}", file=sys.stderr)
-        return error.exit_code
     except KeyboardInterrupt:
         print(f"{invocation.path}: interrupted", file=sys.stderr)
         return 130
@@ -126,9 +123,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of the output has ended (`waitreg query ... | head`), so nothing can be reported.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception:  # noqa: BLE001 - the last resort of the process: everything unforeseen is shown in full
-        traceback.print_exc()
-        return 1
+    except Exception as error:  # noqa: BLE001 - the last resort of the process: everything unforeseen is shown in full
+        if (known := _known(error)) is None:
+            traceback.print_exc()
+            return 1
+        print(f"{invocation.path}: {_one_line(known)}", file=sys.stderr)
+        return known.exit_code
 
 
 def _run(arguments: list[str], invocation: Invocation) -> int:
@@ -144,9 +144,23 @@ def _run(arguments: list[str], invocation: Invocation) -> int:
         return error.exit_code
 
 
+def _known(error: Exception) -> WaitRegistryError | None:
+    """Return an error of the tree: itself, or what an interrupted query to Postgres means; None if it is unforeseen."""
+    if isinstance(error, WaitRegistryError):
+        return error
+    psycopg = sys.modules.get("psycopg")  # commands that don't need it don't import it
+    if psycopg is None or not isinstance(error, psycopg.OperationalError):
+        return None
+    from wait_registry.postgres.connection import interrupted
+
+    return interrupted(error)
+
+
 def _one_line(error: BaseException) -> str:
     # The cause is often the only place where the client library says what it saw.
     text = str(error) or type(error).__name__
+    if fix := getattr(error, "fix", ""):
+        text = f"{text}. Fix: {fix}"
     cause = error.__cause__
     said = (isinstance(cause, OSError) and cause.strerror) or str(cause or "")
     if not said or said in text:

@@ -26,17 +26,18 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
 
     Raises:
         ConfigurationError: a value can't be used, or a right is missing.
-        PostgresUnavailable: the connection broke, or there is none.
+        PostgresUnavailable: there is no connection.
+        psycopg.OperationalError: a query was interrupted; the command says what helps.
     """
     import psycopg
 
-    from wait_registry.postgres.connection import PostgresUnavailable, connect_pooled
+    from wait_registry.postgres.connection import connect_pooled
     from wait_registry.postgres.error_text import server_message
     from wait_registry.postgres.schema import require_schema
 
     with connect_pooled(settings.postgres, application_name=application_name) as connection:
-        require_schema(connection)
         try:
+            require_schema(connection)
             yield connection
         except psycopg.DataError as error:
             raise ConfigurationError(f"{what} can't use these values: {server_message(error)}") from None
@@ -44,8 +45,6 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
             raise ConfigurationError(
                 f"{server_message(error)}: grant select on it, or set postgres.url to another user"
             ) from None
-        except psycopg.OperationalError as error:
-            raise PostgresUnavailable(f"{what} was interrupted, run it again: {server_message(error)}") from None
 
 
 def age(

@@ -41,7 +41,7 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
     """
     from wait_registry.kafka.topics import create_topics
 
-    settings = invocation.settings()
+    settings = _settings(invocation)
     for topic in create_topics(settings, input_partitions):
         print(f"created   topic {topic}")
     return _report([*_check(settings), *_unnamed(settings)])
@@ -59,11 +59,21 @@ def check(invocation: Invocation, as_json: bool) -> int:
     from wait_registry.cli.check_report import as_json as report
     from wait_registry.cli.check_report import exit_code
 
-    lines = _check(invocation.settings())
+    lines = _check(_settings(invocation))
     if not as_json:
         return _report(lines)
     print(report(lines, []))
     return exit_code(lines)
+
+
+def _settings(invocation: Invocation) -> Settings:
+    """Load the settings, and refuse names of topics that every service refuses."""
+    from wait_registry.diagnosis import refuse_errors
+    from wait_registry.settings.topic_relations import topic_problems
+
+    settings = invocation.settings()
+    refuse_errors(topic_problems(settings))
+    return settings
 
 
 def _report(lines: list[Diagnosis]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from shlex import quote
 
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, TopicDescription
@@ -127,7 +128,7 @@ def no_such_topic(admin: AdminClient, topic: str) -> ConfigurationError:
     """Return the error about a missing topic, with the command that creates it."""
     return ConfigurationError(
         f"topic {topic} doesn't exist. Create it: `waitreg topics create` (wait, dead letter and redelivery topics), "
-        f"or kafka-topics --bootstrap-server {_where(admin)} --create --topic {topic}"
+        f"or kafka-topics --bootstrap-server {quote(_where(admin))} --create --topic {topic}"
     )
 
 

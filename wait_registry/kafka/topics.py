@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from shlex import quote
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -79,7 +80,7 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
             found.append(replace(problem, subject="redelivery topics", id="topic.redelivery.name"))
     for spec in specs:
         state = states.get(spec.topic)
-        bootstrap = settings.kafka.bootstrap_servers
+        bootstrap = quote(settings.kafka.bootstrap_servers)  # a list may have blanks in it
         if state:
             found += check_topic(spec, state, bootstrap)
         elif spec.topic in optional and spec.topic in names:

@@ -16,8 +16,8 @@ from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.postgres.error_text import fix_of_passing, refusal_of
-from wait_registry.postgres.own_session import has_own_session
+from wait_registry.postgres.error_text import fix_of_passing, refusal_of, server_message
+from wait_registry.postgres.own_session import has_lock, has_own_session
 from wait_registry.settings.postgres import PostgresSettings
 
 # A silent network is noticed within about half a minute instead of the kernel's two hours.
@@ -48,6 +48,11 @@ SHARED = (
     "and temporary tables need their own: set postgres.url to Postgres itself, or to a pool in session mode"
 )
 
+LEFT_LOCK = (
+    "the pooler at postgres.url gives a new client a session with the lock of an earlier one, which keeps others out: "
+    "set server_reset_query = DISCARD ALL in pgbouncer, and end its sessions (RECONNECT)"
+)
+
 Kind = TypeVar("Kind", bound=psycopg.Connection[TupleRow])
 
 # The addresses that have accepted this process. If one refuses later, a failover, a restore or a directory outage is
@@ -73,6 +78,12 @@ class PostgresUnavailable(TransientError):
 
 class PostgresRefused(ConfigurationError):
     """Postgres refuses us, or we don't trust it: fix it as the message says, then restart."""
+
+
+def interrupted(error: psycopg.OperationalError) -> PostgresUnavailable:
+    """Return what it means that Postgres, or a pooler in front of it, interrupted a query."""
+    said = server_message(error)
+    return PostgresUnavailable(f"a query to Postgres was interrupted, try again: {said}", fix_of_passing(said))
 
 
 class PooledConnection(psycopg.Connection[TupleRow]):
@@ -127,6 +138,8 @@ def connect(
                 opened(connection)
             if not has_own_session(connection, another):
                 raise PostgresRefused(SHARED)
+            if has_lock(connection):
+                raise PostgresRefused(LEFT_LOCK)
             connection.execute(_set(settings, connection, local=False))
         except BaseException:
             connection.close()

@@ -14,14 +14,14 @@ import psycopg
 # instead, with the server's message in the log.
 _REFUSALS = (
     (
-        r"password authentication failed|no password supplied|role \".*\" (does not exist|is not permitted)"
-        r"|authentication failed for user",
+        # A pooler names the method and no user.
+        r"authentication failed|no password supplied|role \".*\" (does not exist|is not permitted)|no such user",
         "Check user and password in postgres.url",
     ),
-    (r"database \".*\" does not exist", "Correct the database's name in postgres.url, or create it"),
+    (r"database \".*\" does not exist|no such database", "Correct the database's name in postgres.url, or create it"),
     (r"permission denied for database", "Grant this user CONNECT on the database"),
     (
-        r"no pg_hba\.conf entry|pg_hba\.conf rejects",
+        r"no pg_hba\.conf entry|pg_hba\.conf rejects|login rejected|SSL required",
         "The server's pg_hba.conf has no line for this client: check host, user and sslmode in postgres.url, or add a "
         "line to it",
     ),
@@ -48,6 +48,10 @@ _REFUSALS = (
         "The server has TLS switched off: switch it on, or lower sslmode in postgres.url",
     ),
     (
+        r"unsupported startup parameter",
+        "The pooler takes no options at the start of a connection: leave options= and the like out of postgres.url",
+    ),
+    (
         r"invalid connection option|invalid sslmode value|invalid port number|for connection option",
         "Correct postgres.url",
     ),
@@ -65,6 +69,12 @@ _PASSING = (
         r"the database system is (starting up|shutting down|in recovery mode|not yet accepting connections)",
         "wait until it accepts connections; its log says what it does",
     ),
+    (
+        r"query_wait_timeout",
+        "resume the pool of the pooler at postgres.url if it is paused, raise its size, or start Postgres behind it",
+    ),
+    (r"no more connections allowed", "raise max_client_conn of the pooler at postgres.url"),
+    (r"database \".*\" is disabled", "enable the database in the pooler at postgres.url"),
 )
 
 

@@ -24,6 +24,8 @@ LIMIT_S: Final = 5.0
 # Of two hosts, two sessions may have one process ID.
 _SESSION: Final = "select pid, extract(epoch from backend_start) from pg_stat_activity where pid = pg_backend_pid()"
 
+_LOCK: Final = "select from pg_locks where pid = pg_backend_pid() and locktype = 'advisory' limit 1"
+
 
 def has_own_session(connection: Connection, another: Callable[[], Connection]) -> bool:
     """Return whether all statements of a connection run in one session, which no other connection gets meanwhile.
@@ -51,6 +53,18 @@ def has_own_session(connection: Connection, another: Callable[[], Connection]) -
             if _session(other) == own:
                 return False
     return True
+
+
+def has_lock(connection: Connection) -> bool:
+    """Return whether a session has an advisory lock, as a new one has only if a pooler doesn't reset what it reuses.
+
+    Args:
+        connection: in autocommit.
+
+    Raises:
+        psycopg.OperationalError: Postgres is unavailable.
+    """
+    return connection.execute(_LOCK, prepare=False).fetchone() is not None
 
 
 def _session(connection: Connection) -> TupleRow:

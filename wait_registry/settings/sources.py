@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from pydantic.fields import FieldInfo
 from pydantic_settings import PydanticBaseSettingsSource
 
+from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.names import (
     DELIMITER,
@@ -61,6 +62,7 @@ class NamedSource(PydanticBaseSettingsSource):
         for one in given:
             try:
                 for resolved in _resolve(one, self):
+                    _require_text(resolved)
                     if resolved.name in self.values:
                         first = self.values[resolved.name].where
                         raise ConfigurationError(f"{resolved.where} and {first}: give only one of them")
@@ -122,6 +124,14 @@ def from_toml(path: Path) -> NamedSource:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the settings file {path} isn't TOML: {error}") from error
     return NamedSource(_flat(tree, "", str(path)), path.parent)
+
+
+def _require_text(given: Given) -> None:
+    """Refuse what the libraries behind the settings end the process for: other bytes than UTF-8, and NUL."""
+    parts = given.value if isinstance(given.value, list) else [given.value]
+    if not all(is_text(part.encode(errors="surrogatepass")) for part in (given.name, *parts) if isinstance(part, str)):
+        # The value isn't shown: it may be a secret.
+        raise ConfigurationError(f"{given.where} isn't text in UTF-8 without NUL: write it in UTF-8")
 
 
 def _resolve(given: Given, source: NamedSource) -> Iterator[Given]:

@@ -111,7 +111,7 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
         (["dead_letters_over_time", "minutes=0"], "stride must be greater than zero"),
         (["record_by_key"], "waitreg query record_by_key key=..."),
         (["record_by_key", r"key=\xzz"], 'invalid hexadecimal digit: "z"'),
-        (["record_by_key", "key=\udcff"], r"give such a key as \x and hexadecimal digits"),
+        (["record_by_key", "key=\udcff"], r"only a key may be other bytes, given as \x and hexadecimal digits"),
         (["record_by_offset", "topic=t", "partition=0"], "needs offset: waitreg query record_by_offset offset=..."),
         (
             ["record_by_offset", "topic=t", "partition=0", "offset=99999999999999999999"],

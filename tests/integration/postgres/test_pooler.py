@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import SecretStr
 
 from tests.conftest import RunHere, SettingsFactory
@@ -73,6 +74,28 @@ def test_a_pool_of_sessions_serves_everything(tmp_path: Path, database: Database
                 connection.execute("create temporary table kept (number int)")
                 assert connection.execute("select count(*) from kept").fetchone() == (0,)
         assert left_behind(url) == set()
+
+
+def test_a_session_with_the_lock_of_another_client_is_refused(tmp_path: Path, database: Database) -> None:
+    with pgbouncer(tmp_path, database.url, "session", server_reset_query="") as url:
+        with connect(PostgresSettings(url=SecretStr(url)), autocommit=True) as first:
+            first.execute("select pg_advisory_lock(1)")
+        with pytest.raises(PostgresRefused, match="server_reset_query = DISCARD ALL"):
+            connect(PostgresSettings(url=SecretStr(url)))
+
+
+@pytest.mark.parametrize("command", ["query stuck_now", "dlq list", "dlq jobs", "db status", "doctor redrive"])
+def test_a_paused_pool_is_said_with_what_to_do(
+    tmp_path: Path, prepared: SettingsFactory, run_here: RunHere, database: Database, command: str
+) -> None:
+    user = conninfo_to_dict(database.url)["user"]
+    with pgbouncer(tmp_path, database.url, "transaction", query_wait_timeout=1, admin_users=user) as url:
+        with closing(psycopg.connect(url, dbname="pgbouncer", autocommit=True)) as admin:
+            admin.pgconn.exec_(b"pause")
+        ended = run_here(with_postgres(prepared(), url), *command.split())
+    said = ended.output + ended.errors
+    assert ended.code == 1 and "raise its size, or start Postgres behind it" in said, said
+    assert "Traceback" not in said and "grant what is missing" not in said and "postgres.schema" not in said
 
 
 def test_a_pool_without_a_second_session_is_unavailable(

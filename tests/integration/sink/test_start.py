@@ -107,7 +107,10 @@ def test_the_lock_has_one_holder_until_its_session_ends(prepared: SettingsFactor
 
 
 @pytest.mark.fault("F58")
-def test_a_standby_takes_over_and_a_moved_position_stops_it(sink_scenario: SinkScenarioFactory) -> None:
+def test_a_standby_takes_over_and_a_moved_position_stops_it(
+    sink_scenario: SinkScenarioFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sink.service")
     at, ids = sink_scenario(QUICK), [new_id() for _ in range(8)]
     at.log.write(*[wait_record(wait_id, number % 4) for number, wait_id in enumerate(ids)])
     first = at.start().wait_ready()
@@ -115,6 +118,7 @@ def test_a_standby_takes_over_and_a_moved_position_stops_it(sink_scenario: SinkS
     wait_until(lambda: second.service.telemetry.ready().reasons == ("standby",), 60, "the second sink as a standby")
     assert second.service.telemetry.live().ok
     at.wait_exact()
+    assert caplog.text.count("waiting as a standby") == 1
     first.stop()
     at.log.write(*[tombstone(wait_id, number % 4) for number, wait_id in enumerate(ids[:5])])
     second.wait_ready()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.support.command import Ended, run_waitreg
@@ -100,9 +101,13 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
         ("topics check --set operations.topic=__consumer_offsets", "operations.topic is '__consumer_offsets'"),
         ("dlq archive group=a --limit 99999999999999999999", "1<=x<=1000000000"),
         ("dlq redrive group=a --canary 99999999999999999999", "1<=x<=1000000000"),
-        ("dlq archive group=a --reason \udcff", r"'--reason': '\udcff' isn't text in UTF-8"),
-        ("dlq jobs pause \udcff", r"'JOB': '\udcff' isn't text in UTF-8"),
-        ("dlq edit orders.dlq:0:1 --set-header a \udcff", r"'\udcff' isn't text in UTF-8"),
+        ("dlq list group=\udcff", r"waitreg dlq list: 'group=\udcff' isn't text in UTF-8"),
+        ("dlq edit t:0:1 --set-header a \udcff", r"'\udcff' isn't text in UTF-8"),
+        ("dlq archive group=a --reason \udcff --send", r"'\udcff' isn't text in UTF-8"),
+        ("dlq jobs pause \udcff", r"'\udcff' isn't text in UTF-8"),
+        ("topics check --set processor.topics=gr\udcfcn", "--set processor.topics isn't text in UTF-8 without NUL"),
+        ("topics check --set processor.topics=bad!topic", "processor.topics is 'bad!topic', not a topic name"),
+        ("topics create --set processor.topics=a!", "processor.topics is 'a!', not a topic name"),
         ("query", "Missing argument 'LIST|NAME'"),
         ("query record_by_key key=a key=b", "key is given twice, 'a' and 'b'"),
         ("rewind --to-latest --set processor.source=share", "use kafka-share-groups.sh"),
@@ -213,6 +218,12 @@ CAUSED.__cause__ = OSError("connection refused")
         (DataError("unreadable"), 1, "waitreg broken: unreadable\n"),
         (WaitRegistryError("stopped"), 1, "waitreg broken: stopped\n"),
         (CAUSED, 1, "waitreg broken: Kafka gave no answer (because: OSError: connection refused)\n"),
+        (
+            psycopg.errors.ProtocolViolation("query_wait_timeout"),
+            1,
+            "waitreg broken: a query to Postgres was interrupted, try again: query_wait_timeout. Fix: resume the pool "
+            "of the pooler at postgres.url if it is paused, raise its size, or start Postgres behind it\n",
+        ),
         (KeyboardInterrupt(), 130, "waitreg broken: interrupted\n"),
         (ZeroDivisionError("by accident"), 1, "Traceback (most recent call last):\n"),
     ],

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from console.cells import Cell, cells
 from console.charts import BUCKET, HEIGHT, MOST_BUCKETS, QUESTIONS, Chart, chart_of, nice
 from console.moments import ago
+from console.page import Asked
 from console.tables import Answer
 from console.tiles import MOST_OPEN, Tile, tiles
 from redrive.filter import parse_filter
@@ -41,6 +42,12 @@ def test_a_value_has_the_form_of_its_kind(column: str, value: object, cell: Cell
 def test_the_link_of_a_group_selects_this_group_alone() -> None:
     (found,) = cells(["consumer_group"], ["a*"])
     assert found.link == "/dead-letters?where=group%3Da%5C%2A"
+
+
+def test_a_condition_keeps_the_blanks_at_the_end_of_its_value() -> None:
+    asked = Asked({}, [("where", " key=card "), ("where", "  "), ("since", "2h")], NOW)
+    assert asked.conditions() == ["key=card "]
+    assert (asked._replace(query=[("where", " ")]).conditions(), asked._replace(query=()).conditions()) == ([], None)
 
 
 def test_a_state_is_always_a_word() -> None:

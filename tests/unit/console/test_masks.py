@@ -28,6 +28,8 @@ NUMBER = "4111"
         '{"card": [{"number": 4111}, {"number": ["4111"]}]}',
         '{"card": "4111"}',
         '[{"CARD": {"Number": "4111"}}]',
+        '{"Card.Number": "4111", "card": {}}',
+        '{"x": 1, "card.number.full": {"digits": ["4111"]}}',
         '"{\\"card\\": {\\"number\\": 4111}}"',
         "4111",
         "no JSON: 4111",
@@ -42,6 +44,13 @@ def test_a_path_is_hidden_in_each_form_of_a_value(value: str) -> None:
     seen = masked(Content(b"k", (), value.encode()), parse_masks(["cards value.card.number"]).of("cards"))
     assert NUMBER.encode() not in (seen.value or b"")
     assert HIDDEN.encode() in (seen.value or b"")
+
+
+def test_names_with_dots_are_parts_of_a_path() -> None:
+    value = b'{"a.b": {"c": 1, "cd": 2}, "a": {"b.c": 3, "b": [{"c": 4}]}, "a.bc": 5, "b.c": 6, "": 7}'
+    expected = b'{"a.b": {"c": "H", "cd": 2}, "a": {"b.c": "H", "b": [{"c": "H"}]}, "a.bc": 5, "b.c": 6, "": 7}'
+    seen = masked(Content(None, (), value), ["value.a.b.c"]).value or b""
+    assert json.loads(seen.replace(HIDDEN.encode(), b"H")) == json.loads(expected)
 
 
 def test_the_rest_of_a_value_stays_as_it_is_written() -> None:

@@ -166,10 +166,15 @@ def test_a_piped_password_becomes_a_line_that_lets_its_name_in(
     assert not Passwords(users).are_of("alice", "")
 
 
-def test_an_empty_password_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+@pytest.mark.parametrize(
+    ("piped", "said"), [("", "the password of 'alice' is empty"), ("gr\udcfcn\n", "the password isn't text in UTF-8")]
+)
+def test_a_password_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], piped: str, said: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(piped))
     assert main(["console", "--password-of", "alice"]) == 2
-    assert "the password of 'alice' is empty" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_a_token_has_its_job_and_ages() -> None:

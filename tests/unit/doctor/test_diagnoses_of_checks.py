@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from wait_registry.cli.checks import certificates, clocks, disk, sweeps, tables
 from wait_registry.cli.checks.catalogue import all_checks
 from wait_registry.cli.checks.check import Concerned
 from wait_registry.cli.checks.group import lag_line, retention_line
-from wait_registry.cli.checks.needed_permissions import needs
+from wait_registry.cli.checks.needed_permissions import Need, grant, needs
 from wait_registry.cli.checks.settings import handler
 from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
@@ -189,3 +190,10 @@ def _without_implied(operations: Iterable[str]) -> frozenset[str]:
     """DESCRIBE comes with READ and WRITE."""
     named = frozenset(operations)
     return named - {"DESCRIBE"} if named & {"READ", "WRITE"} else named
+
+
+def test_a_printed_command_keeps_names_together() -> None:
+    settings = load_settings({"kafka.security.username": "o'neil $(id)"}, env={})
+    words = shlex.split(grant(settings, Need("group", "it's; a group", ("READ",)), ("READ",)))
+    assert words[words.index("--allow-principal") + 1] == "User:o'neil $(id)"
+    assert words[-2:] == ["--group", "it's; a group"]

@@ -14,6 +14,12 @@ from wait_registry.settings.postgres import PostgresSettings
     ("message", "fix"),
     [
         ('FATAL:  password authentication failed for user "waitreg"', "user and password"),
+        ("FATAL:  SASL authentication failed", "user and password"),
+        ('FATAL:  "trust" authentication failed', "user and password"),
+        ("FATAL:  no such user: waitreg", "user and password"),
+        ("FATAL:  no such database: registry", "database's name"),
+        ("FATAL:  SSL required", "sslmode"),
+        ("FATAL:  unsupported startup parameter: options", "options= and the like out"),
         ("fe_sendauth: no password supplied", "user and password"),
         ('FATAL:  role "waitreg" does not exist', "user and password"),
         ('FATAL:  database "registry" does not exist', "database's name"),
@@ -66,6 +72,9 @@ def test_what_may_pass_is_no_refusal(message: str) -> None:
         ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", "pg_stat_activity"),
         ('FATAL:  too many connections for role "sink"', "limit of this role"),
         ("FATAL:  the database system is in recovery mode", "wait until"),
+        ("FATAL:  query_wait_timeout", "if it is paused"),
+        ("FATAL:  no more connections allowed (max_client_conn)", "max_client_conn"),
+        ('FATAL:  database "registry" is disabled', "in the pooler"),
         ("Connection refused", ""),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -35,6 +36,13 @@ class Order(BaseModel):
         if card == "unforeseen":
             raise KeyError("no such card")
         return card
+
+
+class Price(BaseModel):
+    model_config = ConfigDict(strict=True)
+    amounts: list[decimal.Decimal] = []
+    ratio: Annotated[float, Field(strict=False)] = 0.5
+    note: str = ""
 
 
 class Refund(BaseModel):
@@ -80,6 +88,9 @@ class Handlers:
 
     async def point(self, point: Point) -> None:
         self._keep(point)
+
+    async def price(self, price: Price) -> None:
+        self._keep(price)
 
     async def optional(self, order: Order | None) -> None:
         self._keep(order)
@@ -133,6 +144,25 @@ MESSAGE.update({"id": 1})
 )
 def test_the_handler_gets_what_its_annotation_asks_for(name: str, given: Record, got: list[Any]) -> None:
     assert call(name, given) == got
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["12345678901234567.89", "-1.00000000000000000001", "1e-400", "0.1", "1.50", "7", "1234567890123456789", "2E2"],
+)
+def test_numbers_reach_decimals_exactly(number: str) -> None:
+    note = r"12345678901234567.89\", 12345678901234567.89"
+    (price,) = call("price", record(rf'{{"amounts": [{number},{number}], "ratio": {number}, "note": "{note}"}}'))
+    assert price.amounts == [decimal.Decimal(number)] * 2
+    assert price.ratio == float(number)
+    assert price.note == note.replace("\\", "")
+
+
+@pytest.mark.parametrize("value", ['{12345678901234567.89: 1}', '{"amounts": [012345678901234567.89]}',
+    '{"amounts": [1e400]}', '{"amounts": [12345678901234567.89.1]}', '"\\"' * 200_000])  # fmt: skip
+def test_numbers_that_are_none_stay_malformed(value: str) -> None:
+    with pytest.raises(MalformedError, match=r"the value isn't Price"):
+        call("price", record(value))
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,15 @@ def test_a_secret_file_that_is_not_there_is_refused() -> None:
         load_settings(env={"WAITREG_POSTGRES__URL_FILE": "nowhere"})
 
 
+@pytest.mark.parametrize("name", ["processor.topics", "postgres.url", "kafka.librdkafka.gr\udcfcn", "processor.group"])
+@pytest.mark.parametrize("text", ["gr\udcfcn,a", "a\0"])
+def test_a_value_that_is_not_text_is_refused_and_not_shown(name: str, text: str) -> None:
+    for source in ({"overrides": {name: text}}, {"env": {variable_of(name): text}}):
+        with pytest.raises(ConfigurationError, match=r"isn't text in UTF-8 without NUL: write it in UTF-8") as refused:
+            load_settings(**{"env": {}, **source})  # type: ignore[arg-type]
+        assert text not in str(refused.value)
+
+
 def test_the_loaded_tree_is_frozen_and_equal_trees_are_equal() -> None:
     settings = load_settings({"wait.partitions": "3"}, env={})
     with pytest.raises(ValueError, match="frozen"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, Literal
 
 from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
@@ -99,5 +100,6 @@ def grant(settings: Settings, need: Need, operations: tuple[str, ...]) -> str:
     user = settings.kafka.security.username or "THE-USER"
     # The tool takes DescribeConfigs where the protocol has DESCRIBE_CONFIGS.
     options = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
-    command = f"kafka-acls --bootstrap-server {settings.kafka.bootstrap_servers} --add --allow-principal 'User:{user}'"
-    return f"{command} {options} --{need.resource} '{need.name}'"
+    servers, principal, name = map(quote, (settings.kafka.bootstrap_servers, f"User:{user}", need.name))
+    command = f"kafka-acls --bootstrap-server {servers} --add --allow-principal {principal}"
+    return f"{command} {options} --{need.resource} {name}"

@@ -60,8 +60,8 @@ TABLES: Final[Mapping[TopicUser, Mapping[str, tuple[str, ...]]]] = {
 def permissions(service: TopicUser, settings: Settings) -> Iterator[Diagnosis]:
     """Compare the role's permissions with what the service does; nothing is tried."""
     with read_only_connection(settings) as connection:
-        role, database = connection.info.user, connection.info.dbname
-        lacking = list(_lacking(connection, service, settings.postgres.schema_name, f'"{role}"', f'"{database}"'))
+        role = connection.info.user
+        lacking = list(_lacking(connection, service, settings.postgres.schema_name))
     if not lacking:
         count = sum(map(len, TABLES[service].values()))
         yield ok(f"role {role} has all {count} permissions on {len(TABLES[service])} tables")
@@ -69,14 +69,16 @@ def permissions(service: TopicUser, settings: Settings) -> Iterator[Diagnosis]:
         yield error(f"role {role} has no permission to {seen}", f"psql: {grant};")
 
 
-def _lacking(
-    connection: psycopg.Connection[TupleRow], service: TopicUser, schema: str, role: str, database: str
-) -> Iterator[tuple[str, str]]:
+def _lacking(connection: psycopg.Connection[TupleRow], service: TopicUser, schema: str) -> Iterator[tuple[str, str]]:
+    from psycopg.sql import Identifier
+
+    names = (connection.info.user, connection.info.dbname, schema)
+    role, database, quoted = (Identifier(name).as_string(connection) for name in names)
     row = connection.execute(_SQL["other_permissions"], {"schema": schema}).fetchone()
     assert row is not None  # a select without from always has one row
     usage, temporary, locks = row
     if usage is False:  # null: there is no such schema, which another check reports
-        yield f"use the schema {schema}", f'grant usage on schema "{schema}" to {role}'
+        yield f"use the schema {schema}", f"grant usage on schema {quoted} to {role}"
     if not temporary and service == "sink":
         yield "make temporary tables", f"grant temporary on database {database} to {role}"
     if not locks:
@@ -88,4 +90,4 @@ def _lacking(
         missing.setdefault(table, []).append(privilege)
     for table, privileges in missing.items():
         rights = ", ".join(privileges)
-        yield f"{rights} on {table}", f'grant {rights} on "{schema}"."{table}" to {role}'
+        yield f"{rights} on {table}", f'grant {rights} on {quoted}."{table}" to {role}'

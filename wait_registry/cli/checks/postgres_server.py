@@ -23,15 +23,23 @@ def read_only_connection(settings: Settings) -> Iterator[psycopg.Connection[Tupl
     """Open a connection that can't write, with a timeout of postgres.connect_timeout_s for each statement.
 
     Raises:
-        PostgresUnavailable: Postgres doesn't answer or refuses us.
+        PostgresUnavailable: Postgres doesn't answer, refuses us, or breaks the connection.
     """
-    from wait_registry.postgres.connection import connect_pooled
+    import psycopg
+
+    from wait_registry.postgres.connection import PostgresUnavailable, connect_pooled, interrupted
 
     limit_s = settings.postgres.connect_timeout_s
-    with connect_pooled(
-        settings.postgres, application_name="waitreg doctor", statement_timeout_s=limit_s
-    ) as connection:
-        yield connection
+    try:
+        with connect_pooled(
+            settings.postgres, application_name="waitreg doctor", statement_timeout_s=limit_s
+        ) as connection:
+            yield connection
+    except psycopg.errors.QueryCanceled:
+        raise
+    except (PostgresUnavailable, psycopg.OperationalError) as error:
+        found = interrupted(error) if isinstance(error, psycopg.OperationalError) else error
+        raise PostgresUnavailable(str(found), found.fix or REACH_FIX) from error
 
 
 def reach(settings: Settings) -> Iterator[Diagnosis]:
@@ -40,6 +48,8 @@ def reach(settings: Settings) -> Iterator[Diagnosis]:
 
     with read_only_connection(settings) as connection:
         require_server(connection)
+        # A pooler answers although no server stands behind it.
+        connection.execute("select")
         version = connection.info.server_version
         where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         user = connection.info.user
