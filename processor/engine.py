@@ -40,6 +40,7 @@ from processor.events import (
     DeadLetterRefused,
     Draining,
     Effect,
+    EndsSeen,
     Event,
     Failed,
     Instant,
@@ -150,6 +151,7 @@ class Engine:
         self._steps: dict[type, Callable[[Any, Instant], None]] = {
             Polled: self._polled,
             ReadTo: self._read_to,
+            EndsSeen: self._ends_seen,
             PollingWithoutRoom: self._polling_without_room,
             Registered: self._registered,
             RegistrationRefused: self._registration_refused,
@@ -307,6 +309,11 @@ class Engine:
         # The first record of a log shows which offset to commit. What is polled in a drain is dropped.
         if partition.position != UNKNOWN and not self.draining:
             partition.read_to(event.offset)
+
+    def _ends_seen(self, event: EndsSeen, now: Instant) -> None:
+        for partition in self._of(list(event.ends)):
+            if partition.due_times is not None:
+                partition.due_times.seen(event.ends[partition.place], now.wall_ms)
 
     def _announce(self, partition: Partition, first: int) -> None:
         """Commit where a log begins, and poll its records again then."""
@@ -645,6 +652,8 @@ class Engine:
         records, end = self._policy.warm_up(event, self._rules.uncommitted_max)
         recorded = self._policy.recorded(event, self._rules.uncommitted_max)
         due_times = DueTimes(event.delay_s, event.retries) if event.delay_s else None
+        if due_times is not None and event.end is not None:
+            due_times.seen(event.end, now.wall_ms)
         partition = Partition(event.place, event.start, records, end, recorded, due_times)
         self.partitions[event.place] = partition
         if not self._policy.is_announced(event, self._rules.uncommitted_max):

@@ -81,6 +81,12 @@ class ReadTo(NamedTuple):
     offset: int
 
 
+class EndsSeen(NamedTuple):
+    """The logs of partitions have all records below these offsets by now, also of those that aren't polled."""
+
+    ends: Mapping[TopicPartition, int]
+
+
 class Registered(NamedTuple):
     """The broker acknowledged wait records."""
 
@@ -171,6 +177,7 @@ Event: TypeAlias = (
     Assigned
     | Polled
     | ReadTo
+    | EndsSeen
     | Registered
     | RegistrationRefused
     | CommitAnswered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Event
 
@@ -21,6 +21,7 @@ from processor.dispatch.router import Router
 from processor.dispatch.scheduler import Ordered, Scheduler, Unordered, key_lane, partition_lane
 from processor.dispatch.worker_pool import WorkerPool
 from processor.engine import Engine, Rules
+from processor.events import EndsSeen
 from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
@@ -264,6 +265,12 @@ class Pipeline:
             if topics[place[0]].own and assigned.emptied_id and partition is not None and partition.confirmed >= 0:
                 found[place] = Committed(partition.confirmed, assigned.emptied_id)
         return found
+
+    def ends_seen(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Note where the logs of delayed partitions end; return below which offset all records of each are due."""
+        self.shell.step(EndsSeen(ends))
+        seen = {place: self.engine.partitions.get(place) for place in ends}
+        return {place: p.due_times.seen_end for place, p in seen.items() if p is not None and p.due_times is not None}
 
     def not_ready(self) -> list[str]:
         """Return why records aren't processed now."""

@@ -259,7 +259,8 @@ class Shell:
         self._with_own_times.add(topic.name)
         log.warning(
             "records of the retry topic %s have timestamps of their producers instead of the broker's. Each waits for "
-            "%g s after its timestamp or after it was read, whichever is earlier. To fix it: `waitreg topics check`",
+            "%g s after its timestamp or after it was seen in the log, whichever is earlier. To fix it: "
+            "`waitreg topics check`",
             topic.name,
             topic.delay_s,
         )

@@ -1,4 +1,4 @@
-"""Keeps the lag of partitions fresh that aren't fetched, and counts which of its records are due."""
+"""Sees where the logs of partitions end that aren't fetched: for their lag, and for when their records are due."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from processor.intake.subscription import SubscribedTopic
 from wait_registry.records.topics import TopicPartition
 
 ASK_EVERY_S: Final = 5.0
-# A timestamp further in the future is a producer's, and doesn't show when its record is due.
-AHEAD_MS: Final = 60_000
 
 # Offset and timestamp, ms since the epoch, of the first record from a time on; both -1 if there is none.
 First: TypeAlias = tuple[int, int]
@@ -26,6 +24,7 @@ class LogEnds:
         topics: the consumed topics, by name.
         ends: returns the ends of partitions, of those for which the broker answers in time.
         firsts: returns the first record of each partition from a time on, ms since the epoch, in the same way.
+        seen: notes the ends of delayed partitions (`DueTimes.seen`), and returns the `seen_end` of each.
         now_ms: reads the wall clock.
     """
 
@@ -35,12 +34,14 @@ class LogEnds:
         topics: Mapping[str, SubscribedTopic],
         ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
         firsts: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, First]],
+        seen: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]],
         now_ms: Callable[[], int],
     ) -> None:
         self._source = source
         self._topics = topics
         self._ends = ends
         self._firsts = firsts
+        self._seen = seen
         self._now_ms = now_ms
 
     async def run(self) -> None:
@@ -54,24 +55,29 @@ class LogEnds:
         now_ms = self._now_ms()
         # A later assignment of the same partition is another log.
         logs = dict(self._source.assigned)
+        positions = {place: log.position for place, log in logs.items()}
         delays_ms = {place: round(1000 * self._topics[place[0]].delay_s) for place in logs}
         not_due = {place: now_ms - delay_ms + 1 for place, delay_ms in delays_ms.items() if delay_ms}
         asked = not_due.keys() | (self._source.paused & logs.keys())
         ends = await asyncio.to_thread(self._ends, asked)
-        firsts = await asyncio.to_thread(self._firsts, not_due)
+        still = [place for place in not_due if self._source.assigned.get(place) is logs[place]]
+        seen_ends = self._seen({place: ends[place] for place in still if place in ends})
+        firsts = await asyncio.to_thread(self._firsts, {place: not_due[place] for place in seen_ends})
         for place, end in ends.items():
             logs[place].note_end(end)
             if place in firsts:
-                logs[place].due_end = due_end(firsts[place], end, now_ms)
+                logs[place].due_end = due_end(firsts[place], positions[place], end, seen_ends[place])
 
 
-def due_end(first: First, end: int, now_ms: int) -> int:
-    """Return the offset below which the records of a delayed partition are due.
+def due_end(first: First, position: int, end: int, seen_end: int) -> int:
+    """Return the offset below which the records of a delayed partition are due, `UNKNOWN_OFFSET` if nothing shows it.
 
     Args:
-        first: the first record that isn't due by its timestamp.
+        first: the first record that isn't due by its timestamp. If it was handled all the same, its timestamp was in
+            the future, and the broker doesn't say which one is the next.
+        position: below which all records were due when the broker was asked.
         end: of the log.
-        now_ms: the present moment.
+        seen_end: the `DueTimes.seen_end`.
     """
-    offset, timestamp_ms = first
-    return end if offset < 0 or timestamp_ms > now_ms + AHEAD_MS else offset
+    offset = end if first[0] < 0 else first[0]
+    return max(offset, seen_end) if offset >= position else seen_end

@@ -250,7 +250,7 @@ class ProcessorService:
         emptied = EmptiedTopics(admin, pipeline.committed_of_own_topics)
         source, clock = pipeline.group_consumer, self._clock
         ends, firsts = partial(ends_in_time, admin), partial(firsts_in_time, admin)
-        log_ends = LogEnds(source, facts.topics, ends, firsts, clock.now_ms)
+        log_ends = LogEnds(source, facts.topics, ends, firsts, pipeline.ends_seen, clock.now_ms)
         stable_ends = partial(ends_in_time, admin, isolation="read_committed")
         transactions = OpenTransactions(source.assigned, stable_ends, clock.monotonic)
         tasks = [

@@ -82,10 +82,15 @@ def without_delay(_, self, event, due_times, now):
     return event
 
 
-@safeguard("D1.2", "P1", at="processor.intake.due_times.DueTimes._since_ms", real=True, seeds=True)
-def without_bound_by_the_first_poll(_, self, offset, timestamp_ms):
+@safeguard("D1.2", at="processor.intake.due_times._since_ms", real=True, seeds=True)
+def without_bound_of_waits(_, timestamp_ms, seen_ms):
     """A record with a timestamp far in the future holds its partition up until then."""
     return timestamp_ms
+
+
+@safeguard("D1.2", at=f"{ENGINE}._ends_seen", real=True, seeds=True)
+def without_ends_of_paused_logs(*_):
+    """Of records with timestamps far in the future, each delay lets those of one poll through."""
 
 
 @safeguard("P1.24", at=f"{ENGINE}._due", seeds=True)

@@ -22,6 +22,7 @@ from processor.events import (
     Done,
     Draining,
     Effect,
+    EndsSeen,
     Event,
     Failed,
     Instant,
@@ -120,6 +121,8 @@ class Process:
         self._generations: dict[TopicPartition, int] = {}
         self._news: deque[News] = deque()
         self._ends: dict[TopicPartition, int] = {}
+        # Since when it is known that the retry topic has a record.
+        self._seen_ms: dict[int, int] = {}
         self._given_up: set[TopicPartition] = set()
         self._known: set[Entry] = set()
         self.running: list[Entry] = []
@@ -169,6 +172,10 @@ class Process:
     def poll_and_tick(self) -> None:
         """Poll: news first, then records; then let time pass in the engine."""
         self._hear_news()
+        if RETRIES in self.engine.partitions:
+            self._step(EndsSeen({RETRIES: self._world.end(RETRIES)}))
+            now_ms = self._now().wall_ms
+            self._seen_ms = {at: self._seen_ms.get(at, now_ms) for at, _ in self._world.log(RETRIES)}
         room = self.engine.room()
         if room == 0:
             self._step(PollingWithoutRoom())
@@ -217,7 +224,15 @@ class Process:
             time_ms + (self._world.ahead_ms if at % 3 == 0 else 0) for at, time_ms in zip(offsets, times, strict=True)
         ]
         self._step(Polled(place, offsets, records, [10] * len(log), malformed, (), shown))
+        self._judge_wait(place)
         return len(log)
+
+    def _judge_wait(self, place: TopicPartition) -> None:
+        partition, first = self.engine.partitions.get(place), self.position[place]
+        due_times = None if partition is None else partition.due_times
+        most_ms = self._seen_ms.get(first, math.inf) + RETRY_DELAY_S * 1002
+        if due_times is not None and self._now().wall_ms < due_times.next_ms > most_ms:
+            raise Breach(f"D1: {(*place, first)} waits for longer than the delay after the log was seen to have it")
 
     def _is_current(self, place: TopicPartition) -> bool:
         return self._generations[place] == self._world.generation[place]
@@ -319,6 +334,8 @@ class Process:
         self._given_up.discard(place)
         self._ends[place] = self._world.end(place)
         end = None if self._random.random() < self._world.unknown_ends else self._ends[place]
+        if place == RETRIES:
+            self._seen_ms = {}
         delayed = (RETRY_DELAY_S, True) if place == RETRIES else (0, False)
         if committed is None:
             self._warm[place] = self._warm_up(CommitMetadata(WAIT_TOPIC))

@@ -70,8 +70,7 @@ def offsets_from_time(
     Returns:
         Its offset and its timestamp, ms since 1970; -1 and -1 for a partition without such a record.
     """
-    spec = OffsetSpec.for_timestamp(time_ms)
-    found = _ask(admin, topic, partitions, spec, isolation, least=-1)
+    found = _ask(admin, topic, partitions, _from(time_ms), isolation, least=-1)
     return {partition: (info.offset, info.timestamp) for partition, info in found.items()}
 
 
@@ -105,7 +104,12 @@ def firsts_in_time(
     admin: AdminClient, times_ms: Mapping[tuple[str, int], int], limit_s: float = 1.0
 ) -> dict[tuple[str, int], tuple[int, int]]:
     """Find what `offsets_from_time` finds, for a time of each partition, otherwise as `ends_in_time`."""
-    return _in_time(admin, {place: OffsetSpec.for_timestamp(ms) for place, ms in times_ms.items()}, limit_s)
+    return _in_time(admin, {place: _from(ms) for place, ms in times_ms.items()}, limit_s)
+
+
+def _from(time_ms: int) -> OffsetSpec:
+    # Below 0, Kafka has other meanings: -1 is the end of the log.
+    return OffsetSpec.for_timestamp(max(0, time_ms))
 
 
 def _in_time(

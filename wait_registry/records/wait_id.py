@@ -18,21 +18,23 @@ def wait_id(
     """Derive the wait ID of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
 
     48 bits of time, the version, the first 12 bits of the hash, the variant, the next 62 bits of the hash. The hash is
-    SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8, and ``\\n{edit}``.
+    SHA-256 over ``waitreg1\\n{cluster id}\\n{topic}\\n{partition}\\n{offset}\\n{group}`` in UTF-8, then
+    ``\\n{timestamp_ms}`` if that isn't of 48 bits, and ``\\n{edit}``. So a record of a recreated topic has another ID.
 
     Args:
         cluster_id: the Kafka cluster's ID.
         topic: the topic the record is consumed from now; partition and offset likewise.
-        timestamp_ms: the record's timestamp in ms; beyond 48 bits the nearest value counts.
+        timestamp_ms: the record's timestamp in ms, -1 for none; beyond 48 bits the nearest value is the UUID's time.
         edit: for the idempotency key of an edited record, what its header WAITREG_EDITED says.
 
     Returns:
         The canonical text of 36 characters.
     """
     hashed = f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()
-    digest = sha256(hashed if edit is None else b"%b\n%b" % (hashed, edit)).hexdigest()
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
+        hashed = b"%b\n%d" % (hashed, timestamp_ms)
         timestamp_ms = 0 if timestamp_ms < 0 else _MAX_TIMESTAMP_MS
+    digest = sha256(hashed if edit is None else b"%b\n%b" % (hashed, edit)).hexdigest()
     # Hexadecimal digits 3 to 18 are bits 12 to 75 of the hash: all but the last two of them are wanted.
     low = "%x" % (_VARIANT | int(digest[3:19], 16) >> 2)
     return f"{_time_and_version(timestamp_ms)}{digest[:3]}-{low[:4]}-{low[4:]}"

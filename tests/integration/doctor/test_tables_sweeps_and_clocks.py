@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import register
 from tests.integration.doctor.findings import Findings, record_sweep
+from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
@@ -100,23 +102,41 @@ def test_what_is_not_due_is_told_apart(prepared: SettingsFactory, topics: Topics
     topics.produce(
         settings.processor.topics[0], [Outgoing(b"", partition=0, timestamp_ms=hour_ago_ms), Outgoing(b"", partition=0)]
     )
+    topic = settings.processor.topics[0]
     assert "2 offsets to the end (1 of them due), 0 members" in say(group.group_offsets, settings).message
+    ahead_ms = hour_ago_ms + 2 * 3_600_000
+    topics.produce(topic, [Outgoing(b"", partition=1, timestamp_ms=at_ms) for at_ms in (ahead_ms, hour_ago_ms)])
+    assert "4 offsets to the end (at least 1 of them due), 0 members" in say(group.group_offsets, settings).message
+    handled = [TopicPartition(topic, 0, 2), TopicPartition(topic, 1, 1)]
+    commit_as_operator(topics.bootstrap, settings.processor.group, handled)
+    assert "1 offsets to the end (at least 0 of them due), 0 members" in say(group.group_offsets, settings).message
 
 
-def test_a_transaction_that_stays_open_is_a_warning(prepared: SettingsFactory, topics: Topics) -> None:
+def test_a_transaction_that_stays_open_is_a_warning(
+    prepared: SettingsFactory, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = prepared()
     topic = settings.processor.topics[0]
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topic})
     producer.init_transactions(60)
-    messages = []
-    for age_s in (0, 61):
+
+    def found(kind: str, open_for_s: float, *between_looks: Callable[[], object]) -> list[str]:
+        topics.configure(topic, "message.timestamp.type", kind)
+        monkeypatch.setattr(group, "OPEN_FOR_S", open_for_s)
+        monkeypatch.setattr(group, "time", SimpleNamespace(sleep=lambda _: [each() for each in between_looks]))
         producer.begin_transaction()
-        producer.produce(topic, b"", partition=1, timestamp=int((time.time() - age_s) * 1000))
+        producer.produce(topic, b"", partition=1, timestamp=int((time.time() - 86_400) * 1000))
         producer.flush(60)
-        messages.append([one.message for one in group.group_offsets(settings) if one.severity is Severity.WARNING])
-        producer.abort_transaction(60)
-    said = f"open for more than 60 s, and nothing behind it can be read: {topic}[1] at offset 2"
-    assert [any(said in message for message in each) for each in messages] == [False, True]
+        said = [one.message for one in group.group_offsets(settings) if "transaction" in one.message]
+        if not between_looks:
+            producer.abort_transaction(60)
+        return said
+
+    assert found("LogAppendTime", 60) == []
+    (by_time,), (by_looks,) = found("LogAppendTime", -1), found("CreateTime", 60)
+    assert f"open for more than -1 s, and nothing behind it can be read: {topic}[1] at offset 2" in by_time
+    assert "open for 5 s or longer (how long isn't known" in by_looks
+    assert found("CreateTime", 60, producer.abort_transaction, lambda: topics.wait_settled(topic)) == []
 
 
 def test_rows_that_are_long_due_are_a_warning(prepared: SettingsFactory, database: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id, describe_topic, identity_changed, require_same_identity
-from wait_registry.kafka.positions import earliest_offsets, end_offsets
+from wait_registry.kafka.positions import earliest_offsets, end_offsets, firsts_in_time, offsets_from_time
 from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
 from wait_registry.records.wait_partition import wait_partitions
@@ -142,6 +143,14 @@ def test_ends_count_records_and_transaction_markers(cluster: KafkaSettings, topi
     # The coordinator answers when it has decided; the markers follow.
     wait_until(lambda: end_offsets(client, topic, [0, 1]) == {0: 2, 1: 0}, what="the marker")
     assert earliest_offsets(client, topic, [0, 1]) == {0: 0, 1: 0}
+
+
+def test_a_time_before_1970_is_before_all_records(cluster: KafkaSettings, topics: Topics, names: Names) -> None:
+    topic, client, now_ms = topics.create(names("a"), 1), admin(cluster), round(time.time() * 1000)
+    topics.produce(topic, [Outgoing(b"", timestamp_ms=now_ms + ahead_ms) for ahead_ms in (-9_000, 0, -5_000)])
+    for time_ms in (0, -1, -2, -3, -315_619_200_000):
+        assert offsets_from_time(client, topic, [0], time_ms) == {0: (0, now_ms - 9_000)}
+        assert firsts_in_time(client, {(topic, 0): time_ms}, 15) == {(topic, 0): (0, now_ms - 9_000)}
 
 
 @pytest.mark.guarantee("P3.15")

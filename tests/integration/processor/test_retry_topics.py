@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from processor.intake import log_ends
 from processor.settlement import emptied_topics
 from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory
 from tests.support.kafka_io import Outgoing, ReadRecord
@@ -17,7 +18,7 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.records.topics import retry_topic
-from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED
+from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED, PROCESSOR_CONSUMER_LAG
 
 LADDER = {"processor.retry.delays": ("1s", "2s")}
 MODES = ("eager", "deferred", "off")
@@ -119,7 +120,8 @@ def test_a_step_that_was_removed_is_still_consumed(processor_scenario: ScenarioF
 
 
 @pytest.mark.guarantee("D1.2")
-def test_a_delayed_input_waits_for_its_time(processor_scenario: ScenarioFactory) -> None:
+def test_a_delayed_input_waits(processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_ends, "ASK_EVERY_S", 0.1)
     flaky = Flaky(0)
     at = processor_scenario(flaky, 1, delay_s=2, registration="off")
     ahead_ms = round(time.time() * 1000) + 3_600_000
@@ -132,6 +134,12 @@ def test_a_delayed_input_waits_for_its_time(processor_scenario: ScenarioFactory)
     published_ms = at.topics.read(at.topic)[0].timestamp_ms
     assert flaky.calls[0].began_ms >= published_ms + 2000
     assert began_ms + 2000 <= flaky.calls[1].began_ms < ahead_ms
+    # One comes while another waits and its partition is paused.
+    at.produce([Outgoing(b"ahead", timestamp_ms=ahead_ms)])
+    wait_until(lambda: sum(running.values(PROCESSOR_CONSUMER_LAG)) == 1, what="the first one")
+    at.produce([Outgoing(b"ahead", timestamp_ms=ahead_ms)])
+    wait_until(lambda: running.settled == {"done": 5}, what="both")
+    assert flaky.calls[4].began_ms < flaky.calls[3].began_ms + 1900
 
 
 @pytest.mark.guarantee("P1.25")

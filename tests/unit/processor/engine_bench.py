@@ -111,6 +111,7 @@ class EngineBench:
         self._events: dict[str, Callable[[list[str]], events.Event]] = {
             "poll": self._polled,
             "malformed": lambda names: self._polled(names, malformed=True),
+            "ends": lambda names: events.EndsSeen(dict(map(_split, names))),
             "read_to": lambda names: events.ReadTo(*_split(names[0])),
             "registered": lambda names: events.Registered(self._of(names)),
             "refused": lambda names: events.RegistrationRefused(self.entries[names[0]]),

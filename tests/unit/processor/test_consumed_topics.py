@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from processor.events import Assigned, Instant
 from processor.intake.absent_topics import AbsentTopics
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_watch import IDENTITY_EVERY_S
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_config import tuning
-from processor.intake.log_ends import AHEAD_MS, First, LogEnds, due_end
+from processor.intake.log_ends import First, LogEnds, due_end
 from processor.intake.open_transactions import OPEN_FOR_S, OpenTransactions
 from processor.intake.subscription import subscription
 from tests.unit.processor.parts import PLACE, HaltedClock
@@ -116,7 +117,8 @@ async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
 
     given = {"topics": ["input"], "group": "group", "retry": {"delays": ["10s"]}}
     topics = subscription(Settings.model_validate({"processor": given}), "instance", ())
-    await LogEnds(consumer, topics, ends, firsts, lambda: NOW_MS).run_once()
+    bench.shell.step(Assigned(RETRIES, 4, None, None, 9, 10, True), Instant(NOW_MS, 0))
+    await LogEnds(consumer, topics, ends, firsts, bench.pipeline.ends_seen, lambda: NOW_MS).run_once()
     assert asked == [[PAUSED, RETRIES], {RETRIES: NOW_MS - 10_000 + 1}]
     assert [owner.lag for owner in consumer.assigned.values()] == [None, 6, 6]
     assert [owner.due_lag(owner.place == RETRIES) for owner in consumer.assigned.values()] == [None, 6, 2]
@@ -124,15 +126,17 @@ async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "due"),
+    ("first", "seen_end", "due"),
     [
-        pytest.param((7, NOW_MS - 1), 7, id="some are due"),
-        pytest.param((-1, -1), 10, id="all are due"),
-        pytest.param((7, NOW_MS + AHEAD_MS + 1), 10, id="a timestamp in the future says nothing"),
+        pytest.param((7, NOW_MS - 1), -1, 7, id="some are due"),
+        pytest.param((-1, -1), -1, 10, id="all are due"),
+        pytest.param((7, NOW_MS * 1000), 8, 8, id="one from the future was seen for the delay"),
+        pytest.param((4, NOW_MS * 1000), 8, 8, id="one from the future was handled"),
+        pytest.param((4, NOW_MS * 1000), -1, -1, id="that shows nothing before the delay is over"),
     ],
 )
-def test_records_below_the_first_that_is_too_young_are_due(first: First, due: int) -> None:
-    assert due_end(first, 10, NOW_MS) == due
+def test_records_below_the_first_that_is_too_young_are_due(first: First, seen_end: int, due: int) -> None:
+    assert due_end(first, 5, 10, seen_end) == due
 
 
 def warnings(caplog: pytest.LogCaptureFixture, stable_end: int, looks: list[tuple[float, int]], end: int = 30) -> int:

@@ -103,6 +103,19 @@ def test_records_of_a_retry_topic_wait_for_their_time(story: str) -> None:
     play(story, mode="off", delays=(10,), delay=10, retries=True)
 
 
+@pytest.mark.guarantee("D1.2")
+@stories("""
+    also from when the log was seen to have it, while the partition is paused
+    poll 99 > pause a; rewind 99 | after 9 | ends 102 b9 | after 1 > resume a |
+    poll 99 100 101 > pause a; rewind 100; start 99 | after 8 > commit 99 | after 1 > resume a |
+    poll 100 101 > start 100 101
+    also from the assignment on
+    later 10 | poll 97 > start 97
+""")
+def test_no_record_waits_for_a_time_in_the_future(story: str) -> None:
+    play(story, mode="off", recorded_mode="off", delay=10, end=98)
+
+
 @pytest.mark.guarantee("P7.16")
 @stories("""
     one of the slots is theirs, and others start first
@@ -126,26 +139,29 @@ def test_retries_leave_room_for_others(story: str) -> None:
 
 
 @pytest.mark.guarantee("D1.2")
-def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_first_poll() -> None:
+def test_a_delay_counts_from_the_timestamp_and_never_from_later_than_the_log_was_seen() -> None:
     times = DueTimes(10, retries=False)
-    assert times.due([0, 1], [1_000, 2_000], 11_500) == 1
-    assert times.next_ms == 12_000
+    assert (times.due([0, 1], [1_000, 2_000], 11_500), times.next_ms) == (1, 12_000)
     ahead = DueTimes(10, retries=False)
-    for now_ms in (1_000, 5_000, 10_999):
-        assert ahead.due([7], [99_000], now_ms) == 0
+    assert [ahead.due([7], [99_000], now_ms) for now_ms in (1_000, 5_000, 10_999)] == [0, 0, 0]
     assert ahead.due([7], [99_000], 11_000) == 1
     assert DueTimes(10, retries=False).due([0], [-1], 0) == 0
 
 
 @pytest.mark.guarantee("D1.2")
-def test_timestamps_in_the_future_hold_up_no_retry_topic() -> None:
-    times, first_ms = DueTimes(5, retries=True), 1_000_000
-    batch = list(range(20)), [first_ms * 1_000] * 19 + [first_ms - 6_000]
-    assert times.due(*batch, first_ms) == 0
-    # Another one comes while the first ones wait.
-    assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 4_000) == 0
-    assert times.due([*batch[0], 20], [*batch[1], first_ms * 1_000], first_ms + 5_000) == 20
-    assert times.next_ms == first_ms + 9_000
+@pytest.mark.parametrize(("delay_s", "ahead_ms"), [(15, 10**12), (300, 10**12), (300, 299_000), (9_000, 3_600_000)])
+def test_records_wait_for_the_delay_after_the_log_was_seen_that_long(delay_s: int, ahead_ms: int) -> None:
+    times, delay_ms, handled = DueTimes(delay_s, retries=True), 1_000 * delay_s, 0
+    # A record comes every 5 s, when the log is seen.
+    for now_ms in range(0, 5 * delay_ms, 5_000):
+        times.seen(end := now_ms // 5_000 + 1, now_ms)
+        offsets = range(handled, min(end, handled + 100))
+        due = times.due(offsets, [5_000 * offset + ahead_ms for offset in offsets], now_ms)
+        for offset in offsets[:due]:
+            assert delay_ms <= now_ms - 5_000 * offset <= 1.002 * delay_ms + 5_000
+        handled += due
+        assert times.seen_end == (handled or -1)
+    assert handled > 0.7 * end
 
 
 def test_calls_slow_down_while_most_fail_and_recover_by_successes() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, TopicPartition
 
 from wait_registry.clock import SystemClock
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
 # As a processor warns of one.
 OPEN_FOR_S: Final = 60.0
+# Where producers set the timestamps: few transactions of a producer that is well take that long.
+LOOK_AGAIN_S: Final = 5.0
+# A timestamp further in the future is a producer's, and doesn't show when its record is due.
+AHEAD_MS: Final = 60_000
 RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
@@ -143,10 +148,7 @@ def _topic_lines(
     from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
 
     group, topic, now_ms = settings.processor.group, subscribed.name, SystemClock().now_ms()
-    due = None
-    if subscribed.delay_s:
-        young = _from(client, topic, now_ms - round(1000 * subscribed.delay_s) + 1, logs.ends)
-        due = sum(max(0, young[number] - begin) for number, begin in logs.begins.items())
+    due = _due(client, topic, logs, round(1000 * subscribed.delay_s), now_ms) if subscribed.delay_s else ""
     waiting = sum(logs.ends[number] - begin for number, begin in logs.begins.items())
     committed = sum(offset >= 0 for offset in logs.offsets.values())
     is_input = topic in settings.processor.topics
@@ -155,32 +157,54 @@ def _topic_lines(
     else:
         yield lag_line(group, topic, committed, len(logs.offsets), waiting, members, due)
     stable = end_offsets(client, topic, logs.offsets)
-    yield from _open_transactions(settings, topic, {n: at for n, at in stable.items() if at < logs.ends[n]}, now_ms)
+    begins = {number: at for number, at in stable.items() if at < logs.ends[number]}
+    if begins:
+        yield from _open_transactions(client, settings, topic, begins, now_ms)
 
 
-def _from(client: Admin, topic: str, time_ms: int, ends: Mapping[int, int]) -> dict[int, int]:
-    """Return where the records from a time on begin, at the end where there are none."""
-    found = offsets_from_time(client, topic, ends, time_ms, "read_uncommitted")
-    return {number: ends[number] if offset < 0 else offset for number, (offset, _) in found.items()}
+def _due(client: Admin, topic: str, logs: _Logs, delay_ms: int, now_ms: int) -> str:
+    """Return how many of the waiting records are due.
+
+    The broker finds the first timestamp that is too young. If it is in the future, or its record was handled, it says
+    nothing of the records behind it.
+    """
+    found = offsets_from_time(client, topic, logs.ends, now_ms - delay_ms + 1, "read_uncommitted")
+    due, hidden = 0, False
+    for number, begin in logs.begins.items():
+        offset, time_ms = found[number]
+        young = logs.ends[number] if offset < 0 else offset
+        due += max(0, young - begin)
+        hidden = hidden or (begin < logs.ends[number] and (young < begin or time_ms > now_ms + AHEAD_MS))
+    return f"at least {due}" if hidden else str(due)
 
 
-def _open_transactions(settings: Settings, topic: str, begins: Mapping[int, int], now_ms: int) -> Iterator[Diagnosis]:
-    """Warn of transactions that are open for long, by the timestamp of the first record of each."""
-    if not begins:
-        return
+def _open_transactions(
+    client: Admin, settings: Settings, topic: str, begins: Mapping[int, int], now_ms: int
+) -> Iterator[Diagnosis]:
+    """Warn of transactions that are open for long: by the append time of the first record of each, or by two looks."""
     found = first_records(settings.kafka, settings.processor.group, topic, begins, "read_uncommitted")
+    times = {number: first.timestamp() for number, first in found.items() if first is not None}
     old_ms = now_ms - round(1000 * OPEN_FOR_S)
-    old = sorted(number for number, first in found.items() if first is not None and first.timestamp()[1] < old_ms)
-    if old:
-        places = ", ".join(f"{topic}[{number}] at offset {begins[number]}" for number in old)
+    appended = {number for number, (kind, _) in times.items() if kind == TIMESTAMP_LOG_APPEND_TIME}
+    yield from _open_line(topic, begins, [n for n in appended if times[n][1] < old_ms], f"more than {OPEN_FOR_S:g} s")
+    if unknown := times.keys() - appended:
+        time.sleep(LOOK_AGAIN_S)
+        still = [n for n, at in end_offsets(client, topic, unknown).items() if at == begins[n]]
+        seen = f"{LOOK_AGAIN_S:g} s or longer (how long isn't known, since producers set the timestamps of the topic)"
+        yield from _open_line(topic, begins, still, seen)
+
+
+def _open_line(topic: str, begins: Mapping[int, int], numbers: Collection[int], how_long: str) -> Iterator[Diagnosis]:
+    if numbers:
+        places = ", ".join(f"{topic}[{number}] at offset {begins[number]}" for number in sorted(numbers))
         yield warning(
-            f"a transaction has been open for more than {OPEN_FOR_S:g} s, and nothing behind it can be read: {places}",
+            f"a transaction has been open for {how_long}, and nothing behind it can be read: {places}",
             'end it: docs/runbook.md, "Transaction stays open"',
         )
 
 
 def lag_line(
-    group: str, topic: str, committed: int, partitions: int, waiting: int, members: int, due: int | None = None
+    group: str, topic: str, committed: int, partitions: int, waiting: int, members: int, due: str = ""
 ) -> Diagnosis:
     """Report how far a group is in a topic; warn if no member consumes the records, or if it never committed.
 
@@ -191,9 +215,9 @@ def lag_line(
         partitions: of the topic.
         waiting: offsets to the end.
         members: of the group.
-        due: how many of them are due; None in a topic without a delay.
+        due: how many of them are due; empty in a topic without a delay.
     """
-    of_these = "" if due is None else f" ({due} of them due)"
+    of_these = f" ({due} of them due)" if due else ""
     seen = (
         f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
         f"{of_these}, {members} members in the group"
