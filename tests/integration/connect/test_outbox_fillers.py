@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -60,49 +59,6 @@ def test_the_lock_of_a_filler_times_out_before_its_connection(
         fill(outbox)
         with pytest.raises(psycopg.errors.LockNotAvailable):
             fill(second)
-
-
-def test_concurrent_fillers_lose_and_double_nothing(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    for number in range(300):
-        register(outbox, f"w{number}", number % 4, number)
-    seen: list[list[int]] = [[] for _ in range(4)]
-
-    def run(own: list[int]) -> None:
-        # What an incrementing source does: fill, and continue after the last number.
-        with database.connect(outbox_settings) as mine:
-            last = 0
-            while fill(mine, 7):
-                numbers = mine.execute("select id from expired_outbox where id > %s order by id", (last,)).fetchall()
-                own += [number for (number,) in numbers]
-                last = own[-1]
-
-    threads = [threading.Thread(target=run, args=(own,)) for own in seen]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(places(outbox)) == sorted((f"w{number}", number % 4, number) for number in range(300))
-    everything = [number for (number,) in outbox.execute("select id from expired_outbox order by id").fetchall()]
-    for own in seen:
-        assert own == everything[: len(own)], "a number became visible before a lower one"
-
-
-def test_a_killed_filler_leaves_no_row_and_no_lock(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
-    register(outbox, "open", 0, 0)
-    with database.connect(outbox_settings) as killed, ThreadPoolExecutor(1) as pool:
-        killed.autocommit = False
-        assert fill(killed) == 1
-        waiting = pool.submit(fill, outbox)
-        wait_until(lambda: _waits_for(killed, outbox), 30, "the other filler to wait")
-        database.execute(outbox_settings, "select pg_terminate_backend(%s)", (killed.info.backend_pid,))
-        assert waiting.result(30) == 1
-        with pytest.raises(psycopg.OperationalError):
-            killed.execute("select 1")
-    assert places(outbox) == [("open", 0, 0)]
 
 
 def _waits_for(holder: Connection, waiting: Connection) -> bool:

@@ -121,13 +121,6 @@ def test_a_sink_that_does_not_move_ends_the_wait(sink: Sink, topics: Topics) -> 
         sink.wait()
 
 
-def test_the_wait_ignores_the_marker_after_the_last_record(sink: Sink, topics: Topics) -> None:
-    in_a_transaction(sink.settings, [b"one", b"two"]).commit_transaction(30)
-    topics.wait_settled(sink.topic)
-    sink.commit(2)  # a sink never commits the marker
-    sink.wait()
-
-
 @pytest.mark.parametrize("sink", [3], indirect=True)
 def test_the_wait_continues_for_one_partition_that_is_behind(sink: Sink, topics: Topics) -> None:
     for number in range(12):
@@ -187,25 +180,6 @@ def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> No
     rows = {"topics": sink.topic, "transforms.row.type": "io.waitreg.connect.WaitRecordToRow"}
     own = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), rows)
     assert table_sinks([other, own], sink.settings) == [TableSink("wait.sink", "connect-wait.sink", (sink.topic,))]
-
-
-@pytest.mark.timeout(240)
-def test_apply_creates_no_source_while_our_sink_is_behind(
-    connect: ConnectWorker,
-    exporting_from: ExportingFactory,
-    prepared: SettingsFactory,
-    database: Database,
-    names: Names,
-    tmp_path: Path,
-) -> None:
-    given = {"sweeper.kind": "connect", "connect.url": connect.url, "connect.start_timeout_s": 3}
-    at = exporting_from(prepared({**given, "sink.idle_progress_s": 0.5}))
-    at.topics.produce(at.settings.wait.topic, [Outgoing(b"", key=b"key", partition=0)])
-    database.rows(at.settings, POSITION, at.settings.wait.topic, 0, 0)
-    run = Commands(tmp_path, at.settings, names)
-    refused = run("apply", run.file("mine", "source"))
-    assert (refused.code, "waitreg sink is 1 offsets behind" in refused.errors) == (1, True), refused.errors
-    assert at.connectors.rest.status(names("mine")) == {}
 
 
 @pytest.mark.timeout(300)

@@ -67,18 +67,6 @@ def test_the_status_decides_and_the_wait_id_is_the_idempotency_key(example: Exam
     assert sent["X-Waitreg-Delivery"] == "1"
 
 
-def test_a_header_is_filled_into_the_url(example: Example) -> None:
-    records = [Outgoing(b"a", b"blue", [("tenant", b"blue/green")]), Outgoing(b"b", b"none", [("other", b"blue")])]
-    with HttpService(answer) as service:
-        handler = f"{service.address}/tenants/{{header:tenant}}/events"
-        example.run("http_push", records, {"WAITREG_PROCESSOR__HANDLER": handler})
-    assert example.outcomes() == {"blue": "done", "none": "dead_lettered"}
-    assert [call.path for call in service.calls] == ["/tenants/blue%2Fgreen/events"]
-    [letter] = example.dead_letters().values()
-    assert letter.text("DLQ_REASON") == "malformed"
-    assert "takes the header 'tenant'" in letter.text("DLQ_ERROR_MESSAGE")
-
-
 LISTENING = "listening on "
 
 

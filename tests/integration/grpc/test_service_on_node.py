@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 from grpc import StatusCode
-from pydantic import SecretStr
 
 from processor.handlers.grpc import GrpcHandler
 from tests.integration.grpc.node_service import NodeService
-from tests.support.certificates import Authority
 from tests.support.handler_proto import retry_info, status_with
-from tests.support.waiting import POLL_S, wait_until
+from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.local.ports import LOOPBACK, free_ports
+from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
 
 LIMIT_S = 60.0
@@ -104,49 +102,3 @@ async def test_the_deadline_and_a_cancelled_attempt_cancel_its_call(tmp_path: Pa
         with pytest.raises(asyncio.CancelledError):
             await attempt
         await asyncio.to_thread(wait_until, lambda: len(service.events("cancelled")) == 2, what="the cancellation")
-
-
-async def test_it_gets_a_record_by_mutual_tls_alone(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "our-authority")
-    own, client = authority.issue("node", f"IP:{LOOPBACK}"), authority.issue("client")
-    files = {
-        "CERTIFICATE_FILE": str(own.certificate_file),
-        "KEY_FILE": str(own.key_file),
-        "CLIENTS_FILE": str(authority.certificate_file),
-    }
-    both: dict[str, Any] = {"certificate": client.certificate, "key": SecretStr(client.key)}
-    with NodeService(tmp_path, environment=files) as service:
-        assert await call(service, record_of(b"x"), scheme="grpcs", ca=authority.certificate, **both) is None
-        for refused in ({"ca": authority.certificate}, {"ca": Authority(tmp_path, "stranger").certificate, **both}):
-            with pytest.raises(TransientError, match="UNAVAILABLE"):
-                await call(service, record_of(b"x"), scheme="grpcs", **refused)
-    assert len(service.calls) == 1
-
-
-async def test_every_record_is_done_although_it_is_killed_under_load(tmp_path: Path) -> None:
-    waiting, ended, failures = list(range(400)), set[int](), 0
-
-    async def work(handler: GrpcHandler) -> None:
-        nonlocal failures
-        while waiting:
-            offset = waiting.pop()
-            try:
-                await handler.call(record_of(b"x", offset))
-                ended.add(offset)
-            except TransientError:
-                failures += 1
-                waiting.append(offset)
-                await asyncio.sleep(POLL_S)
-
-    [port] = free_ports(1)
-    (tmp_path / "second").mkdir()
-    with NodeService(tmp_path, port) as first:
-        async with handler_for(first) as handler, asyncio.timeout(2 * LIMIT_S):
-            load = asyncio.gather(*(work(handler) for _ in range(20)))
-            await asyncio.to_thread(wait_until, lambda: len(ended) >= 100, poll_s=0.001)
-            await asyncio.to_thread(first.kill)
-            with NodeService(tmp_path / "second", port) as second:
-                await load
-    assert ended == set(range(400))
-    assert second.calls
-    assert failures

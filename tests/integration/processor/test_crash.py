@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -14,7 +10,6 @@ from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.deadly_handlers import TOGETHER
 from tests.integration.processor.scenario import ScenarioFactory, numbers
 from tests.support.waiting import wait_until
-from wait_registry.local.environment import as_environment
 
 # A killed member blocks its group until its session is over: 45 s by default.
 QUICK = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}
@@ -115,19 +110,3 @@ def test_sigterm_ends_a_process_whose_loop_is_blocked(
     [position] = at.committed()
     assert set(found) >= set(range(position)), "no committed record is lost"
     assert [story for story in found.values() if not story.resolved], "unfinished records stay registered"
-
-
-def test_the_baseline_of_the_demo_calls_commits_and_stops(processor_scenario: ScenarioFactory, calls: Calls) -> None:
-    at = processor_scenario(f"{HANDLERS}:slow", 1, max_in_flight=10)
-    at.produce(numbers(25))
-    baseline = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry.demo.baseline"],
-        env={**os.environ, **as_environment(at.settings), **calls.environment},
-    )
-    try:
-        wait_until(lambda: at.committed() == [25], what="the commit of all records")
-        baseline.send_signal(signal.SIGTERM)
-        assert baseline.wait(30) == 0
-    finally:
-        baseline.kill()
-    assert sorted(calls.offsets()) == list(range(25))

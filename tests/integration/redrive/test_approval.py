@@ -12,10 +12,7 @@ from redrive.job_change import approve, ask_for_approval, change
 from redrive.request import Asker
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
-from tests.support.processes import Services
 from tests.support.settings import changed
-from tests.support.waiting import wait_until
-from wait_registry.local.ports import free_ports
 from wait_registry.records.operation import Approved, Changed, State
 
 BEN = Asker("ben", authenticated=True, via="console")
@@ -139,24 +136,6 @@ def test_two_approvals_at_once_start_one_job(many: Scenario) -> None:
     assert states(many).count("finished") == 1
     many.read_operations()
     assert many.rows("select state from operation") == [("finished",)]
-
-
-def test_after_a_kill_of_the_console_a_job_still_awaits(many: Scenario, services: Services) -> None:
-    (port,) = free_ports(1)
-    own = {"port": port, **BY_PROXY, "grants": OTHERS}
-    console = many.settings.console.model_copy(update=own)
-    killed = services.start("console", many.settings.model_copy(update={"console": console}))
-    anna = Browser(port, X_Forwarded_User="anna")
-    wait_until(anna.answers, what="the console answers")
-    path = anna.start(anna.dry_run(f"group={many.group}"))
-    killed.kill()
-    with people(many) as (_, ben, _):
-        assert ben.post(f"{path}/resume").status == 400
-        many.read_operations()
-        assert "Approve the job" in ben.get(path).text
-        assert ben.post(f"{path}/approve", [("reason", "looked at them")]).status == 303
-        ben.wait_state(path, "finished")
-    assert len(many.sent()) == 4
 
 
 def test_who_asked_cancels_on_the_page(many: Scenario) -> None:

@@ -269,20 +269,6 @@ def processor_of(at: Scenario, protocol: str) -> RunningProcessor:
     return RunningProcessor(changed(at.settings, "processor", **own)).wait_joined()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_the_group_handles_what_was_redriven(at: Scenario, typed: Type, protocol: str) -> None:
-    """With a member that reads the redelivery topic, no word is needed."""
-    at.show_dead_letters(3)
-    processor = processor_of(at, protocol)
-    try:
-        wait_until(lambda: typed("redrive", f"group={at.group}")[0] == 0, 60, "a member that reads the topic")
-        status, printed = typed("redrive", f"group={at.group}", "--reason", "fixed", "--send")
-        assert status == 0, printed
-        wait_until(lambda: processor.done == 3, 60, "the redriven records")
-    finally:
-        processor.stop()
-
-
 @pytest.mark.guarantee("R1.10")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_topic_that_was_missing_is_created_and_read_without_a_restart(

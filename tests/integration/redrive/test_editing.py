@@ -15,7 +15,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.support.console import Answer, running_console
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import Mark, State
+from wait_registry.records.operation import State
 
 KEY = ["text", "key-0"]
 HEADERS = [["tenant", "text", "blue"], ["raw", "hex", "ff00"]]
@@ -116,16 +116,6 @@ def test_a_review_shows_every_byte_and_what_would_be_done(dead: Scenario, browse
     assert "no_members" in unread.text and "It can't be sent now" in unread.text and 'name="token"' not in unread.text
 
 
-def test_a_delivery_that_was_redriven_meanwhile_is_not_sent(dead: Scenario, browser: Browser) -> None:
-    token = reviewed(browser, dead).token
-    dead.execute(dead.request().job)
-    job = sent(browser, dead, token).headers["Location"]
-    assert "already_redriven: 1" in browser.wait_state(job, "finished").text
-    assert [record.value for record in dead.sent()] == [b"value 0"]
-    assert "already_redriven" in reviewed(browser, dead).text
-    assert len([event for event in dead.events() if isinstance(event, Mark)]) == 1
-
-
 @pytest.mark.parametrize(
     ("head", "says"),
     [
@@ -145,11 +135,6 @@ def test_what_cannot_be_sent_says_why(dead: Scenario, browser: Browser, head: di
     answer = reviewed(browser, dead, b"no digits", **head)
     assert (answer.status, says in answer.text) == (400, True), answer.text
     assert dead.events() == []
-
-
-def test_nothing_edited_is_no_edit(dead: Scenario, browser: Browser) -> None:
-    answer = reviewed(browser, dead, b"value 0")
-    assert (answer.status, "nothing is edited" in answer.text) == (400, True)
 
 
 def test_no_other_body_is_taken(dead: Scenario, browser: Browser) -> None:

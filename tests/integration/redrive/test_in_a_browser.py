@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from tests.support.hands import Keyboard, Mouse, NoScripts
 from tests.support.http_service import Answer, HttpService
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.records.operation import Mark
 from wait_registry.settings.alerts import AlertsSettings
 
 Visitor = Callable[..., Visit]
@@ -144,25 +142,6 @@ def test_with_ticks_only_what_is_ticked_is_offered(at: Scenario, visit: Visitor)
     page.locator("td input").first.check()
     expect(page.get_by_role("button", name="Redrive …")).to_be_hidden()
     expect(page.get_by_role("button", name="Redrive ticked …")).to_be_visible()
-
-
-def test_two_operators_who_start_at_once_redrive_each_delivery_once(at: Scenario, visit: Visitor) -> None:
-    at.show_dead_letters(6)
-    pages = [visit().open(f"/redrive/new?where=group%3D{at.group}&allow=no_members") for _ in range(2)]
-    for page in pages:
-        page.locator("[name=reason]").fill("both want it")
-    for page in pages:
-        page.get_by_role("button", name="Redrive 6 dead letters").dblclick(no_wait_after=True)
-    for page in pages:
-        page.wait_for_url(re.compile("/jobs/"))
-        wait_until(partial(_ended, page), 60, "the end of the job", poll_s=0.2)
-    marks = [event for event in at.events() if isinstance(event, Mark)]
-    assert len({mark.wait_id for mark in marks}) == len(marks) == len(at.sent()) == 6
-
-
-def _ended(page: Page) -> bool:
-    page.reload()
-    return "State: finished." in page.inner_text("main")
 
 
 def test_the_pages_that_act_break_no_rule_of_a_browser_and_none_of_axe(at: Scenario, visit: Visitor) -> None:

@@ -46,12 +46,6 @@ async def call(service: GrpcService, **settings: object) -> None:
         await handler.close()
 
 
-async def test_a_server_that_the_ca_signed_gets_the_record(authority: Authority) -> None:
-    async with serving(tls=shown(authority.issue("right", f"IP:{LOOPBACK}"))) as service:
-        await call(service, ca=authority.certificate)
-    assert [one.value for one in service.requests] == [RECORD.value]
-
-
 async def test_the_systems_store_is_trusted_by_default(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate_file))
     async with serving(tls=shown(authority.issue("right", f"IP:{LOOPBACK}"))) as service:

@@ -36,10 +36,6 @@ class Order(BaseModel):
     id: int
 
 
-class OrderWithNote(Order):
-    note: str
-
-
 class Kept:
     """A handler that keeps what it got."""
 
@@ -50,9 +46,6 @@ class Kept:
         self.got.append(order)
 
     def plain(self, order: Annotated[Order, Avro] | None) -> None:
-        self.got.append(order)
-
-    async def noted(self, order: Annotated[OrderWithNote, Avro]) -> None:
         self.got.append(order)
 
 
@@ -193,12 +186,6 @@ def test_a_time_outside_of_the_calendar_is_shown_as_it_is_written() -> None:
         registry = schema_registry.SchemaRegistry(SchemaRegistrySettings(url=service.address))
         found = registry.content(b"\0\0\0\0\1\0\n" + bytes([len(at)]) + at)
     assert found == ("Protobuf", ["at {", f"  seconds: {2**62}", "}"])
-
-
-async def test_a_value_without_what_the_model_needs_is_malformed() -> None:
-    with HttpService(lambda call: FOUND) as service:
-        with pytest.raises(MalformedError, match="the value isn't OrderWithNote: note: Field required"):
-            await call(Kept().noted, ORDER, service.address)
 
 
 @pytest.mark.guarantee("P1.29")

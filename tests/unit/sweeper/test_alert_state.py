@@ -105,15 +105,6 @@ def test_an_alert_that_continues_is_repeated_only_after_every(of: AlertRule, ste
             assert second.at_s - first.at_s >= of.every_s
 
 
-@pytest.mark.parametrize(
-    ("below", "count", "phase"),
-    [(None, 11, Phase.FIRING), (None, 10, Phase.OK), (5, 5, Phase.FIRING), (5, 4, Phase.OK)],
-)
-def test_it_ends_below_its_lower_limit(below: int | None, count: int, phase: Phase) -> None:
-    of = rule(below=below)
-    assert Alert().observed(of, 11, 0.0).observed(of, count, 1.0).phase is phase
-
-
 def test_what_fired_while_the_receiver_was_away_is_reported_with_both_times() -> None:
     of = rule()
     alert = Alert().observed(of, 11, 100.0).observed(of, 0, 160.0).observed(of, 0, 900.0)
