@@ -200,4 +200,9 @@ def _fix_of_settings(cause: KafkaError, doing: str) -> str | None:
             "Another member of this group uses another assignment strategy, or is no consumer. Stop it, or set "
             "processor.assignment_strategy to the strategy that it uses."
         )
+    if cause.code() == KafkaError.GROUP_ID_NOT_FOUND or "group id does not exist" in cause.str():
+        return (
+            "Where the group exists, it is one of another type (consumer, classic or share): choose another "
+            "processor.group, or end its members and delete it (kafka-groups.sh shows the type)."
+        )
     return "Create the topic, or correct its name in the settings." if cause.code() in _UNKNOWN_TOPIC else None

@@ -84,7 +84,7 @@ def test_a_session_with_the_lock_of_another_client_is_refused(tmp_path: Path, da
             connect(PostgresSettings(url=SecretStr(url)))
 
 
-@pytest.mark.parametrize("command", ["query stuck_now", "dlq list", "dlq jobs", "db status", "doctor redrive"])
+@pytest.mark.parametrize("command", ["query stuck_now", "dlq redrive group=a", "db status", "doctor redrive"])
 def test_a_paused_pool_is_said_with_what_to_do(
     tmp_path: Path, prepared: SettingsFactory, run_here: RunHere, database: Database, command: str
 ) -> None:

@@ -29,6 +29,7 @@ from wait_registry.settings.kafka import KafkaSettings
         (KafkaError.GROUP_AUTHORIZATION_FAILED, ConfigurationError),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, ConfigurationError),
         (KafkaError.INCONSISTENT_GROUP_PROTOCOL, ConfigurationError),
+        (KafkaError.GROUP_ID_NOT_FOUND, ConfigurationError),
         (KafkaError._FENCED, FencedError),
         (KafkaError.PRODUCER_FENCED, FencedError),
         (KafkaError._TRANSPORT, TransientError),
@@ -145,9 +146,12 @@ def test_a_refusal_says_what_to_correct(code: str, text: str, fix: str) -> None:
 
 
 def test_what_an_operator_can_fix_says_how() -> None:
-    names = ("INCONSISTENT_GROUP_PROTOCOL", "_UNKNOWN_PARTITION", "RECORD_LIST_TOO_LARGE")
+    names = ("INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND", "_UNKNOWN_PARTITION", "RECORD_LIST_TOO_LARGE")
     said = " ".join(str(kafka_failure(KafkaError(CODES[name]), "x")) for name in names)
-    assert all(fix in said for fix in ("set processor.assignment_strategy", "topics create", "Raise max.message.bytes"))
+    assert all(
+        fix in said
+        for fix in ("set processor.assignment_strategy", "another type", "topics create", "Raise max.message.bytes")
+    )
 
 
 CLIENT = admin(KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout_s=10))

@@ -7,7 +7,7 @@ import gc
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +51,9 @@ class Works:
         return []
 
     def committed_of_own_topics(self) -> dict[TopicPartition, int]:
+        return {}
+
+    def ends_seen(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {}
 
     def readings(self) -> Iterable[Reading]:
