@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
-from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Registered, Scenario, Sweeping, ids
 from tests.support.database import Database
@@ -19,26 +17,19 @@ from tests.support.waiting import wait_until
 from wait_registry.local.postgres import EmbeddedPostgres
 
 LATER_MS = 600_000
+QUICK = {
+    "wait.partitions": 1,
+    "wait.skew_allowance_s": 0,
+    "sink.poll_interval_s": 0.1,
+    "sink.restart_backoff_max_s": 0.2,
+}
 
 
 @pytest.mark.fault("F95")
-def test_sink_and_sweeper_continue_from_the_restored_state(
-    settings_for: SettingsFactory, topics: Topics, start_sink: StartSink
-) -> None:
+def test_sink_and_sweeper_continue_from_the_restored_state(topics: Topics, start_sink: StartSink) -> None:
     with own_postgres() as server:
-        settings = settings_for(
-            {
-                "postgres.url": SecretStr(server.url),
-                "wait.partitions": 1,
-                "wait.skew_allowance_s": 0,
-                "sink.poll_interval_s": 0.1,
-                "sink.restart_backoff_max_s": 0.2,
-            }
-        )
-        database = Database(server.url)
-        topics.create_own(settings)
-        database.install(settings)
-        at = Scenario(settings, topics, database)
+        at = Scenario.made(topics, Database(server.url), QUICK)
+        settings, database = at.settings, at.database
         expired = at.register([at.wait_record(number) for number in range(5)])
         resolved, standing = at.register([at.wait_record(number, LATER_MS) for number in (5, 6)])
         sink = start_sink(settings).wait_ready()

@@ -87,17 +87,6 @@ def test_a_manifest_that_cannot_be_completed_is_said_to_lack_something(
         places_of(settings_for(), topic, [(0, fingerprint(b"k", b"v", []))], frozenset())
 
 
-def test_a_load_that_is_asked_to_stop_waits_for_what_it_has_published(
-    settings_for: SettingsFactory, topics: Topics, names: Names
-) -> None:
-    topic = topics.create(names("orders"))
-    shown: list[int] = []
-    plan = LoadPlan(topic, None, rate_per_s=200)
-    result = run_load(settings_for(), plan, shown.append, lambda: bool(shown) and shown[-1] >= 20)
-    assert 20 <= result.records < 200
-    assert len(topics.read(topic)) == result.records
-
-
 def test_a_rate_is_kept(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
     started = time.monotonic()
     run_load(settings_for(), LoadPlan(topics.create(names("orders")), 40, rate_per_s=80))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -117,7 +119,7 @@ def stack_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str
     )
     assert process.stdout is not None
     try:
-        yield process, list(iter(process.stdout.readline, "# Ctrl-C ends it\n"))
+        yield process, list(itertools.takewhile("# Ctrl-C ends it\n".__ne__, process.stdout))
     finally:
         process.terminate()
         process.communicate(timeout=60)
@@ -194,7 +196,7 @@ def test_root_gets_an_error_if_postgres_can_not_reach_the_data_folder(tmp_path: 
 def test_stack_up_prints_addresses_that_serve_and_ends_0_on_sigterm(tmp_path: Path) -> None:
     with stack_up(tmp_path) as (process, lines):
         assert lines[-1].startswith("# data and logs, deleted at the end")
-        exports = dict(exported(line) for line in lines if line.startswith("export "))
+        exports = exports_of(lines)
         client = AdminClient({"bootstrap.servers": exports["WAITREG_KAFKA__BOOTSTRAP_SERVERS"]})
         topics = client.list_topics(timeout=10).topics.keys()
         with psycopg.connect(exports["WAITREG_POSTGRES__URL"]) as connection:
@@ -213,6 +215,6 @@ def test_stack_up_serves_the_console_if_asked(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def exported(line: str) -> tuple[str, str]:
-    name, _, value = line.removeprefix("export ").strip().partition("=")
-    return name, value
+def exports_of(lines: list[str]) -> dict[str, str]:
+    exports = (shlex.split(line)[1].partition("=") for line in lines if line.startswith("export "))
+    return {name: value for name, _, value in exports}

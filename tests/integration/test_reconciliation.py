@@ -123,25 +123,6 @@ def test_history_reconciles_unless_a_byte_changed(
     assert scene.judge() == breaches
 
 
-def test_evidence_without_a_needed_wait_record_is_refused(scene: Scene, topics: Topics) -> None:
-    scene.export()
-    waiting = [one for one in topics.read(scene.settings.wait.topic) if one.value is not None]
-    topics.delete_before(scene.settings.wait.topic, {one.partition: one.offset + 1 for one in waiting})
-    assert {one.value for one in topics.read(scene.settings.wait.topic)} == {None}
-    with pytest.raises(ConfigurationError, match="compaction has removed"):
-        scene.judge()
-
-
-def test_discarded_record_is_known_by_the_tombstone_of_its_id(scene: Scene, topics: Topics) -> None:
-    scene.calls.write_bytes(b"")
-    scene.export()
-    done = next(one for one in topics.read(scene.settings.wait.topic) if one.key != scene.lineage.wait_id.encode())
-    assert scene.judge() == {Breach.LOST: 1}
-    discarded = tombstone(Outgoing(None, done.key, []), done.partition, Outcome.DISCARDED)
-    topics.produce(scene.settings.wait.topic, [discarded])
-    assert scene.judge() == {}
-
-
 def test_records_older_than_tombstones_are_kept_are_refused(scene: Scene) -> None:
     old = [replace(one, timestamp_ms=LONG_AGO_MS) for one in read_manifest(scene.manifest)]
     scene.manifest.unlink()

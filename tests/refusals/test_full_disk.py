@@ -13,9 +13,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from pydantic import SecretStr
 
-from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import StartSink
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
@@ -73,22 +71,18 @@ def in_view(settings: Settings, url: str) -> set[str]:
 @pytest.mark.fault("F99")
 @pytest.mark.timeout(400)
 def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
-    settings_for: SettingsFactory, topics: Topics, start_sink: StartSink, tmp_path: Path,
+    topics: Topics, start_sink: StartSink, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     with small_disk(reachable(tmp_path) / "disk", 160) as disk, own_postgres(disk) as server:
         overrides = {
-            "postgres.url": SecretStr(server.url),
             "wait.partitions": 1,
             "wait.skew_allowance_s": 0,
             "sink.restart_backoff_max_s": 1,
             "sink.poll_interval_s": 0.2,
         }
-        settings = settings_for(overrides)
-        database = Database(server.url)
-        topics.create_own(settings)
-        database.install(settings)
-        at = Scenario(settings, topics, database)
+        at = Scenario.made(topics, Database(server.url), overrides)
+        settings = at.settings
         sink = start_sink(settings)
         sink.wait_ready()
         known = registered(at, 0, 3)

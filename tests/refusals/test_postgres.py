@@ -25,12 +25,8 @@ from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import with_postgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
-from wait_registry.errors import ConfigurationError
 from wait_registry.local.postgres import EmbeddedPostgres
-from wait_registry.postgres import schema
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
-from wait_registry.postgres.migrations import Migration
-from wait_registry.postgres.schema import migrate_schema, schema_migrations
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
 
@@ -157,7 +153,7 @@ def test_certificates_are_checked_on_both_sides(
     with connect(right.postgres) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
     settings = with_postgres(right, make(secured_postgres, user, password, tmp_path))
-    both_refuse(settings, spark, PostgresRefused, said, secret=password)
+    both_refuse(settings, spark, said, password)
 
 
 def test_a_servers_certificate_that_is_out_of_date_is_refused(
@@ -174,7 +170,7 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
 ) -> None:
     settings = with_postgres(settings_for(), url(asking, SECRET))
     topics.create_own(settings)
-    both_refuse(settings, spark, PostgresRefused, "password authentication failed", secret=SECRET)
+    both_refuse(settings, spark, "password authentication failed", SECRET)
     ended = run_waitreg(here, "sweeper", "--once", settings=settings)
     assert ended.code == 2, ended.errors
     assert "Check user and password in postgres.url" in ended.errors
@@ -182,34 +178,11 @@ def test_sink_and_sweeper_end_with_2_and_a_sentence(
     assert "Traceback" not in ended.errors
 
 
-def test_sink_and_sweeper_refuse_an_older_schema(
-    settings_for: SettingsFactory,
-    topics: Topics,
-    asking: EmbeddedPostgres,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings = with_postgres(settings_for(), url(asking))
-    topics.create_own(settings)
-    known = schema_migrations()
-    later = (*known, Migration(len(known) + 1, "sql/migrations/later.sql", ""))
-    with connect(settings.postgres, autocommit=True) as connection:
-        migrate_schema(connection)
-        with monkeypatch.context() as newer_version:
-            newer_version.setattr(schema, "schema_migrations", lambda: later)
-            both_refuse(settings, spark, ConfigurationError, "waitreg db migrate")
-        connection.execute("insert into wait_registry_migration values (%s, 'later', '', now())", (len(known) + 90,))
-        both_refuse(settings, spark, ConfigurationError, "newer wait registry")
-    assert topics.read(settings.wait.topic) == []
-
-
-def both_refuse(
-    settings: Settings, spark: SparkSession, error: type[Exception], said: str, secret: str = "no secret"
-) -> None:
-    """Run sink and sweeper, which must both end with this error."""
+def both_refuse(settings: Settings, spark: SparkSession, said: str, secret: str) -> None:
+    """Run sink and sweeper, which must both end with this refusal."""
     from sink.service import SinkService
 
     for run in (SinkService(settings, spark, once=True).run, sweeper_of(settings).run_once):
-        with pytest.raises(error, match=said) as raised:
+        with pytest.raises(PostgresRefused, match=said) as raised:
             run()
         assert secret not in str(raised.value)

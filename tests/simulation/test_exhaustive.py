@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from tests.simulation.exhaustive import NEVER_ENDS, State, Step, explore
 
+END = 5
+
 
 class Counting:
-    """Counts up to an end; nothing leads on from ``trap``, and a step from ``bad_step`` breaks a guarantee."""
+    """Counts up to an end; nothing leads on from ``trap``."""
 
     name = "counting"
 
-    def __init__(self, trap: int = -1, bad: int = -1, bad_step: int = -1, end: int = 5) -> None:
-        self.trap, self.bad, self.bad_step, self.end = trap, bad, bad_step, end
+    def __init__(self, trap: int = -1) -> None:
+        self.trap = trap
 
     def initial(self) -> State:
         return (0, 0)
 
     def steps(self, state: State) -> list[Step]:
         left, right = state
-        if left in (self.trap, self.end):
+        if left in (self.trap, END):
             return []
-        if left == self.bad_step:
-            return [("a bad step", False, "a guarantee")]
         return [("left", False, (left + 1, right)), ("right", False, (left, min(right + 1, 2)))]
 
     def broken(self, state: State) -> str | None:
-        return "a state" if state[0] == self.bad else None
+        return None
 
     def settled(self, state: State) -> bool:
-        return bool(state[0] == self.end)
+        return bool(state[0] == END)
 
     def canonical(self, state: State) -> State:
         return state

@@ -1,13 +1,20 @@
-"""The Postgres schema of one test, dropped when it ends."""
+"""The Postgres schema of one test or of a file's, dropped when it ends."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import sql
 
+from tests.support.naming import Names
+from tests.support.settings import settings_against
+from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
+
+Connection: TypeAlias = psycopg.Connection[Any]
 
 
 class Database:
@@ -29,7 +36,7 @@ class Database:
         """Drop the schema of these settings when the test ends, even if another process made it."""
         self._installed.append(settings.postgres.schema_name)
 
-    def connect(self, settings: Settings) -> psycopg.Connection[Any]:
+    def connect(self, settings: Settings) -> Connection:
         """Return an autocommit connection whose search path is the schema of these settings."""
         options = f"-c search_path={settings.postgres.schema_name}"
         return psycopg.connect(self.url, autocommit=True, options=options)
@@ -49,3 +56,14 @@ class Database:
         with psycopg.connect(self.url, autocommit=True) as connection:
             for schema in self._installed:
                 connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
+
+
+@contextmanager
+def own_tables(stack: Stack, overrides: Mapping[str, Any] | None = None) -> Iterator[tuple[Settings, Connection]]:
+    """Make a schema for a file's tests; yield its settings and a connection."""
+    database = Database(stack.postgres_url)
+    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), overrides)
+    database.install(settings)
+    with database.connect(settings) as connection:
+        yield settings, connection
+    database.close()

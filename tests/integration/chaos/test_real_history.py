@@ -13,7 +13,6 @@ from confluent_kafka import Producer
 
 from sweeper.due import DueRow
 from sweeper.export_decision import Outgoing, Policy, outgoing
-from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
 from tests.chaos.checker.verdict import FEWEST_SNAPSHOTS, RULES, check
 from tests.chaos.history.entries import Registration, Republished, WaitEntry
@@ -24,7 +23,6 @@ from tests.chaos.history.watch import Watch
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.scenario import Registered, Scenario
 from tests.support.database import Database
-from tests.support.kafka_io import Outgoing as Written
 from tests.support.kafka_io import read_all
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -73,13 +71,6 @@ class Judged:
         rows = [DueRow(item.record, item.partition, item.offset) for item in items]
         decided = [outgoing(row, policy, lambda topic: Target(topic, 2, 1_000_000), now_ms) for row in rows]
         return [letter for letter in decided if isinstance(letter, Outgoing)]
-
-    def export(self, items: Sequence[Registered]) -> None:
-        """Export them in one transaction, whatever the log says."""
-        producer = ExportProducer(self.at.settings, 0)
-        producer.fence()
-        producer.export(self.letters(items), {})
-        producer.close()
 
     def abort(self, items: Sequence[Registered]) -> None:
         """Export them in a transaction that is aborted."""
@@ -290,15 +281,3 @@ def test_registration_is_ended_by_an_answer_to_its_own_process_alone(history: Hi
 
     assert "abandoned" not in found("processor-2/1")
     assert "abandoned" in found(begun.instance)
-
-
-def test_exports_of_a_broken_sweeper_are_found(run: Judged) -> None:
-    run.finish(run.registered[0])
-    run.export(run.registered[:-1])
-    # These ignore the tombstones of their first export, too.
-    run.export(run.registered[1:3])
-    (letter,) = run.letters(run.registered[-1:])
-    run.at.topics.produce(letter.topic, [Written(letter.value, letter.key, letter.headers)])
-    run.abort(run.registered[-1:])
-    counts = check(run.history()).counts
-    assert counts == {"false_export": 3, "doubled": 2, "unpaired": 1, "unfinished": 1}

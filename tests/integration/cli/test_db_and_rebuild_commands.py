@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from sink.advisory_lock import sink_lock_key, try_lock
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import register
 from tests.support.command import run_waitreg
 from tests.support.database import Database
-from tests.support.processes import Services
 
 
 def test_migrate_makes_the_schema_once_and_status_says_so(
@@ -43,23 +39,3 @@ def test_a_dry_run_reports_an_orphaned_row_and_leaves_it(
     assert dry.code == 0, dry.errors
     assert "would be replaced" in dry.output
     assert database.rows(settings, "select count(*) from wait") == [(1,)]
-
-
-def test_a_rebuild_while_a_sink_runs_ends_with_3(prepared: SettingsFactory, database: Database, tmp_path: Path) -> None:
-    settings = prepared()
-    with database.connect(settings) as sink:
-        assert try_lock(sink, sink_lock_key(sink, settings.wait.topic))
-        ended = run_waitreg(tmp_path, "rebuild", settings=settings)
-    assert ended.code == 3
-    assert "a sink is running" in ended.errors
-    assert "Traceback" not in ended.errors
-
-
-@pytest.mark.parametrize("name", ["processor", "sink", "sweeper"])
-def test_sigterm_ends_a_running_service_with_0(
-    name: str, prepared: SettingsFactory, services: Services, here: Path
-) -> None:
-    settings = prepared({"processor.handler": "shop:handle"})
-    service = services.start(name, settings).wait_ready()
-    assert service.terminate() == 0, service.log.read_text("utf-8")
-    assert "Traceback" not in service.log.read_text("utf-8")

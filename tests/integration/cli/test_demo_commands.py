@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,21 +38,6 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
     assert load.returncode == 0
     assert said.endswith("and stopped, as asked\n")
     assert int(said.split()[1]) == len(topics.read(topic))
-
-
-def test_downstream_answers_with_the_chosen_failures_until_sigterm(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "wait_registry", "downstream", "--port", "0", "--mixture", "1ms"]
-    with subprocess.Popen([*command, "--fail", "100%:503"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout is not None
-        address = next(word for word in service.stdout.readline().split() if word.startswith("http"))
-        try:
-            urllib.request.urlopen(urllib.request.Request(address, data=b"order", method="POST"), timeout=10)
-            status = 200
-        except urllib.error.HTTPError as refused:
-            status = refused.code
-        assert status == 503
-        service.terminate()
-        assert service.wait(30) == 0
 
 
 def iter_until(lines: Iterable[str], wanted: str) -> Iterator[str]:

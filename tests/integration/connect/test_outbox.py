@@ -200,15 +200,6 @@ def test_a_sink_that_is_behind_by_less_exports_no_finished_row(outbox: Connectio
     assert places(outbox) == [("expired a while ago", 0, 1)]
 
 
-def test_an_unsettled_row_is_only_late(outbox: Connection) -> None:
-    register(outbox, "late", 0, 1, EXPIRED_S)
-    assert fill(outbox, settle_s=SETTLE_S) == 0
-    outbox.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S - 5), "late"))
-    assert fill(outbox, settle_s=SETTLE_S) == 0
-    outbox.execute(STANDING_FOR, (timedelta(seconds=SETTLE_S + 5), "late"))
-    assert fill(outbox, settle_s=SETTLE_S) == 1
-
-
 def test_with_the_position_of_our_sink_no_row_has_to_settle(outbox: Connection) -> None:
     register(outbox, "seen to its expiry", 0, 1)
     register(outbox, "of a partition without a position", 1, 1, EXPIRED_S)

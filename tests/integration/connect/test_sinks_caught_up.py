@@ -23,9 +23,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
 from wait_registry.cli.connect.checks import OurServices
-from wait_registry.cli.connect.lag import read_group_lag, sink_lags
 from wait_registry.cli.connect.state import ConnectorState
-from wait_registry.kafka.clients import admin
 from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
@@ -156,20 +154,6 @@ def test_a_new_source_waits_until_our_sink_has_read_the_log(
     clock.to_commit = [2, 3]
     wait()
     assert (clock.to_commit, clock.said[0]) == ([], "3 offsets to what was the log's end")
-
-
-def test_status_and_doctor_report_the_same_lag(sink: Sink, topics: Topics) -> None:
-    topics.produce(sink.topic, [*TWO])
-    sink.commit(1)
-    config = {"topics": sink.topic, "consumer.override.group.id": sink.group}
-    state = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
-    producer = in_a_transaction(sink.settings, [b"three"])
-    try:
-        kafka = sink.settings.kafka
-        lag = sink_lags(kafka, [state])[0]["wait.sink"]
-        assert lag == read_group_lag(kafka, admin(kafka), sink.group, sink.topic).offsets == 2
-    finally:
-        producer.abort_transaction(30)
 
 
 def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> None:

@@ -11,9 +11,7 @@ from playwright.sync_api import Browser, StorageState
 
 from tests.support.browser import Visit, chromium, running_browser
 from tests.support.console import running_console
-from tests.support.database import Database
-from tests.support.naming import Names
-from tests.support.settings import settings_against
+from tests.support.database import own_tables
 from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
 
@@ -31,13 +29,9 @@ def has_browser() -> None:
 @pytest.fixture(scope="module")
 def shop(has_browser: None, stack: Stack) -> Iterator[Settings]:
     """Settings of the schema that rows.sql has filled."""
-    database = Database(stack.postgres_url)
-    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.topic": "wait"})
-    database.install(settings)
-    with database.connect(settings) as connection:
+    with own_tables(stack, {"wait.topic": "wait"}) as (settings, connection):
         connection.execute(ROWS.read_bytes())
-    yield settings
-    database.close()
+        yield settings
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +68,11 @@ def visit(browser: Browser, origin: str) -> Iterator[Visitor]:
     yield visit
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def window(visit: Visitor) -> Iterator[Visit]:
+    """A window in which nothing went wrong when the test ends."""
+    opened = visit()
+    yield opened
+    assert opened.problems() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlencode
 
@@ -21,14 +20,6 @@ from tests.support.console import Answer, ask
 
 def test_each_route_has_its_addresses_here() -> None:
     assert sorted(ADDRESSES) == sorted(route.path for route in ROUTES)
-
-
-@pytest.fixture
-def window(visit: Visitor) -> Iterator[Visit]:
-    """A window in which nothing went wrong when the test ends."""
-    opened = visit()
-    yield opened
-    assert opened.problems() == []
 
 
 @pytest.mark.parametrize("address", PAGES)

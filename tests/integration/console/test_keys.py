@@ -12,20 +12,11 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.integration.console.conftest import Visitor
 from tests.support.browser import Visit
 from tests.support.console import running_console
-from tests.support.hands import tab_to
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 
 LIST = "/dead-letters?where=error%3DRefused*&by=none"
 ROW = "tbody tr:focus"
-
-
-@pytest.fixture
-def window(visit: Visitor) -> Iterator[Visit]:
-    """A window in which nothing went wrong when the test ends."""
-    opened = visit()
-    yield opened
-    assert opened.problems() == []
 
 
 @pytest.fixture
@@ -160,26 +151,6 @@ def focused(page: Page) -> Locator:
     return page.locator(":focus")
 
 
-def test_by_keyboard_from_the_start_to_a_dead_letter_and_back(visit: Visitor) -> None:
-    page = visit().open("/")
-    tab_to(page, "Dead letters")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Dead letters")
-    tab_to(page, "where")
-    page.keyboard.type("error=Refused*")
-    tab_to(page, "by")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("none")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("where=error%3DRefused"))
-    tab_to(page, "orders.dlq:1:117")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Dead letter orders.dlq:1:117")
-    page.go_back()  # a key of the browser's own, which has none without a window
-    expect(page.locator("h1")).to_have_text("Dead letters")
-    expect(page.get_by_label("condition").first).to_have_value("error=Refused*")
-
-
 def test_the_first_step_skips_the_menu(visit: Visitor) -> None:
     page = visit().open("/dead-letters")
     page.keyboard.press("Tab")
@@ -216,20 +187,3 @@ def test_without_scripts_from_the_start_to_a_dead_letter(visit: Visitor) -> None
     expect(page.locator("details[open] p").first).to_be_visible()
     page.go_back()
     expect(page).to_have_url(re.compile("where=error%3DRefused"))
-
-
-def test_an_address_shows_the_same_to_a_colleague(visit: Visitor) -> None:
-    page = visit().open("/dead-letters")
-    page.get_by_label("since").fill("365d")
-    page.get_by_role("button", name="Find").click()
-    page.get_by_role("link", name="list").first.click()
-    colleague = visit().page
-    colleague.goto(page.url)
-    assert said(colleague) == said(page)
-
-
-def said(page: Page) -> str:
-    """Return what the table says, with times themselves instead of how long ago they were."""
-    times = "table => { for (const each of table.querySelectorAll('time')) each.textContent = each.dateTime }"
-    page.locator("table").evaluate(times)
-    return page.locator("table").inner_text()

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from console.http.oidc import cookie_key
-from console.http.session import IDLE_S, LONGEST_S, Session, Sessions
+from console.http.session import Session, Sessions
 from console.service import ConsoleService
 from tests.integration.console.login_browser import LoginBrowser, Shown
 from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
@@ -72,13 +72,6 @@ def browser(console: str) -> LoginBrowser:
     return LoginBrowser(console)
 
 
-@pytest.fixture
-def spoil(provider: OidcProvider) -> Iterator[Callable[[str], None]]:
-    """Have the provider spoil its ID tokens until the end of the test."""
-    yield provider.spoil
-    provider.spoil("none")
-
-
 def planted(browser: LoginBrowser, text: str) -> Shown:
     """Return what a browser sees of a page with this session cookie."""
     return LoginBrowser(browser.console).open("/help", Cookie=f"waitreg={text}")
@@ -131,38 +124,6 @@ def test_cookies_are_for_this_host_and_for_no_script(provider: OidcProvider, tls
         assert {one for one in attributes if not one.startswith("Max-Age")} == wanted
     redirect = parse_qs(urlsplit(begun.headers["Location"]).query)["redirect_uri"]
     assert redirect == [f"{'https' if tls else 'http'}://{LOOPBACK}:{port}/login/callback"]
-
-
-@pytest.mark.parametrize(
-    ("begun_ago_s", "seen_ago_s", "status"),
-    [
-        (0, 0, 200),
-        (LONGEST_S - 60, 0, 200),
-        (LONGEST_S, 0, 401),
-        (IDLE_S - 60, IDLE_S - 60, 200),
-        (IDLE_S, IDLE_S, 401),
-        (-60, -60, 200),
-    ],
-)
-def test_a_session_ends_after_8_hours_or_one_without_a_page(
-    browser: LoginBrowser, provider: OidcProvider, begun_ago_s: float, seen_ago_s: float, status: int
-) -> None:
-    now_s = time.time()
-    seen = sessions(provider.issuer, seen_ago_s)
-    assert planted(browser, seen.cookie(Session("i", now_s - begun_ago_s, "carl", ()))).status == status
-
-
-def test_a_session_in_use_gets_a_younger_cookie_of_the_same_session(
-    browser: LoginBrowser, provider: OidcProvider
-) -> None:
-    now_s = time.time()
-    session = Session("i", now_s - 1000, "carl", ())
-    old = sessions(provider.issuer, 1000).cookie(session)
-    renewed = planted(browser, old).headers["Set-Cookie"].partition(";")[0].removeprefix("waitreg=")
-    late = sessions(provider.issuer, 100 - IDLE_S)
-    assert late.find(old) is None
-    assert late.find(renewed) == session
-    assert planted(browser, renewed).headers["Set-Cookie"] is None
 
 
 def test_a_changed_cookie_is_no_session(browser: LoginBrowser, provider: OidcProvider) -> None:
@@ -220,23 +181,14 @@ def test_a_code_is_good_once(browser: LoginBrowser, console: str) -> None:
     assert "invalid_grant" in shown.text
 
 
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ("nonce", "nonce"),
-        ("audience", "aud"),
-        ("key", "signature"),
-        ("unsigned", "algorithm"),
-        ("missing", "no ID token"),
-    ],
-)
-def test_a_token_that_can_not_be_believed_gives_no_session(
-    browser: LoginBrowser, spoil: Callable[[str], None], fault: str, says: str
-) -> None:
-    spoil(fault)
-    shown = browser.log_in("alice")
+def test_a_token_that_can_not_be_believed_gives_no_session(browser: LoginBrowser, provider: OidcProvider) -> None:
+    provider.spoil("nonce")
+    try:
+        shown = browser.log_in("alice")
+    finally:
+        provider.spoil("none")
     assert (shown.status, browser.has_cookie()) == (403, False)
-    assert says in shown.text.lower() or says in shown.text
+    assert "nonce" in shown.text
 
 
 def test_a_login_that_is_canceled_at_the_issuer_gives_no_session(browser: LoginBrowser) -> None:
@@ -244,14 +196,6 @@ def test_a_login_that_is_canceled_at_the_issuer_gives_no_session(browser: LoginB
     shown = browser.go(f"{form.url}/abort")
     assert (shown.status, browser.has_cookie()) == (403, False)
     assert "access_denied" in shown.text
-
-
-@pytest.mark.parametrize(
-    "target", ["//attacker.example", "/\\attacker.example", "https://attacker.example", "/\t/attacker.example", "help"]
-)
-def test_a_login_leads_nowhere_else(browser: LoginBrowser, console: str, target: str) -> None:
-    answer = browser.log_in("alice", f"/login?{urlencode({'to': target})}", stop=CALLBACK).url
-    assert browser.open(answer).headers["Location"] == "/"
 
 
 def test_a_logout_ends_the_session_with_all_its_cookies(browser: LoginBrowser, console: str) -> None:

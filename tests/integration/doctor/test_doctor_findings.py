@@ -66,20 +66,6 @@ def test_a_wrong_setting_is_the_only_error(
     assert found.one(id).fix
 
 
-def test_a_wrong_cleanup_policy_hides_no_other_check(
-    prepared: SettingsFactory, settings_for: SettingsFactory, topics: Topics, names: Names, sound: dict[str, str]
-) -> None:
-    settings = prepared(sound)
-    forgetful = settings_for({**sound, "dead_letter.topic": names("compacted")})
-    topics.create(names("compacted"), 2, cleanup__policy="compact", max__message__bytes="4000000")
-    found = look(forgetful)
-    assert found.broken == ["topic.dead_letter.cleanup.policy"]
-    assert "cleanup.policy=delete" in found.one("topic.dead_letter.cleanup.policy").fix
-    assert found.standing("group.offsets") is Severity.OK
-    assert found.standing("tables.position") is Severity.OK
-    assert settings.wait.topic == forgetful.wait.topic
-
-
 @pytest.mark.parametrize(
     ("policy", "severity", "offsets"),
     [("redeliver", Severity.ERROR, Severity.SKIPPED), ("dlq", Severity.WARNING, Severity.OK)],
@@ -129,16 +115,6 @@ def test_without_postgres_the_checks_of_kafka_still_run(prepared: SettingsFactor
     assert not any(
         line.id.startswith(("postgres", "tables", "sweep", "version.java")) for line in on_a_processor_s_host.lines
     )
-
-
-def test_a_changed_migration_is_an_error(prepared: SettingsFactory, database: Database) -> None:
-    settings = prepared()
-    database.execute(settings, "update wait_registry_migration set checksum = 'other' where version = 1")
-    found = look(settings, "sweeper")
-    assert found.broken == ["postgres.schema"]
-    line = found.one("postgres.schema")
-    assert "sql/schema.sql was applied and has changed" in line.message
-    assert "install the wait registry that created the schema, or restore " in line.message
 
 
 @pytest.mark.parametrize(("delay", "severity"), [("10s", Severity.OK), ("30d", Severity.WARNING)])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +19,7 @@ from sink.history.run import run_history
 from tests.integration.sink.applying import HandFed, now_ms
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, wait_record
 from tests.support.kafka_io import ReadRecord
+from tests.support.module_of_file import load_module
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
@@ -87,17 +86,7 @@ def test_the_command_prints_what_it_added(settings: Settings, tmp_path: Path) ->
 
 WAIT_ID = "01a1fd5e-6557-8324-a9e4-dd44916f69cf"
 FIRST_DELIVERY = "01a1fd5e-6557-8324-a9e4-dd44916f69ce"
-PROGRAM = Path(__file__).parents[3] / "examples" / "lost_wait_topic" / "republish.py"
-
-
-@pytest.fixture
-def republish() -> Iterator[ModuleType]:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("republish_of_the_example", PROGRAM)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+republish = load_module(Path(__file__).parents[3] / "examples" / "lost_wait_topic" / "republish.py")
 
 
 @pytest.fixture
@@ -124,7 +113,6 @@ def register(settings: Settings, original: Original) -> None:
 def test_registrations_of_a_lost_topic_are_published(
     prepared: Callable[..., Settings],
     topics: Topics,
-    republish: ModuleType,
     settings_in_environment: Callable[[Settings], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -144,7 +132,7 @@ def test_registrations_of_a_lost_topic_are_published(
 
 
 def test_more_letters_than_the_queue_holds_are_published(
-    settings_for: Callable[..., Settings], topics: Topics, names: Names, republish: ModuleType
+    settings_for: Callable[..., Settings], topics: Topics, names: Names
 ) -> None:
     settings = settings_for()
     settings.kafka.librdkafka["queue.buffering.max.messages"] = "10"

@@ -35,10 +35,8 @@ def asking(**wanted: object) -> Record:
 
 
 @asynccontextmanager
-async def handler_for(
-    service: NodeService, timeout_s: float = LIMIT_S, scheme: str = "grpc", **settings: Any
-) -> AsyncIterator[GrpcHandler]:
-    handler = GrpcHandler(f"{scheme}://{LOOPBACK}:{service.port}", GrpcHandlerSettings(**settings), timeout_s, 4)
+async def handler_for(service: NodeService, timeout_s: float = LIMIT_S, **settings: Any) -> AsyncIterator[GrpcHandler]:
+    handler = GrpcHandler(f"grpc://{LOOPBACK}:{service.port}", GrpcHandlerSettings(**settings), timeout_s, 4)
     await handler.open()
     try:
         yield handler

@@ -81,13 +81,6 @@ def test_a_migration_keeps_every_row_and_is_applied_once(
     assert database.rows(older, "select distinct note from wait") == [("n",)]
 
 
-def test_a_schema_that_is_up_to_date_is_left_as_it_is(older: Settings, database: Database) -> None:
-    before = database.rows(older, ROWS)
-    with connect(older.postgres, autocommit=True) as connection:
-        assert migrate_schema(connection) == []
-    assert database.rows(older, ROWS) == before
-
-
 def test_several_at_once_apply_each_migration_once(empty: Settings, later: Sequence[Migration]) -> None:
     def run(_: int) -> list[int]:
         with connect(empty.postgres, autocommit=True) as connection:

@@ -9,7 +9,7 @@ from base64 import b64decode
 
 import pytest
 
-from tests.integration.processor.scenario import ScenarioFactory, numbers
+from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.kafka_io import Outgoing
 from wait_registry.handler import Discard, PermanentError, Record, TransientError
 from wait_registry.kafka.topics import create_topics
@@ -79,26 +79,6 @@ def test_several_groups_share_the_wait_topic_and_nothing_else(processor_scenario
     assert len({record.key for record in records}) == 40, "ids differ between groups"
     assert first.topics.read(f"{first.topic}.{first.group}") == []
     assert len(first.topics.read(f"{first.topic}.{second.group}")) == 20
-
-
-def test_a_handler_class_is_opened_once_and_closed_at_the_end(processor_scenario: ScenarioFactory) -> None:
-    calls: list[str] = []
-
-    class Service:
-        async def __aenter__(self) -> Service:
-            calls.append("open")
-            return self
-
-        async def __aexit__(self, *_: object) -> None:
-            calls.append("close")
-
-        async def handle(self, record: Record) -> None:
-            calls.append("handle")
-
-    at = processor_scenario(Service)
-    at.produce(numbers(2))
-    at.run_once()
-    assert calls == ["open", "handle", "handle", "close"]
 
 
 MANY = tuple((f"h{number % 7}", os.urandom(number)) for number in range(60))

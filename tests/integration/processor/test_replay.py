@@ -23,7 +23,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.running_thread import RunningThread
 from tests.support.stack import OwnStack
-from tests.support.waiting import holds, wait_until
+from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError as Stopped
 from wait_registry.handler import Record, TransientError
 
@@ -177,20 +177,6 @@ def test_records_of_a_delayed_input_wait_for_their_time(processor_scenario: Scen
     assert replay(at, {0: (0, 5)}).join() == {"done": 5}
     assert sorted(offset for offset, _ in handled_ms) == [0, 1, 2, 3, 4]
     assert all(at_ms >= began_ms + 2000 for offset, at_ms in handled_ms if offset >= 3)
-
-
-def test_a_slow_last_record_is_awaited_and_nothing_behind_it_is_called(
-    processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
-    gate = Gate(free=4)
-    at = processor_scenario(gate, 1)
-    at.produce([b"value"] * 500)
-    running = replay(at, {0: (0, 5)})
-    wait_until(lambda: len(gate.calls) == 5, what="all calls")
-    holds(lambda: not running.ended, 1.0, "a replay that waits for its last record")
-    gate.opened.set()
-    assert running.join() == {"done": 5}
-    assert len(gate.calls) == 5
 
 
 @pytest.mark.guarantee("P8.24")

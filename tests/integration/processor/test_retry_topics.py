@@ -134,9 +134,8 @@ def test_a_delayed_input_waits(processor_scenario: ScenarioFactory, monkeypatch:
     published_ms = at.topics.read(at.topic)[0].timestamp_ms
     assert flaky.calls[0].began_ms >= published_ms + 2000
     assert began_ms + 2000 <= flaky.calls[1].began_ms < ahead_ms
-    # One comes while another waits and its partition is paused.
     at.produce([Outgoing(b"ahead", timestamp_ms=ahead_ms)])
-    wait_until(lambda: sum(running.values(PROCESSOR_CONSUMER_LAG)) == 1, what="the first one")
+    wait_until(lambda: sum(running.values(PROCESSOR_CONSUMER_LAG)) == 1, what="one that waits, its partition paused")
     at.produce([Outgoing(b"ahead", timestamp_ms=ahead_ms)])
     wait_until(lambda: running.settled == {"done": 5}, what="both")
     assert flaky.calls[4].began_ms < flaky.calls[3].began_ms + 1900

@@ -43,15 +43,6 @@ def test_each_assigned_partition_that_retention_has_overtaken_is_named(processor
     assert "`waitreg rewind --to-earliest --only-outside-log`" in str(ended.value)
 
 
-def test_an_operators_position_is_respected(processor_scenario: ScenarioFactory) -> None:
-    seen = Counts()
-    at = processor_scenario(seen, 1)
-    at.produce([b"value"] * 5)
-    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 3)])
-    at.run_once()
-    assert seen.calls == {(0, 3): 1, (0, 4): 1}
-
-
 @pytest.mark.guarantee("P1.8")
 @pytest.mark.fault("F20")
 def test_a_recreated_or_resized_wait_topic_stops_its_group(processor_scenario: ScenarioFactory) -> None:

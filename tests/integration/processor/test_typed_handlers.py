@@ -50,9 +50,6 @@ class Kept:
         assert record.key is not None
         self.got.append(order.id)
 
-    async def optional(self, order: Order | None) -> None:
-        self.got.append(None if order is None else order.id)
-
     async def avro(self, order: Annotated[Order, Avro]) -> None:
         self.got.append(order.id)
 
@@ -83,15 +80,6 @@ def test_what_can_not_be_decoded_is_dead_lettered_without_a_call(
     assert running.settled == {"done": 2, "dead_lettered": 4}
     assert running.stats.dead_letters == {"malformed": 4}
     assert at.committed() == [6]
-
-
-def test_a_handler_that_takes_null_gets_it(processor_scenario: ScenarioFactory) -> None:
-    kept = Kept()
-    at = processor_scenario(kept.optional, 1)
-    at.produce([b'{"id": 1}', Outgoing(None, b"deleted")])
-    at.run_once()
-    assert set(kept.got) == {1, None}
-    assert at.letters() == []
 
 
 @pytest.mark.guarantee("P1.29")

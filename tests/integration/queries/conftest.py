@@ -13,11 +13,9 @@ import pytest
 from tests.conftest import ROOT, RunHere
 from tests.integration.queries.served_console import Get, served
 from tests.support.command import Ended
-from tests.support.database import Database
-from tests.support.naming import Names
+from tests.support.database import Database, own_tables
 from tests.support.postgres_roles import psql
-from tests.support.settings import settings_against
-from wait_registry.local.stack import EmbeddedStack
+from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
 
 Ask = Callable[..., str]
@@ -25,15 +23,11 @@ Run = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
-def incident(stack: EmbeddedStack) -> Iterator[Settings]:
+def incident(stack: Stack) -> Iterator[Settings]:
     """Settings of the schema that incident.sql has filled."""
-    database = Database(stack.postgres_url)
-    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names())
-    database.install(settings)
-    with database.connect(settings) as connection:
+    with own_tables(stack) as (settings, connection):
         connection.execute(Path(__file__).with_name("incident.sql").read_bytes())
-    yield settings
-    database.close()
+        yield settings
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sink.service import SinkService
 from tests.conftest import SettingsFactory
+from tests.integration.processor.conftest import processors
 from tests.integration.processor.running import Processors
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
@@ -23,6 +22,8 @@ from wait_registry.settings.root import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["processors"]
 
 QUICK = {
     "wait.partitions": 1,
@@ -42,13 +43,6 @@ class Failing:
     async def __call__(self, record: Record) -> None:
         self.ids.append((record.idempotency_key, record.wait_id))
         raise TransientError(f"delivery {record.delivery} failed")
-
-
-@pytest.fixture
-def processors() -> Iterator[Processors]:
-    """Starts processors in threads."""
-    with closing(Processors()) as own:
-        yield own
 
 
 def deliveries(database: Database, settings: Settings, **given: object) -> list[dict[str, Any]]:

@@ -13,10 +13,8 @@ import pytest
 from redrive import listing
 from redrive.filter import parse_filter
 from tests.integration.queries.plan import Plan, executed
-from tests.support.database import Database
-from tests.support.naming import Names
-from tests.support.settings import settings_against
-from wait_registry.local.stack import EmbeddedStack
+from tests.support.database import own_tables
+from tests.support.stack import Stack
 from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.records.operation import Place
 
@@ -170,12 +168,9 @@ COUNTS = {"wait": ROWS, "dead_letter": ROWS, "late_outcome": FEWER, "quarantine"
 
 
 @pytest.fixture(scope="module")
-def large(stack: EmbeddedStack) -> Iterator[psycopg.Connection[Any]]:
+def large(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
     """A schema of its own with all those rows; filled without logging and indexed afterwards, for speed alone."""
-    database = Database(stack.postgres_url)
-    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names())
-    database.install(settings)
-    with database.connect(settings) as connection:
+    with own_tables(stack) as (_, connection):
         for table in COUNTS:
             connection.execute(f"alter table {table} set unlogged".encode())
         indexes = connection.execute(
@@ -195,7 +190,6 @@ def large(stack: EmbeddedStack) -> Iterator[psycopg.Connection[Any]]:
         # Workers would divide rows and loops of a scan among themselves; how a table is reached stays the same.
         connection.execute("set max_parallel_workers_per_gather = 0")
         yield connection
-    database.close()
 
 
 def test_every_query_has_a_rule() -> None:

@@ -13,7 +13,7 @@ from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.integration.sink.applying import now_ms
 from tests.support.accessibility import require_accessible
-from tests.support.browser import Visit, chromium, running_browser
+from tests.support.browser import Visit
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
@@ -23,19 +23,6 @@ from wait_registry.records.lineage import split_lineage
 
 # What HTML, or a script, could change on the way.
 TEXT = "\n\n\ufeff<b> &amp; \t12345678901234567890\n</textarea>{{ ä }}\u2028\n".encode()
-
-
-@pytest.fixture(scope="module")
-def has_browser() -> None:
-    """Skip before anything is started."""
-    chromium()
-
-
-@pytest.fixture(scope="module")
-def browser(has_browser: None) -> Iterator[Browser]:
-    """The browser of this file."""
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.integration.redrive.browser import acting
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.support.accessibility import require_accessible
-from tests.support.browser import Visit, running_browser
+from tests.support.browser import Visit
 from tests.support.hands import Keyboard, Mouse, NoScripts
 from tests.support.http_service import Answer, HttpService
 from tests.support.waiting import wait_until
@@ -26,13 +26,6 @@ from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertsSettings
 
 Visitor = Callable[..., Visit]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The browser of this file."""
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture

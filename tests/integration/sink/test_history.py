@@ -116,16 +116,6 @@ def test_a_run_that_ends_before_its_commit_leaves_nothing_twice(
     assert list(history.glob("**/.part-*")) == []
 
 
-def test_a_registration_that_was_compacted_away_leaves_a_row_without_it(
-    settings: Settings, log: WaitTopic, spark: SparkSession, tmp_path: Path
-) -> None:
-    wait_id = new_id()
-    log.write(tombstone(wait_id, 0))
-    assert run_history(settings, tmp_path, spark).without_registration == 1
-    (row,) = rows(tmp_path)
-    assert (row["wait_id"], row["outcome"], row["group"], row["key"]) == (wait_id, "done", None, None)
-
-
 @pytest.mark.parametrize("group", ["a/b=c %..", "..", "gruppe-ä", "x" * 249, "ä%" * 120])
 def test_any_name_of_a_group_is_kept(
     group: str, settings: Settings, log: WaitTopic, spark: SparkSession, tmp_path: Path

@@ -79,14 +79,6 @@ def test_an_old_position_is_refused_then_rebuilt_then_fresh(
     at.wait_exact("after the rebuild")
 
 
-def test_an_old_position_at_the_logs_end_is_no_reason_to_stop(sink_scenario: SinkScenarioFactory) -> None:
-    at = sink_scenario()
-    at.drain()
-    at.execute(OLD_POSITIONS)
-    at.drain()
-    assert at.rows("select count(*) from sink_progress where position_time < now() - interval '1 hour'") == [(0,)]
-
-
 @pytest.mark.guarantee("P3.21")
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(

@@ -16,9 +16,7 @@ from sweeper.alerts.counting import count_query
 from sweeper.backlog import BOUNDS, MOST_SERIES, QUERIES, read_backlog
 from sweeper.backlog_watch import BacklogWatch
 from tests.integration.queries.plan import Plan, nodes_of
-from tests.support.database import Database
-from tests.support.naming import Names
-from tests.support.settings import settings_against
+from tests.support.database import own_tables
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
@@ -33,18 +31,22 @@ insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, e
                          consumer_group, state)
 values (%s, 0, (select count(*) from dead_letter), now() - %s::interval, %s, %s, %s, %s, %s)
 """
-JOB = """
+OPERATION = """
 insert into operation (
     job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
     target, rate, ends, expected, counts, changed_at, changed_by
-)
-values (%s, %s, 'payments', %s, now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1, '{}', '{}', %s,
-        now() - %s::interval, 'anna')
-"""
-MARK = """
+)"""
+MARKED = """
 insert into dead_letter_mark (
     "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, next_wait_id, marked_at, marked_by
-)
+)"""
+JOB = f"""
+{OPERATION}
+values (%s, %s, 'payments', %s, now(), 'anna', false, 'command', '', '{{}}', '{{}}', 'redelivery', 1, '{{}}',
+        '{{}}', %s, now() - %s::interval, 'anna')
+"""
+MARK = f"""
+{MARKED}
 values ((select count(*) from dead_letter_mark), 'j', 'redrive', 'redriven', 'w', 1, 'payments', %s,
         now() - %s::interval, 'anna')
 """
@@ -59,15 +61,10 @@ insert into dead_letter (topic, partition, "offset", dead_letter_time, reason, e
     select 'dlq-' || n %% 3, 0, n, at, 'failed', 'Error' || n %% 50, n::text, 'group-' || n %% 7,
            convert_to(repeat(md5(n::text), 20), 'UTF8'), case when n %% 10 = 0 then 'open' else 'redriven' end, at
     from generate_series(1, {ROWS}) n, lateral (select now() - make_interval(secs => n * 5)) as t (at);
-insert into dead_letter_mark (
-    "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, next_wait_id, marked_at, marked_by
-)
+{MARKED}
     select n, 'job-' || n, 'redrive', 'redriven', n::text, 1, 'g', n::text, now() - make_interval(secs => n), 'anna'
     from generate_series(1, 100000) n;
-insert into operation (
-    job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
-    target, rate, ends, expected, counts, changed_at, changed_by
-)
+{OPERATION}
     select
         'job-' || n, 'redrive', 'g', case when n = 1 then 'running' else 'finished' end, now(), 'anna', false,
         'command', '', '{{}}', '{{}}', 'redelivery', 1, '{{}}', '{{}}', '{{"redriven": 3}}',
@@ -197,10 +194,7 @@ def test_a_failed_reading_leaves_no_old_numbers(settings: Settings, tables: psyc
 @pytest.fixture(scope="module")
 def large(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
     """Dead letters of 17 days, a tenth of them open; marks of a day; jobs of a month."""
-    database = Database(stack.postgres_url)
-    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names())
-    database.install(settings)
-    with database.connect(settings) as connection:
+    with own_tables(stack) as (_, connection):
         with psycopg.ClientCursor(connection) as cursor:
             cursor.execute(LARGE.replace("%%", "%").encode())
         connection.execute("vacuum analyze dead_letter, dead_letter_mark, operation, wait")
@@ -214,7 +208,6 @@ def large(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
         wait_until(seen_by_all, what="rows that all see")
         connection.execute("set max_parallel_workers_per_gather to 0")
         yield connection
-    database.close()
 
 
 # Which tables a query reads, through which indexes, and how many of their rows at most.

@@ -11,9 +11,7 @@ import pytest
 from sweeper.due import QUERIES, find_due
 from sweeper.housekeeping import TABLES
 from tests.integration.queries.plan import nodes_of
-from tests.support.database import Database
-from tests.support.naming import Names
-from tests.support.settings import settings_against
+from tests.support.database import own_tables
 from tests.support.stack import Stack
 from wait_registry.cli.connect import sweeping
 from wait_registry.postgres.queries import Queries
@@ -27,53 +25,53 @@ insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_e
            now() + make_interval(secs => 3600 + n / 300), %s, n %% 8, n
     from generate_series(1, {ROWS}) n
 """
-AGED = """
+
+
+def aged(rows: int, step: str) -> str:
+    """Return the statements that fill each aging table with rows that are older and older."""
+    return f"""
 insert into dead_letter (topic, partition, "offset", created_at)
-    select 'dlq', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+    select 'dlq', 0, n, now() - n * interval '{step}' from generate_series(1, {rows}) n;
 insert into quarantine (topic, partition, "offset", error, created_at)
-    select 'wait', 0, n, 'broken', now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+    select 'wait', 0, n, 'broken', now() - n * interval '{step}' from generate_series(1, {rows}) n;
 insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
-    select n::text, 'wait', 0, n, now() - make_interval(mins => n / 2) from generate_series(1, 20000) n;
+    select n::text, 'wait', 0, n, now() - n * interval '{step}' from generate_series(1, {rows}) n;
 insert into dead_letter_mark (
     "offset", job, kind, state, wait_expiration_uuid, number, consumer_group, marked_at, marked_by
 )
-    select n, 'job-' || n, 'redrive', 'redriven', n::text, 1, 'g', now() - make_interval(mins => n / 2), 'anna'
-    from generate_series(1, 20000) n;
+    select n, 'job-' || n, 'redrive', 'redriven', n::text, 1, 'g', now() - n * interval '{step}', 'anna'
+    from generate_series(1, {rows}) n;
 insert into operation (
     job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions, allowed,
     target, rate, ends, expected, changed_at, changed_by
 )
     select
-        'job-' || n, 'redrive', 'g', 'finished', now(), 'anna', false, 'command', '', '{}', '{}', 'redelivery', 1, '{}',
-        '{}', now() - make_interval(mins => n / 2), 'anna'
-    from generate_series(1, 20000) n;
+        'job-' || n, 'redrive', 'g', 'finished', now(), 'anna', false, 'command', '', '{{}}', '{{}}', 'redelivery', 1,
+        '{{}}', '{{}}', now() - n * interval '{step}', 'anna'
+    from generate_series(1, {rows}) n;
 insert into operator_event ("offset", event, job, done_at, done_by, detail)
-    select n, 'paused', 'job-' || n, now() - make_interval(mins => n / 2), 'anna', '' from generate_series(1, 20000) n;
+    select n, 'paused', 'job-' || n, now() - n * interval '{step}', 'anna', '' from generate_series(1, {rows}) n;
 insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
-    select 'wait', now() - make_interval(mins => n / 2), 0, 0, '[]', 'done'
-    from generate_series(1, 20000) n;
+    select 'wait', now() - n * interval '{step}', 0, 0, '[]', 'done'
+    from generate_series(1, {rows}) n;
 """
 
 
 @pytest.fixture(scope="module")
 def large(stack: Stack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
     """A million rows that aren't due, ten that are in partition 3, and twenty thousand of each aging table."""
-    database = Database(stack.postgres_url)
-    settings = settings_against(stack.bootstrap_servers, stack.postgres_url, Names(), {"wait.partitions": 8})
-    database.install(settings)
-    with database.connect(settings) as connection:
+    with own_tables(stack, {"wait.partitions": 8}) as (settings, connection):
         connection.execute(FILL, (settings.wait.topic,))
-        connection.execute(AGED)
+        connection.execute(aged(20_000, "30 s").encode())
         connection.execute(
             """
             update wait set wait_expiration_time = now() - interval '1 minute'
             where wait_expiration_uuid in (select wait_expiration_uuid from wait where wait_partition = 3 limit 10)
             """
         )
-        aged = "dead_letter, quarantine, late_outcome, dead_letter_mark, operation, operator_event, sweep"
-        connection.execute(f"vacuum analyze wait, {aged}".encode())
+        tables = "dead_letter, quarantine, late_outcome, dead_letter_mark, operation, operator_event, sweep"
+        connection.execute(f"vacuum analyze wait, {tables}".encode())
         yield settings, connection
-    database.close()
 
 
 def nodes(connection: psycopg.Connection[Any], query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from sweeper.job import SparkJob, SweepJobFailed
 from sweeper.result import PartitionResult, RowOutcome, Sweep, SweepResult
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, ids, in_process, sweeper_of, with_server_default
+from tests.integration.sweeper.test_queries import aged
 from tests.support.database import Database
 from tests.support.stack import OwnStack
 from tests.support.taken_port import take_first_result
@@ -34,16 +35,6 @@ select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'
 ASKS_FOR_LONGER = """
 select 1 from pg_stat_activity
 where %s = any(pg_blocking_pids(pid)) and clock_timestamp() - query_start > make_interval(secs => %s)
-"""
-AGED = """
-insert into dead_letter (topic, partition, "offset", created_at)
-    select 'dlq', 0, n, now() - make_interval(days => n) from generate_series(1, 60) n;
-insert into quarantine (topic, partition, "offset", error, created_at)
-    select 'wait', 0, n, 'broken', now() - make_interval(days => n) from generate_series(1, 60) n;
-insert into late_outcome (wait_expiration_uuid, wait_topic, wait_partition, wait_offset, created_at)
-    select n::text, 'wait', 0, n, now() - make_interval(days => n) from generate_series(1, 60) n;
-insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
-    select 'wait', now() - make_interval(days => n), 0, 0, '[]', 'done' from generate_series(1, 60) n;
 """
 
 
@@ -158,7 +149,7 @@ def test_an_outage_of_postgres_fails_the_sweep_only(own_stack: OwnStack) -> None
 
 
 def test_old_rows_are_purged(at: Scenario) -> None:
-    at.database.execute(at.settings, AGED)
+    at.database.execute(at.settings, aged(60, "1 day"))
     sweeper_of(at.settings).run_once()
     for table in ("dead_letter", "quarantine", "late_outcome"):
         assert at.database.rows(at.settings, f"select count(*) from {table}") == [(29,)], table

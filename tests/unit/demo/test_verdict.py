@@ -181,18 +181,3 @@ def test_fingerprints_are_equal_exactly_when_records_are(
     other: tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]],
 ) -> None:
     assert (fingerprint(*one) == fingerprint(*other)) == (one == other)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "headers"),
-    [
-        (None, b"", [("a", b""), ("b", None)]),
-        (b"", None, [("a", b""), ("b", None)]),
-        (b"", b"", [("a", None), ("b", None)]),
-        (b"", b"", [("b", None), ("a", b"")]),
-    ],
-)
-def test_fingerprints_distinguish_null_and_empty_and_order(
-    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
-) -> None:
-    assert fingerprint(key, value, headers) != fingerprint(b"", b"", [("a", b""), ("b", None)])

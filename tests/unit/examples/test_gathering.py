@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-FILE = Path(__file__).parents[3] / "examples" / "batch_enrich" / "gathering.py"
+from tests.support.module_of_file import load_module
 
-
-def load() -> ModuleType:
-    # As `waitreg processor` does from the example's folder, but without leaving the folder on this run's path.
-    spec = importlib.util.spec_from_file_location("gathering_of_the_example", FILE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-gathering = load()
+gathering = load_module(Path(__file__).parents[3] / "examples" / "batch_enrich" / "gathering.py")
 NEVER_S = 3600.0
 
 
@@ -85,14 +73,4 @@ async def test_the_same_record_twice_gets_an_answer_twice() -> None:
     batch = gathering.Gathering(service.ask, most=9, wait_s=0)
     assert await asyncio.gather(batch.answer_for("a", 1), batch.answer_for("a", 2)) == ["1!", "2!"]
     assert service.batches == [["a"], ["a"]]
-    await batch.close()
-
-
-async def test_each_record_of_a_broken_batch_must_ask_alone() -> None:
-    async def ask(questions: dict[str, Any]) -> dict[str, Any]:
-        raise OSError("connection reset")
-
-    batch = gathering.Gathering(ask, most=2, wait_s=NEVER_S)
-    answers = await asyncio.gather(*(batch.answer_for(name, 0) for name in "ab"), return_exceptions=True)
-    assert [type(answer) for answer in answers] == [gathering.BatchFailed] * 2
     await batch.close()

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from sink.history.directory import HistoryDirectory
 from tests.support.own_postgres import reachable
@@ -21,11 +20,7 @@ from wait_registry.local.account import unprivileged_account, unreachable_part
 from wait_registry.local.environment import as_environment
 from wait_registry.local.ports import HIGHEST, LOOPBACK, LOWEST, free_ports, is_free
 from wait_registry.local.stack import EmbeddedStack
-from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.postgres import PostgresSettings
-from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
 
 
 def test_ports_are_different_free_and_below_those_of_outgoing_connections() -> None:
@@ -83,8 +78,15 @@ def test_a_folder_that_cannot_be_created_is_refused(path: str) -> None:
 
 
 TOML = """
+[kafka.librdkafka]
+"session.timeout.ms" = 6000
+
+[postgres]
+url = "postgresql://u:p@h/d"
+schema = "own"
+
 [processor]
-ttl_s = 600
+ttl_s = 13.5
 topics = ["orders", "payments"]
 
 [[processor.routes]]
@@ -108,18 +110,6 @@ def test_settings_come_through_the_environment_as_they_are(tmp_path: Path, monke
     (tmp_path / "given.toml").write_text(TOML)
     settings = load_settings(config_file=tmp_path / "given.toml", env={})
     assert settings.alerts.rule[0].hold == "5m" and settings.processor.routes[0].max_in_flight == 3
-    assert load_settings(env=as_environment(settings)) == settings
-
-
-def test_a_process_with_these_variables_reads_the_same_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # no settings file of this checkout
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers="somewhere:1", librdkafka={"session.timeout.ms": 6000}),
-        postgres=PostgresSettings(url=SecretStr("postgresql://u:p@h/d"), schema="own"),
-        processor=ProcessorSettings(topics=("a", "b"), group="g", ttl_s=13.5, max_in_flight=7),
-    )
     assert load_settings(env=as_environment(settings)) == settings
 
 

@@ -7,7 +7,7 @@ import gc
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,7 @@ class Works:
     """Replaces the pipeline, does one thing and returns."""
 
     group_consumer = SimpleNamespace(assigned={}, paused=frozenset())
+    ends_seen = dict
 
     def __init__(self, context: Context, work: Work) -> None:
         self._context = context
@@ -51,9 +52,6 @@ class Works:
         return []
 
     def committed_of_own_topics(self) -> dict[TopicPartition, int]:
-        return {}
-
-    def ends_seen(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {}
 
     def readings(self) -> Iterable[Reading]:

@@ -63,12 +63,6 @@ def test_the_processors_encoder_writes_the_same_headers(record: WaitRecord) -> N
     assert headers == encode_wait_record(record)[1]
 
 
-@given(ORIGINALS, WAIT_IDS)
-def test_whatever_headers_a_record_has_its_wait_record_can_be_read(original: Original, wait_id: str) -> None:
-    headers = ENCODER.headers(original, wait_id, 0)
-    assert decode_wait_record(wait_id, original.value or b"", headers).original == original
-
-
 @given(ORIGINALS, WAIT_IDS, st.lists(st.tuples(st.sampled_from(SYSTEM_NAMES), HEADER_VALUES), min_size=1, max_size=3))
 def test_any_bytes_in_any_header_are_read_or_refused_without_another_error(
     original: Original, wait_id: str, damage: list[tuple[str, bytes | None]]
@@ -156,13 +150,6 @@ def test_headers_that_no_reader_would_take_are_not_registered() -> None:
 COORDINATES = st.tuples(TEXTS, TEXTS, INT31, INT63, TEXTS)
 NAME = st.text("abc-._", min_size=1, max_size=8)
 DISTINCT = st.tuples(NAME, NAME, INT31, INT63, NAME)
-
-
-@given(COORDINATES, INT64)
-def test_the_same_record_and_group_always_have_the_same_id(
-    coordinates: tuple[str, str, int, int, str], timestamp_ms: int
-) -> None:
-    assert wait_id(*coordinates, timestamp_ms) == wait_id(*coordinates, timestamp_ms)
 
 
 @pytest.mark.guarantee("P1.7")

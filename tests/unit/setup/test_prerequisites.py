@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from tests.support.module_of_file import load_module
 
 SCRIPT = Path(__file__).parents[3] / "setup" / "prerequisites.sh"
 # What the script may use of any system, and nothing else: no real Python or Java leaks into the test.
@@ -125,21 +125,11 @@ def test_java_home_goes_before_path(host: Host, tmp_path: Path) -> None:
     assert f"none was found in JAVA_HOME ({tmp_path}/empty)" in host.refusal(JAVA_HOME=f"{tmp_path}/empty")
 
 
-AUDIT = Path(__file__).parents[3] / "setup" / "audit.py"
+audit = load_module(Path(__file__).parents[3] / "setup" / "audit.py")
 ENTRY = '[[accepted]]\nid = "CVE-2026-77"\npackage = "example"\nreason = "not reached"\nuntil = 2026-11-21\n'
 
 
-@pytest.fixture
-def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit", AUDIT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_an_accepted_one_passes_up_to_its_day(audit: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_accepted_one_passes_up_to_its_day(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(audit.accepted_ids(ENTRY, date(2026, 11, 21))) == ["CVE-2026-77"]
     assert list(audit.accepted_ids(ENTRY, date(2026, 11, 22))) == []
     assert "which is over" in capsys.readouterr().out
@@ -156,7 +146,6 @@ def test_an_accepted_one_passes_up_to_its_day(audit: ModuleType, capsys: pytest.
     ],
 )
 def test_the_gate_fails_for_a_vulnerability_alone(
-    audit: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -176,11 +176,6 @@ def a_batch() -> pa.Table:
     return pa.table({HEADERS: pa.chunked_array([pa.array(rows[:700], TYPE), pa.array(rows[700:], TYPE)])})
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, RECORDS), (0, 10), (690, 20), (1_500, 10), (1_999, 1), (5, 0)])
-def test_they_are_its_own(first: int, count: int) -> None:
-    assert headers_of(a_batch().slice(first, count)) == ALL[first : first + count]
-
-
 def test_no_object_is_made_of_the_others() -> None:
     part = a_batch().slice(1_500, 10)
     tracemalloc.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -15,7 +14,7 @@ from redrive.filter import parse_filter
 from sweeper.alerts.forms import json_of
 from sweeper.alerts.notice import MOST, TROUBLE, notice_of
 from sweeper.alerts.state import Message
-from sweeper.alerts.webhook import post
+from sweeper.alerts.webhook import Undelivered, post
 from tests.support.http_service import Answer, Call, HttpService
 from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.alerts import AlertRule, WebhookForm
@@ -126,58 +125,35 @@ def without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-class Receiver:
-    """Answers as the test sets it."""
-
-    def __init__(self) -> None:
-        self.answer = Answer()
-        self.service = HttpService(self._answer)
-
-    def _answer(self, _: Call) -> Answer:
-        return self.answer
-
-    @property
-    def url(self) -> SecretStr:
-        return SecretStr(self.service.address + SECRET)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    with made.service:
-        yield made
+def post_to(answer: Answer, limit: float = 10) -> tuple[Undelivered | None, list[Call]]:
+    """Post to a receiver that answers so, and return what it got."""
+    with HttpService(lambda _: answer) as receiver:
+        return post(SecretStr(receiver.address + SECRET), BODY, limit), receiver.calls
 
 
 @pytest.mark.parametrize("status", [200, 202, 204])
-def test_a_receiver_takes_a_message_as_json(receiver: Receiver, status: int) -> None:
-    receiver.answer = Answer(status)
-    assert post(receiver.url, BODY, 10) is None
-    (call,) = receiver.service.calls
-    assert (call.path, call.json()) == (SECRET, BODY)
+def test_a_receiver_takes_a_message_as_json(status: int) -> None:
+    found, (call,) = post_to(Answer(status))
+    assert (found, call.path, call.json()) == (None, SECRET, BODY)
     assert call.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
-def test_a_receiver_that_refuses_has_not_taken_it(receiver: Receiver, status: int) -> None:
-    receiver.answer = Answer(status)
-    found = post(receiver.url, BODY, 10)
-    assert found is not None and found.answered
-    assert found.reason == f"127.0.0.1 answered with status {status}"
+def test_a_receiver_that_refuses_has_not_taken_it(status: int) -> None:
+    found, _ = post_to(Answer(status))
+    assert found == (f"127.0.0.1 answered with status {status}", True)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_body_follows_a_redirection(receiver: Receiver, status: int) -> None:
-    receiver.answer = Answer(status, location="/elsewhere")
-    found = post(receiver.url, BODY, 10)
+def test_no_body_follows_a_redirection(status: int) -> None:
+    found, calls = post_to(Answer(status, location="/elsewhere"))
     assert found is not None and "alerts.webhook.url" in found.reason
-    assert [call.path for call in receiver.service.calls] == [SECRET]
+    assert [call.path for call in calls] == [SECRET]
 
 
-def test_a_receiver_that_hangs_is_left_after_the_limit(receiver: Receiver) -> None:
-    receiver.answer = Answer(held_back=True)
-    found = post(receiver.url, BODY, 0.2)
-    assert found is not None and not found.answered
-    assert found.reason == "127.0.0.1 didn't answer within 0.2 s"
+def test_a_receiver_that_hangs_is_left_after_the_limit() -> None:
+    found, _ = post_to(Answer(held_back=True), 0.2)
+    assert found == ("127.0.0.1 didn't answer within 0.2 s", False)
 
 
 def test_a_receiver_that_is_away_is_named_without_its_secret() -> None:
