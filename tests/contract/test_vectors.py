@@ -50,10 +50,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def failure_of(fields: dict[str, Any]) -> Failure:
-    return Failure(**{**fields, "reason": Reason(fields["reason"])})
-
-
 def lineage_of(fields: dict[str, Any]) -> Lineage:
     return Lineage(**{**fields, "source": source_of(fields["source"])})
 
@@ -92,9 +88,8 @@ def run_split(given: Any) -> Any:
 
 
 def run_dead_letter(given: Any) -> Any:
-    return plain(
-        dead_letter_headers(headers_of(given["headers"]), lineage_of(given["lineage"]), failure_of(given["failure"]))
-    )
+    failure = Failure(**{**given["failure"], "reason": Reason(given["failure"]["reason"])})
+    return plain(dead_letter_headers(headers_of(given["headers"]), lineage_of(given["lineage"]), failure))
 
 
 def published(given: Any) -> Outgoing:

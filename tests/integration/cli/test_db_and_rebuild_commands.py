@@ -1,4 +1,4 @@
-"""Services as commands end with 0; `waitreg db` makes the schema; `waitreg rebuild` changes nothing beside a sink."""
+"""`waitreg db` makes the schema, and `waitreg rebuild --dry-run` says what it would replace."""
 
 from __future__ import annotations
 

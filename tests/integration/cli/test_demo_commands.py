@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -40,13 +40,6 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
     assert int(said.split()[1]) == len(topics.read(topic))
 
 
-def iter_until(lines: Iterable[str], wanted: str) -> Iterator[str]:
-    for line in lines:
-        yield line
-        if wanted in line:
-            return
-
-
 def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "wait_registry", "demo"],
@@ -57,7 +50,7 @@ def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     with process.stdout:
-        shown = "".join(iter_until(process.stdout, "Starting the sink and the sweeper"))
+        shown = "".join(itertools.takewhile(lambda line: "Starting the sink and" not in line, process.stdout))
         children = below(process.pid)
         assert {"java", "postgres"} <= {name for name, _ in children}, shown
         process.send_signal(signal.SIGINT)

@@ -44,10 +44,6 @@ FORM = {"Content_Type": "application/x-www-form-urlencoded"}
 OWN = {"Sec_Fetch_Site": "same-origin"}
 
 
-def ground(page: Page) -> str:
-    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-
-
 def choose(page: Page, theme: str) -> None:
     page.get_by_label("theme").select_option(theme)
     page.get_by_role("button", name="Set").click()
@@ -76,7 +72,7 @@ def test_a_chosen_theme_has_enough_contrast(visit: Visitor, theme: System) -> No
     choose(window.open("/"), theme)
     for address in PAGES:
         page = window.open(address)
-        assert ground(page) == GROUND[theme]
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == GROUND[theme]
         found = Axe().run(page, options={"runOnly": ["color-contrast", "target-size"]})
         assert found.violations_count == 0, (address, found.generate_report())
     assert window.problems() == []

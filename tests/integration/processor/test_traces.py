@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
 from tests.integration.processor.scenario import ScenarioFactory, accepts, numbers
@@ -29,10 +28,6 @@ SECRET = b"card no. 4711"  # no random ID contains it
 
 def published(value: bytes) -> Outgoing:
     return Outgoing(value, b"card-" + SECRET, (("card", SECRET), traceparent(TRACES[value], PARENT)))
-
-
-def by_trace(traced: Traced) -> dict[int, ReadableSpan]:
-    return {trace_of(span): span for span in traced.spans("process")}
 
 
 def handler_of(traced: Traced) -> Callable[[Record], object]:
@@ -61,7 +56,8 @@ def test_records_and_their_attempts_are_spans_of_one_trace(processor_scenario: S
     at.produce([published(value) for value in VALUES])
     at.run_once(traced.tracer)
 
-    spans = {value: by_trace(traced)[TRACES[value]] for value in VALUES}
+    processed = {trace_of(span): span for span in traced.spans("process")}
+    spans = {value: processed[TRACES[value]] for value in VALUES}
     assert len(traced.spans("process")) == len(VALUES)
     found = at.by_offset()
     for offset, span in enumerate(spans.values()):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -60,6 +61,14 @@ class _Service:
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """SIGHUP isn't ignored, as it is where the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_asks_the_service_to_stop_and_restores_the_handlers(
     number: signal.Signals, caplog: pytest.LogCaptureFixture
@@ -75,14 +84,11 @@ def test_a_signal_asks_the_service_to_stop_and_restores_the_handlers(
 
 
 def test_what_nohup_has_ignored_stays_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        seen = []
-        service = _Service(signal.SIGTERM)
-        ServiceProcess(lambda: seen.append(signal.getsignal(signal.SIGHUP)) or service).run()
-        assert seen == [signal.SIG_IGN]
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    seen = []
+    service = _Service(signal.SIGTERM)
+    ServiceProcess(lambda: seen.append(signal.getsignal(signal.SIGHUP)) or service).run()
+    assert seen == [signal.SIG_IGN]
 
 
 def test_a_signal_while_the_service_is_built_keeps_it_from_running() -> None:

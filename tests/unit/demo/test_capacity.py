@@ -88,13 +88,6 @@ def test_a_higher_capacity_counts_at_once_and_a_lower_one_when_calls_end() -> No
     run(story)
 
 
-def test_without_a_capacity_all_calls_are_served() -> None:
-    async def story(calls: Calls) -> None:
-        assert await calls.settle() == "abcd"
-
-    run(story, most=0)
-
-
 CALL = Call(1, 0, 0, 0.0, 0.0, None, None, None, None, None, 200, "")
 
 
