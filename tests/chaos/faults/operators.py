@@ -21,6 +21,7 @@ from tests.chaos.stage import Scene
 from tests.support.command import run_waitreg
 from tests.support.waiting import wait_until
 from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.errors import is_transient
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.settings.processor import RedeliverTo
 
@@ -173,10 +174,19 @@ def _run(scene: Scene, *arguments: str, codes: tuple[int, ...] = (0,), **variabl
 def _offsets(scene: Scene, *topics: str) -> Offsets:
     """Ask where the group is in these topics, or in all that it consumes."""
     settings, asked = scene.place.settings, topics or (scene.place.input, *topics_again(scene.place.settings))
+
+    def ask() -> Offsets | None:
+        try:
+            places = [(topic, number) for topic in asked for number in partitions_of(consumer, topic)]
+            committed, bounds = committed_of(consumer, places), {place: bounds_of(consumer, place) for place in places}
+        except KafkaException as error:
+            if is_transient(error.args[0]):
+                return None  # the broker has just come back
+            raise
+        return {place: (first, max(first, committed.get(place, 0)), end) for place, (first, end) in bounds.items()}
+
     with closing(reader(settings.kafka.bootstrap_servers, "read_uncommitted", settings.processor.group)) as consumer:
-        places = [(topic, number) for topic in asked for number in partitions_of(consumer, topic)]
-        committed, bounds = committed_of(consumer, places), {place: bounds_of(consumer, place) for place in places}
-    return {place: (first, max(first, committed.get(place, 0)), end) for place, (first, end) in bounds.items()}
+        return wait_until(ask, PATIENCE_S, "an answer of the broker", POLL_S)
 
 
 def _earlier(scene: Scene, random: Random) -> tuple[Partition, int]:
