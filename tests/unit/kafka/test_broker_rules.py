@@ -144,6 +144,7 @@ def test_a_refusal_is_named_with_its_code() -> None:
 
 
 def test_a_broker_that_sends_byte_after_byte_is_waited_for_no_longer_than_asked() -> None:
+    ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
@@ -151,11 +152,12 @@ def test_a_broker_that_sends_byte_after_byte_is_waited_for_no_longer_than_asked(
                 connection.recv(1024)
                 connection.sendall(bytes((0, 0, 0, 60)))
                 for _ in range(60):
-                    time.sleep(0.05)
-                    connection.sendall(b"x")
+                    if not ended.wait(0.05):
+                        connection.sendall(b"x")
 
         thread = threading.Thread(target=answer)
         thread.start()
         asked = ask_broker(f"127.0.0.1:{listener.getsockname()[1]}", None, time.monotonic() + 0.5)
-    assert "timed out" in asked.failure
+    ended.set()
     thread.join()
+    assert "timed out" in asked.failure
