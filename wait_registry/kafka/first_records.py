@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -14,6 +14,26 @@ from wait_registry.kafka.positions import Isolation
 from wait_registry.settings.kafka import KafkaSettings
 
 POLL_S = 0.2
+
+
+@contextmanager
+def reader(
+    kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int], isolation: Isolation, fetched_kb: int
+) -> Iterator[Consumer]:
+    """Yield a client that reads from offsets on and reports the ends; it has as many kB at hand as given.
+
+    Other arguments as of `first_records`.
+    """
+    own = {
+        "group.id": group,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "queued.max.messages.kbytes": fetched_kb,
+        "isolation.level": isolation,
+    }
+    with closing(Consumer(consumer_config(kafka, **own))) as consumer:
+        consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+        yield consumer
 
 
 def first_records(
@@ -39,17 +59,9 @@ def first_records(
     Raises:
         ConfigurationError: no permission (READ on the topic, DESCRIBE on the group).
     """
-    own = {
-        "group.id": group,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "queued.max.messages.kbytes": 1024,
-        "isolation.level": isolation,
-    }
     found: dict[int, Message | None] = {}
     deadline = time.monotonic() + kafka.request_timeout_s
-    with closing(Consumer(consumer_config(kafka, **own))) as consumer:
-        consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+    with reader(kafka, group, topic, offsets, isolation, 1024) as consumer:
         while found.keys() != offsets.keys() and time.monotonic() < deadline:
             message = consumer.poll(POLL_S)
             if message is None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, Message
 
-from wait_registry.kafka.clients import consumer_config
 from wait_registry.kafka.errors import kafka_failure
+from wait_registry.kafka.first_records import POLL_S, reader
 from wait_registry.settings.kafka import KafkaSettings
-
-POLL_S = 0.2
 
 
 def last_records(
@@ -30,17 +27,10 @@ def last_records(
     Raises:
         ConfigurationError: no permission (READ on the topic, DESCRIBE on the group).
     """
-    own = {
-        "group.id": group,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "queued.max.messages.kbytes": 4096,
-    }
     unread, deadline_s = set(offsets), time.monotonic() + limit_s
     if not offsets:
         return
-    with closing(Consumer(consumer_config(kafka, **own))) as consumer:
-        consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+    with reader(kafka, group, topic, offsets, "read_committed", 4096) as consumer:
         while unread and time.monotonic() < deadline_s:
             message = consumer.poll(POLL_S)
             if message is None:
