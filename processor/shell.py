@@ -379,9 +379,8 @@ class Shell:
     def _drop_commit(self) -> None:
         """Don't send a commit from before a rebalance: another member may have committed more by now."""
         if self._commit is not None:
-            places = list(self._commit.offsets)
-            self._commit = None
-            self.step(CommitAnswered({}, places))
+            dropped, self._commit = self._commit, None
+            self.step(CommitAnswered({}, list(dropped.offsets), dropped))
 
     async def _finish(self, places: list[TopicPartition]) -> None:
         """Wait until the next owner would handle nothing again, up to the limit of a rebalance."""
