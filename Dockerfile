@@ -35,8 +35,7 @@ COPY wait_registry wait_registry
 COPY processor processor
 COPY sink sink
 COPY sweeper sweeper
-COPY redrive redrive
-COPY console console
+COPY waitreg waitreg
 COPY sql sql
 COPY jvm jvm
 COPY connect-configs connect-configs

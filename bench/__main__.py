@@ -33,7 +33,7 @@ from bench.harness.play import Turn, play
 from bench.harness.report import judged, lines_table, shown, write_report
 from bench.harness.row import ROOT, Bench, Checkout, Row
 from wait_registry.errors import WaitRegistryError
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 ROWS: Final = tuple(range(1, 9))
 FULL_ROUNDS: Final = 3

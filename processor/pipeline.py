@@ -26,6 +26,8 @@ from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
+from processor.intake.range_consumer import RangeConsumer
+from processor.intake.range_progress import Progress
 from processor.intake.record_source import RecordSource
 from processor.intake.start_offsets import StartOffsets
 from processor.intake.subscription import SubscribedTopic
@@ -33,8 +35,6 @@ from processor.intake.taken import Consumer
 from processor.registration.clock_watch import ClockWatch
 from processor.registration.policy import RegistrationPolicy
 from processor.registration.wait_records import WaitRecords
-from processor.replay.progress import Progress
-from processor.replay.range_consumer import RangeConsumer
 from processor.service.ending import Fault
 from processor.service.metrics import partition_readings
 from processor.service.once import Once

@@ -299,12 +299,9 @@ class Shell:
         try:
             self.consumer.commit(commit)
         except KafkaException as error:
-            answers = [Answer(*place, offset) for place, offset in commit.offsets.items()]
-            self.commit_answered(error.args[0], answers, commit)
+            self.commit_answered(error.args[0], [Answer(*place, offset) for place, offset in commit.offsets.items()])
 
-    def commit_answered(
-        self, error: KafkaError | None, partitions: list[Answer], to: Commit | Release | None = None
-    ) -> None:
+    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
         """Take the answer of a commit, each partition's by itself.
 
         Only a confirmation shows what the coordinator has. The client repeats a commit by itself if its answer is lost
@@ -322,7 +319,7 @@ class Shell:
             else:
                 failed.append(place)
                 self._commit_failed(refusal, f"{answer.topic}[{answer.partition}]")
-        self.step(CommitAnswered(confirmed, failed, to))
+        self.step(CommitAnswered(confirmed, failed))
 
     def _commit_failed(self, error: KafkaError, what: str) -> None:
         self._stats.commits["failed"] += 1
@@ -379,8 +376,9 @@ class Shell:
     def _drop_commit(self) -> None:
         """Don't send a commit from before a rebalance: another member may have committed more by now."""
         if self._commit is not None:
-            dropped, self._commit = self._commit, None
-            self.step(CommitAnswered({}, list(dropped.offsets), dropped))
+            places = list(self._commit.offsets)
+            self._commit = None
+            self.step(CommitAnswered({}, places))
 
     async def _finish(self, places: list[TopicPartition]) -> None:
         """Wait until the next owner would handle nothing again, up to the limit of a rebalance."""

@@ -16,7 +16,7 @@ find .waitreg/coverage -name 'data.*' -size 0 -delete
 
 "$bin/coverage" report || failed=1
 printf '\nline coverage\n'
-for package in wait_registry processor sink sweeper redrive console; do
+for package in wait_registry processor sink sweeper waitreg; do
     percent=$("$bin/coverage" report --include="$package/*" --format=total --precision=1)
     status=$?
     [ "$status" -eq 0 ] || failed=1

@@ -16,9 +16,9 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.postgres.error_text import error_text
 from wait_registry.records.tombstone import oldest_allowed
+from wait_registry.service.health import Health
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.health import Health
 
 Monotonic = Callable[[], float]
 Cause = Literal["postgres", "kafka", "spark", "other"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wait_registry.telemetry.health import Health
+from wait_registry.service.health import Health
 
 INTERVALS = 3
 GRACE_S = 60.0

@@ -26,14 +26,14 @@ from sweeper.tables_policy import OUR_SINK, TablesPolicy
 from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.service.health import Health
+from wait_registry.service.start_checks import check_before_spark
+from wait_registry.service.stop_limit import stop_limit
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.spark import StartStopped
-from wait_registry.start_checks import check_before_spark
-from wait_registry.stop_limit import stop_limit
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY, SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
 from wait_registry.telemetry.server import TelemetryServer
 from wait_registry.telemetry.tracing import require_tracing

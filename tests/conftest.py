@@ -25,9 +25,9 @@ from tests.support.secured_postgres import SecuredPostgres, secured_postgres_in
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.environment import as_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -268,7 +268,7 @@ RunHere = Callable[..., Ended]
 @pytest.fixture
 def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
     """Return what runs `waitreg` in this process: settings first, then the command line."""
-    from wait_registry.cli.main import main
+    from waitreg.main import main
 
     monkeypatch.chdir(tmp_path)
 

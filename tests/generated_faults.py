@@ -32,13 +32,13 @@ from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
 from tests.support.pytest_run import run_pytest
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 ROOT: Final = Path(__file__).parents[1]
 # The tool of mutations comes with a pytest, which must not hide ours.
 sys.path.append(str(ROOT / ".waitreg" / "tools" / "mutmut"))
 
-AREAS: Final = ("processor", "redrive", "sink", "sweeper")
+AREAS: Final = {"processor": "processor", "redrive": "waitreg/redrive", "sink": "sink", "sweeper": "sweeper"}
 TIERS: Final[dict[str, list[str | None]]] = {"fast": [tiers.FAST], "gate": [tiers.FAST, tiers.GATE], "all": [None]}
 LEAST_SHARE: Final = {"fast": 0.7, "gate": 0.9, "all": 0.9}
 # The virtual environment has these packages under other names, and from another checkout.
@@ -64,7 +64,7 @@ def generated(area: str, seed: int) -> Iterator[Fault]:
     from mutmut.mutation.pragma_handling import IgnoredCode
 
     found, seen = {}, Counter[str]()
-    for file in sorted((ROOT / area).rglob("*.py")):
+    for file in sorted((ROOT / AREAS[area]).rglob("*.py")):
         path = file.relative_to(ROOT).as_posix()
         visitor = MutationVisitor(mutation_operators, IgnoredCode(set(), set(), set()))
         module = cst.MetadataWrapper(cst.parse_module(file.read_text("utf-8"))).visit(visitor)

@@ -28,7 +28,6 @@ from bench.contenders.flow_program import BlockingCall, FlowArguments, MeasuredR
 from bench.contenders.load import delete
 from bench.contenders.product import TTL_S, processor_settings
 from processor.intake.group_config import group_config
-from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.kafka.topics import create_topics
@@ -39,6 +38,7 @@ from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.service.gc_tuning import tune_gc
 from wait_registry.settings.root import Settings
 
 COMMIT_EVERY_S: Final = 0.5

@@ -33,19 +33,19 @@ from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, 
 from bench.contenders.wait_log import WaitLog
 from bench.harness.process import BYTES_PER_MB, ProcessError
 from bench.harness.row import ROOT, Bench, Figures
-from wait_registry.cli.connect.checks import require_place
-from wait_registry.cli.connect.cluster import ConnectCluster, outcome
-from wait_registry.cli.connect.connector_file import Connector, own_files, read_connector
-from wait_registry.cli.connect.rest import ConnectRest, WorkerUnavailable
-from wait_registry.cli.connect.roles import sink_group
-from wait_registry.cli.connect.variables import variable
 from wait_registry.diagnosis import Severity
 from wait_registry.kafka.clients import consumer_config
-from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from waitreg.connect.checks import require_place
+from waitreg.connect.cluster import ConnectCluster, outcome
+from waitreg.connect.connector_file import Connector, own_files, read_connector
+from waitreg.connect.rest import ConnectRest, WorkerUnavailable
+from waitreg.connect.roles import sink_group
+from waitreg.connect.variables import variable
+from waitreg.local.connect_worker import ConnectWorker, plugin_jar
+from waitreg.local.ports import free_ports
 
 # The file of the connector, and the name of its sessions in Postgres.
 NAME: Final = "wait.sink"

@@ -22,9 +22,6 @@ from bench.contenders.meter import memory_of
 from bench.contenders.metered_handler import HANDLER
 from bench.harness.process import BYTES_PER_MB, Child, started
 from bench.harness.row import Bench
-from wait_registry.local.environment import as_environment
-from wait_registry.local.guard import process_tree
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
@@ -32,6 +29,9 @@ from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
+from waitreg.local.environment import as_environment
+from waitreg.local.guard import process_tree
+from waitreg.local.ports import LOOPBACK, free_ports
 
 READY_S: Final = 120.0
 COMMAND_S: Final = 120.0

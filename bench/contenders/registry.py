@@ -24,8 +24,8 @@ from bench.contenders.metered_handler import MeterOrder
 from bench.contenders.product import processor_settings, waitreg
 from bench.harness.process import Child, started
 from bench.harness.row import Bench
-from wait_registry.local.environment import as_environment
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.environment import as_environment
+from waitreg.local.ports import LOOPBACK, free_ports
 
 POLL_S: Final = 0.1
 SCRAPE_EVERY_S: Final = 5.0

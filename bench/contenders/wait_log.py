@@ -15,12 +15,12 @@ from bench.contenders.load import SEED, held
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
 from wait_registry.kafka.clients import admin, producer_config
-from wait_registry.local.environment import as_environment
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.kafka import KafkaSettings
+from waitreg.local.environment import as_environment
 
 INPUT_TOPIC: Final = "bench.orders"
 INPUT_PARTITIONS: Final = 12

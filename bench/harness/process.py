@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness.row import ROOT
-from wait_registry.local.child import GuardedChild, Program, log_tail
+from waitreg.local.child import GuardedChild, Program, log_tail
 
 # Of the caller's settings only the place of the jars counts.
 JARS_VARIABLE: Final = "WAITREG_SPARK__JARS_DIR"

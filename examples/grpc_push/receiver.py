@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from waitreg.v1.handler_pb2 import Discard, HandleRequest, HandleResponse
-from waitreg.v1.handler_pb2_grpc import HandlerServicer, add_HandlerServicer_to_server
+from waitreg_handler.v1.handler_pb2 import Discard, HandleRequest, HandleResponse
+from waitreg_handler.v1.handler_pb2_grpc import HandlerServicer, add_HandlerServicer_to_server
 
 
 class Orders(HandlerServicer):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orders import Order, ReserveStock
-from wait_registry.testing import DeadLetter, Discarded, outcome_of, record
+from waitreg.testing import DeadLetter, Discarded, outcome_of, record
 
 ITEMS = [{"article": "tea", "quantity": 1, "price": "4.50"}]
 

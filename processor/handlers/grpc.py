@@ -1,4 +1,4 @@
-"""The gRPC handler: one call of waitreg.v1.Handler/Handle per attempt."""
+"""The gRPC handler: one call of waitreg_handler.v1.Handler/Handle per attempt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.settings.grpc import GrpcHandlerSettings, GrpcStatus
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
-METHOD: Final = "/waitreg.v1.Handler/Handle"
+METHOD: Final = "/waitreg_handler.v1.Handler/Handle"
 TLS_SCHEME: Final = "grpcs://"
 # RFC 9113, section 6.5.2, recommends that servers allow at least that number per connection; more calls would wait.
 _CALLS_PER_CONNECTION: Final = 100

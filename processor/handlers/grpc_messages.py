@@ -18,7 +18,7 @@ from wait_registry.errors import PermanentError
 from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.records.original import TimestampType
 
-_PACKAGE: Final = "waitreg.v1"
+_PACKAGE: Final = "waitreg_handler.v1"
 # Name, number and type of each field: ? has presence, * is repeated.
 _MESSAGES: Final = {
     "HandleRequest": (
@@ -35,7 +35,9 @@ _TIMESTAMP_TYPES: Final[dict[TimestampType, int]] = {"none": 0, "create": 1, "ap
 
 def handler_descriptor() -> descriptor_pb2.FileDescriptorProto:
     """Return what handler.proto says of its messages."""
-    file = descriptor_pb2.FileDescriptorProto(name="waitreg/v1/handler.proto", package=_PACKAGE, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="waitreg_handler/v1/handler.proto", package=_PACKAGE, syntax="proto3"
+    )
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
         for field in fields.split(", "):
@@ -112,11 +114,11 @@ def decode_response(message: bytes) -> HandlerResult:
     try:
         response = _RESPONSE.FromString(message)
     except DecodeError as error:
-        raise PermanentError(f"the response is no waitreg.v1.HandleResponse: {error}") from error
+        raise PermanentError(f"the response is no waitreg_handler.v1.HandleResponse: {error}") from error
     if unknown := [field.field_number for field in UnknownFieldSet(response)]:
         raise PermanentError(
-            f"the response has the unknown field {unknown[0]}: it is no waitreg.v1.HandleResponse, or one of a later "
-            "release. Correct the service, or upgrade wait-registry"
+            f"the response has the unknown field {unknown[0]}: it is no waitreg_handler.v1.HandleResponse, or one "
+            "of a later release. Correct the service, or upgrade wait-registry"
         )
     return Discard(response.discard.reason) if response.HasField("discard") else None
 

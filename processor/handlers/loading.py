@@ -22,7 +22,7 @@ from wait_registry.telemetry.tracing import HttpHeadersSource
 URL_SCHEMES = ("http://", "https://")
 GRPC_SCHEMES = ("grpc://", "grpcs://")
 # Packages of this project, which would be imported instead of a user's module.
-OWN_PACKAGES = ("processor", "sink", "sweeper", "sql")
+OWN_PACKAGES = ("processor", "sink", "sweeper", "wait_registry", "waitreg")
 
 
 def load_handler(settings: ProcessorSettings, trace_headers: HttpHeadersSource | None = None) -> OpenHandler:

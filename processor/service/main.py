@@ -31,10 +31,10 @@ from processor.intake.log_ends import LogEnds
 from processor.intake.lost_offsets import warn_of_lost_offsets
 from processor.intake.membership import Membership
 from processor.intake.open_transactions import OpenTransactions
+from processor.intake.range_progress import Progress
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
 from processor.pipeline import Context, Pipeline
-from processor.replay.progress import Progress
 from processor.service.ending import Fault, run_and_end
 from processor.service.handler_life import HandlerLife
 from processor.service.metrics import settings_readings, stats_readings
@@ -48,7 +48,6 @@ from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.gc_tuning import tune_gc
 from wait_registry.kafka.broker_checks import require_brokers
 from wait_registry.kafka.clients import Admin, producer_config, usable_settings
 from wait_registry.kafka.clients import admin as open_admin
@@ -58,11 +57,12 @@ from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.positions import beginnings_in_time, ends_in_time, firsts_in_time
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.service.gc_tuning import tune_gc
+from wait_registry.service.health import Health
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import READY
 from wait_registry.telemetry.server import TelemetryServer
 from wait_registry.telemetry.tracing import Tracer, start_tracing
@@ -95,7 +95,7 @@ class ProcessorService:
         clock: wall clock and monotonic clock.
         random: returns a number in [0, 1), for jitter.
         tracer: makes traces instead of the settings' tracer; it is stopped at the end too.
-        replay: the ranges to handle, and nothing else; made by `processor.replay.service`.
+        replay: the ranges to handle, and nothing else; made by `waitreg.replay.service`.
     """
 
     def __init__(

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg.rows import TupleRow
 
-from redrive.filter import Filter, parse_filter
 from sweeper.alerts.notice import most_counted
 from sweeper.counting_thread import limit
+from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections

@@ -25,15 +25,15 @@ from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.demo.plan import DemoPlan
-from wait_registry.demo.platform import INPUT_PARTITIONS, Platform, running_platform
-from wait_registry.demo.screen import Screen
-from wait_registry.local.background import Background
-from wait_registry.local.guard import signal_tree
 from wait_registry.records.header_names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT
+from waitreg.demo.plan import DemoPlan
+from waitreg.demo.platform import INPUT_PARTITIONS, Platform, running_platform
+from waitreg.local.background import Background
+from waitreg.local.guard import signal_tree
+from waitreg.reconcile.screen import Screen
 
 PAGE = Path(__file__).parents[2] / "docs" / "incident.md"
 PLAN = DemoPlan()

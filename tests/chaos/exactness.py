@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.chaos.stage import Place
-from wait_registry.demo.calls import Call
-from wait_registry.demo.evidence import query, read_evidence
-from wait_registry.demo.reconciliation import Evidence, reconcile
-from wait_registry.demo.wait_log import WaitEntry
 from wait_registry.records.tombstone import Outcome
+from waitreg.downstream.calls import Call
+from waitreg.reconcile.evidence import query, read_evidence
+from waitreg.reconcile.reconciliation import Evidence, reconcile
+from waitreg.reconcile.wait_log import WaitEntry
 
 
 def read_scenario(place: Place, kills_ms: Sequence[int]) -> Evidence:

@@ -16,11 +16,11 @@ from tests.chaos.companion import Companion
 from tests.chaos.mixture import mixture
 from tests.chaos.schedule import Schedule
 from tests.chaos.stage import Place
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.shapes import shape_named
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import producer_config
 from wait_registry.settings.kafka import KafkaSettings
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.shapes import shape_named
 
 ABORTED_RECORDS = 5
 BETWEEN_S = 1.0

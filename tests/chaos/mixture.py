@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from wait_registry.demo.orders import Order, order
-from wait_registry.demo.shapes import Maker, shape_named
+from waitreg.load.orders import Order, order
+from waitreg.load.shapes import Maker, shape_named
 
 # How much larger than a registration an input record may be: what lies between is consumed and can't be registered. A
 # dead letter of it must find room in its topic, which takes some 130 kB more than a registration.

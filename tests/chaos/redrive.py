@@ -20,9 +20,9 @@ from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.local.environment import as_environment
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Mark, Requested
+from waitreg.local.environment import as_environment
 
 RECORDS: Final = 100_000
 # As fast as one executor can.

@@ -30,9 +30,9 @@ from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
-from wait_registry.demo.wait_log import WaitEntry
 from wait_registry.jvm import java_command
 from wait_registry.records.tombstone import Outcome
+from waitreg.reconcile.wait_log import WaitEntry
 
 PROCESSORS = ("processor-1", "processor-2")
 SERVICES = (*PROCESSORS, "sink-1", "sweeper-1")

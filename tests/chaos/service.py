@@ -16,11 +16,11 @@ import psutil
 
 from tests.chaos.history.history import mode_of
 from tests.support.quick_jvm import quick_jvm
-from wait_registry.local.background import Background
-from wait_registry.local.child import GuardedChild
-from wait_registry.local.environment import PREFIX
-from wait_registry.local.guard import process_tree
-from wait_registry.local.ports import LOOPBACK, LOWEST, is_free
+from waitreg.local.background import Background
+from waitreg.local.child import GuardedChild
+from waitreg.local.environment import PREFIX
+from waitreg.local.guard import process_tree
+from waitreg.local.ports import LOOPBACK, LOWEST, is_free
 
 # Below the ports that servers of stacks get. Each has a second one, which is ours as long as it is bound: a service
 # needs its port only some seconds after it was chosen, and again whenever it is started again.

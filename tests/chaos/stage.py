@@ -30,10 +30,10 @@ from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
-from wait_registry.local.environment import as_environment
-from wait_registry.local.ports import LOOPBACK
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.root import Settings
+from waitreg.local.environment import as_environment
+from waitreg.local.ports import LOOPBACK
+from waitreg.local.stack import EmbeddedStack
 
 ROOT = Path(__file__).parents[2]
 MOST = {"processor": 3, "sink": 2, "sweeper": 2}

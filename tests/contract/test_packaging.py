@@ -19,8 +19,7 @@ SOURCES = {
     "processor": "processor",
     "sink": "sink",
     "sweeper": "sweeper",
-    "redrive": "redrive",
-    "console": "console",
+    "waitreg": "waitreg",
     "sql": "wait_registry_sql",
     "connect-configs": "wait_registry_connect",
     "jvm": "wait_registry_jvm",
@@ -59,7 +58,7 @@ for module in pkgutil.walk_packages(processor.__path__, "processor."):
     importlib.import_module(module.name)
 print(json.dumps(sorted(sys.modules)))
 """
-FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "wait_registry.cli"}
+FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "sweeper", "waitreg"}
 
 
 @pytest.mark.guarantee("P6.1", "C.6")

@@ -15,8 +15,8 @@ from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from tests.support.waiting import wait_until
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import LOOPBACK, free_ports
 
 BROKERS = 3
 REPLICATED: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from tests.support.tcp_proxy import END_TXN, INIT_PRODUCER_ID, Fate, KafkaProxy
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 # How long a transaction may be open, and how often the broker looks for those that were open for longer.
 TRANSACTION_MS = 2_000

@@ -14,7 +14,7 @@ from tests.support.database import Database
 from tests.support.own_postgres import own_postgres
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.postgres import EmbeddedPostgres
+from waitreg.local.postgres import EmbeddedPostgres
 
 LATER_MS = 600_000
 QUICK = {

@@ -20,8 +20,8 @@ from tests.support.settings import with_broker
 from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import END_TXN, FETCH, Fate, KafkaProxy
 from tests.support.waiting import wait_until
-from wait_registry.local.guard import process_tree
 from wait_registry.settings.root import Settings
+from waitreg.local.guard import process_tree
 
 ROWS = 5
 ROUNDS, ROWS_OF_A_ROUND = 3, 40

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from wait_registry.demo.calls import ABORTED, read_calls
-from wait_registry.demo.downstream import Downstream
 from wait_registry.errors import ConfigurationError
+from waitreg.downstream.calls import ABORTED, read_calls
+from waitreg.downstream.service import Downstream
 
 HEADERS = {
     "Idempotency-Key": "key-1",

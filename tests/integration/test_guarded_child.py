@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.processes import runs
 from tests.support.waiting import wait_until
-from wait_registry.local.child import GuardedChild, Program
+from waitreg.local.child import GuardedChild, Program
 
 # Each child starts a child of its own, as Postgres does, and says so in its log.
 SLEEPER = """
@@ -29,7 +29,7 @@ time.sleep(600)
 PARENT = """
 import sys
 from pathlib import Path
-from wait_registry.local.child import GuardedChild, Program
+from waitreg.local.child import GuardedChild, Program
 folder, *arguments = sys.argv[1:]
 own = Path(folder) / "own"
 own.mkdir()

@@ -14,10 +14,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.topics import Topics
-from wait_registry.demo.load import LoadPlan, places_of, run_load
-from wait_registry.demo.manifest import fingerprint, read_manifest
-from wait_registry.demo.shapes import shape_named
 from wait_registry.errors import ConfigurationError, TransientError
+from waitreg.load.load import LoadPlan, places_of, run_load
+from waitreg.load.manifest import fingerprint, read_manifest
+from waitreg.load.shapes import shape_named
 
 
 @pytest.mark.parametrize(("shape", "count"), [("orders", 500), ("binary", 28), ("hostile", 28)])
@@ -67,7 +67,7 @@ def test_records_acknowledged_without_a_place_are_found_in_the_topic(
     plan = LoadPlan(topic, 56, make=shape_named("hostile"), manifest=tmp_path / "manifest.jsonl")
     run_load(settings_for(), replace(plan, manifest=None))  # the same records, in no manifest
     before = {(record.topic, record.partition, record.offset) for record in topics.read(topic)}
-    monkeypatch.setattr("wait_registry.demo.load.Producer", ForgetfulProducer)
+    monkeypatch.setattr("waitreg.load.load.Producer", ForgetfulProducer)
     assert run_load(settings_for(), plan).records == 56
     published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
     assert len(published) == 56

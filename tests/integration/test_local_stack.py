@@ -28,14 +28,14 @@ from tests.support.processes import below, runs
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import free_ports
-from wait_registry.local.postgres import EmbeddedPostgres
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import free_ports
+from waitreg.local.postgres import EmbeddedPostgres
+from waitreg.local.stack import EmbeddedStack
 
 PARENT = """
 import json, sys
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 with EmbeddedStack(postgres_settings={"fsync": "off"}) as stack:
     pids = [stack.broker.pid, stack.postgres.pid]
     print(json.dumps({"pids": pids, "data_dir": str(stack.data_dir)}), flush=True)
@@ -111,7 +111,7 @@ def test_a_cluster_id_that_begins_with_a_dash_is_no_option(tmp_path: Path) -> No
 def stack_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """Run `waitreg stack up`; yield its process and the lines it printed once it served."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "stack", "up", *options],
+        [sys.executable, "-m", "waitreg", "stack", "up", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -13,13 +13,6 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
-from wait_registry.demo.breaches import Breach
-from wait_registry.demo.calls import Call
-from wait_registry.demo.evidence import read_evidence, sink_lag
-from wait_registry.demo.json_lines import JsonLines
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import Published, fingerprint, read_manifest
-from wait_registry.demo.reconciliation import reconcile
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id
@@ -30,6 +23,13 @@ from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id as make_wait_id
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import Call
+from waitreg.load.json_lines import JsonLines
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.manifest import Published, fingerprint, read_manifest
+from waitreg.reconcile.breaches import Breach
+from waitreg.reconcile.evidence import read_evidence, sink_lag
+from waitreg.reconcile.reconciliation import reconcile
 
 LONG_AGO_MS = 1_700_000_000_000
 

@@ -14,7 +14,7 @@ from tests.refusals.secured_settings import SecuredSettings
 from tests.support.naming import Names
 from tests.support.secured_broker import SecuredBroker
 from tests.support.stack import GivenStack
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 __all__ = ["processor_scenario", "processor_settings", "processors", "scenario", "start_sink"]
 

@@ -25,10 +25,10 @@ from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import with_postgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
-from wait_registry.local.postgres import EmbeddedPostgres
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
+from waitreg.local.postgres import EmbeddedPostgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,8 +22,8 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.handler import PermanentError, Record
 from wait_registry.kafka.broker_rules import PROTOCOLS
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import free_ports
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import free_ports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

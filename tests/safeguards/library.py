@@ -38,7 +38,7 @@ def without_retention_of_redelivered_records(original, *given):
     return replace(spec, creation_config={**spec.creation_config, "retention.ms": "604800000"})
 
 
-@safeguard("P8.15", at="wait_registry.cli.main.main")
+@safeguard("P8.15", at="waitreg.main.main")
 def without_exit_status(original, *arguments):
     """A service that can't continue ends with status 0."""
     original(*arguments)
@@ -69,19 +69,19 @@ def without_limit_of_uncompressed_size(original, self, *common):
     original(self, *common[:5], sys.maxsize)
 
 
-@safeguard("P1.31", at="wait_registry.cli.rewind.plan._mode")
+@safeguard("P1.31", at="waitreg.rewind.plan._mode")
 def without_mode_of_moved_offsets(_, position, target):
     """A record that was registered before a change to `off` is handled again, and expires all the same."""
     return position.metadata.registration
 
 
-@safeguard("P1.31", at="wait_registry.cli.rewind.plan._metadata")
+@safeguard("P1.31", at="waitreg.rewind.plan._metadata")
 def without_bound_of_moved_offsets(original, position, target):
     """The warm-up after a move back ends before the records that may be registered do."""
     return replace(original(position, target), uncommitted_max=position.metadata.uncommitted_max)
 
 
-@safeguard("P1.32", at="wait_registry.cli.rewind.offsets.require_no_members")
+@safeguard("P1.32", at="waitreg.rewind.offsets.require_no_members")
 def without_refusal_of_groups_with_members(*_):
     """Only the broker refuses to move the offsets of a group with members, and names none of them."""
 

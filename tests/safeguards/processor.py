@@ -103,7 +103,7 @@ def without_refusal_of_lost_identities(*_):
     """Records that were sent to the input topic get new idempotency keys when `redeliver_to` goes back to `group`."""
 
 
-@safeguard("P1.42", at="redrive.target.Route.obstacle")
+@safeguard("P1.42", at="waitreg.redrive.target.Route.obstacle")
 def without_proof_of_identity(original, self, candidate):
     """A record is redriven to the input topic of a group that takes it for a new one."""
     found = original(self, candidate)
@@ -201,7 +201,7 @@ def without_waiting_for_schema_registries(patch: Patch) -> None:
     patch.replace("wait_registry.schema_registry.TransientError", resolve_name("wait_registry.errors.MalformedError"))
 
 
-@safeguard("P1.33", at="processor.replay.range_consumer.RangeConsumer._settle")
+@safeguard("P1.33", at="processor.intake.range_consumer.RangeConsumer._settle")
 def without_offsets_left_alone_by_replays(original, self, commit):
     """A replay moves the offsets of the running group."""
     from confluent_kafka import TopicPartition
@@ -211,7 +211,7 @@ def without_offsets_left_alone_by_replays(original, self, commit):
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
 
-@safeguard("P1.34", at="processor.replay.progress.Progress.left")
+@safeguard("P1.34", at="processor.intake.range_progress.Progress.left")
 def without_names_of_unsettled_records(_, self):
     """A stopped replay doesn't name the records in flight, and no other process handles them."""
     return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}

@@ -9,12 +9,12 @@ import pytest
 
 from tests.safeguards.catalogue import NEVER_ENDS, Patch, safeguard
 
-EXECUTOR = "redrive.executor.Executor"
+EXECUTOR = "waitreg.redrive.executor.Executor"
 PRODUCER = "wait_registry.kafka.fenced_producer.FencedProducer"
-DELETION = "redrive.records_deletion.Deletion"
+DELETION = "waitreg.redrive.records_deletion.Deletion"
 
 
-@safeguard("R1.1", at="redrive.operations_tail.OperationsTail.add", real=True, world=lambda w: w.redrives())
+@safeguard("R1.1", at="waitreg.redrive.operations_tail.OperationsTail.add", real=True, world=lambda w: w.redrives())
 def without_operations_tail(*_):
     """Only the marks that the tables show count."""
 
@@ -23,7 +23,7 @@ def without_operations_tail(*_):
 def without_one_executor_id(patch: Patch) -> None:
     """No executor fences another, and both send a record."""
 
-    @patch.around("redrive.executor.transactional_id")
+    @patch.around("waitreg.redrive.executor.transactional_id")
     def transactional_id(original, group):
         return f"{original(group)}.{patch.own_name()}"
 
@@ -51,7 +51,7 @@ def without_marks_with_records(patch: Patch) -> None:
             for part in parts:
                 super().write([part], limits, doing)
 
-    patch.replace("redrive.executor.FencedProducer", Eager)
+    patch.replace("waitreg.redrive.executor.FencedProducer", Eager)
 
 
 @safeguard("R1.3", NEVER_ENDS, at=f"{EXECUTOR}._write", world=lambda w: w.resumed())
@@ -71,7 +71,7 @@ def without_fence_after_unknown_commits(original, self, producer, *others, **nam
         original(self, producer, *others, **named)
     except resolve_name("wait_registry.errors.TransientError"):
         timeout_ms = self._settings.redrive.transaction_timeout_ms
-        name = resolve_name("redrive.executor.transactional_id")(self._job.group)
+        name = resolve_name("waitreg.redrive.executor.transactional_id")(self._job.group)
         again = resolve_name(PRODUCER)(self._settings.kafka, name, timeout_ms, queued=100, answers=True)
         again.fence()
         original(self, again, *others, **named)
@@ -85,46 +85,46 @@ def without_marks_before_dead_letters(patch: Patch) -> None:
     patch.query("sink", "show_marks_of_staged", "limit 1", "limit 0")
 
 
-@safeguard("R1.5", at="redrive.target._next_lineage")
+@safeguard("R1.5", at="waitreg.redrive.target._next_lineage")
 def without_counted_deliveries(original, row):
     """A redriven record looks like the delivery that failed."""
     return original({**row, "delivery": row["delivery"] - 1})
 
 
-@safeguard("R1.6", at="redrive.judge.obstacle")
+@safeguard("R1.6", at="waitreg.redrive.judge.obstacle")
 def without_allowed_categories(original, candidate, standing, rules):
     """A record that may be done is handled twice, and no operator has said so."""
-    return original(candidate, standing, rules._replace(allowed=resolve_name("redrive.category.ALLOWABLE")))
+    return original(candidate, standing, rules._replace(allowed=resolve_name("waitreg.redrive.category.ALLOWABLE")))
 
 
-@safeguard("R1.7", at="redrive.target.Route.obstacle")
+@safeguard("R1.7", at="waitreg.redrive.target.Route.obstacle")
 def without_readers_of_the_target(*_):
     """A redrive ends with success, and no process gets its records."""
 
 
-@safeguard("R1.14", at="redrive.view.View.candidates")
+@safeguard("R1.14", at="waitreg.redrive.view.View.candidates")
 def without_ends_of_the_dry_run(original, view, chosen, ends, after):
     """A job sends dead letters that have arrived after its dry run."""
     endless = {topic: dict.fromkeys(by, 2**62) for topic, by in ends.items()}
     return original(view, chosen, endless, after)
 
 
-@safeguard("R1.12", at="redrive.outcomes.Outcomes._have")
+@safeguard("R1.12", at="wait_registry.dead_letters.outcomes.Outcomes._have")
 def without_wait_for_tables(*_):
     """A record whose dead letter the sink hasn't read yet counts as done."""
     return True
 
 
-@safeguard("R1.13", at="redrive.brake.after_comebacks")
+@safeguard("R1.13", at="waitreg.redrive.brake.after_comebacks")
 def without_pause_after_comebacks(*_):
     """All of a job's records are sent, although they are dead letters again."""
-    return resolve_name("redrive.outcome.PROCEED")
+    return resolve_name("wait_registry.dead_letters.outcome.PROCEED")
 
 
-@safeguard("R1.13", at="redrive.brake.after_canary")
+@safeguard("R1.13", at="waitreg.redrive.brake.after_canary")
 def without_judged_canary(original, counts, *others):
     """The canary's dead letters don't count."""
-    return original({**counts, resolve_name("redrive.outcome.Outcome.DEAD_AGAIN"): 0}, *others)
+    return original({**counts, resolve_name("wait_registry.dead_letters.outcome.Outcome.DEAD_AGAIN"): 0}, *others)
 
 
 @safeguard("R1.13")
@@ -133,14 +133,14 @@ def without_comebacks_since_a_resumption(patch: Patch) -> None:
     patch.query("sink", "change_operation", "then %(offset)s else", "then 0 else")
 
 
-@safeguard("R1.15", at="console.acting.job_token.JobTokens.read")
+@safeguard("R1.15", at="waitreg.console.acting.job_token.JobTokens.read")
 def without_job_tokens(original, tokens, person, token):
     """Each sending of a form is a job of its own."""
     job, fresh = original(tokens, person, token)
     return job.model_copy(update={"job": uuid.uuid4().hex[:12]}), fresh
 
 
-@safeguard("R1.17", at="redrive.approval.after")
+@safeguard("R1.17", at="waitreg.redrive.approval.after")
 def without_second_person(original, course, event, job):
     """The person who asks for a job approves it, too."""
     approved = resolve_name("wait_registry.records.operation.Approved")
@@ -151,12 +151,14 @@ def without_second_person(original, course, event, job):
 @safeguard("R1.17")
 def without_approval(patch: Patch) -> None:
     """An executor takes an awaiting job for a running one."""
-    running = resolve_name("redrive.approval.Course")(resolve_name("wait_registry.records.operation.State.RUNNING"))
-    patch.replace("redrive.approval.first_course", lambda job: running)
-    patch.replace("redrive.approval.needs_approval", lambda limits, job: False)
+    running = resolve_name("waitreg.redrive.approval.Course")(
+        resolve_name("wait_registry.records.operation.State.RUNNING")
+    )
+    patch.replace("waitreg.redrive.approval.first_course", lambda job: running)
+    patch.replace("waitreg.redrive.approval.needs_approval", lambda limits, job: False)
 
 
-@safeguard("R1.18", at="redrive.job_change.record_reveal")
+@safeguard("R1.18", at="waitreg.redrive.job_change.record_reveal")
 def without_recorded_reveals(*_):
     """A person is shown what is hidden before that is recorded, and also if it can't be."""
 
@@ -179,7 +181,7 @@ def without_unknown_records(*_):
     """Records that no table has count as known."""
 
 
-@safeguard("R1.19", at="redrive.records_deletion.prefix")
+@safeguard("R1.19", at="waitreg.redrive.records_deletion.prefix")
 def without_position_before_deletion(original, bounds):
     """The position of the tables limits nothing."""
     return original(bounds._replace(position=bounds.end))
@@ -188,16 +190,16 @@ def without_position_before_deletion(original, bounds):
 @safeguard("R1.16")
 def without_edited_record(patch: Patch) -> None:
     """The edited record is forgotten, and the one that failed is sent again."""
-    patch.replace("redrive.judge.replaced", lambda row, job: row)
+    patch.replace("waitreg.redrive.judge.replaced", lambda row, job: row)
 
 
 @safeguard("R1.16")
 def without_digest_of_the_edited(patch: Patch) -> None:
     """An edit is sent although the dead letter isn't the one that was edited."""
-    patch.replace("redrive.edit.record_digest", lambda content: "0" * 64)
+    patch.replace("waitreg.redrive.edit.record_digest", lambda content: "0" * 64)
 
 
-@safeguard("R1.16", at="console.acting.job_token._digest")
+@safeguard("R1.16", at="waitreg.console.acting.job_token._digest")
 def without_digest_of_the_review(*_):
     """The console sends any bytes with the form of a review."""
     return ""

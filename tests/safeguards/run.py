@@ -29,7 +29,7 @@ from tests.support.chosen_stack import POSTGRES_SETTINGS
 from tests.support.programs import INTERRUPTED, at_least_one, signals_interrupt
 from tests.support.pytest_run import run_pytest
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 TEST_TIMEOUT_S: Final = 120
 OVERHEAD_S: Final = 120  # imports, a Spark session

@@ -53,7 +53,7 @@ def without_unseen_rows(original, self, wait_id, wait_offset):
     return verdicts.OPEN if found is verdicts.UNSEEN else found
 
 
-@safeguard("P3.6", at="wait_registry.cli.connect.sweeping.LogPolicy.start")
+@safeguard("P3.6", at="sweeper.connect_policy.LogPolicy.start")
 def without_distrust_of_connect_positions(_, self, tables, settings, *others):
     """A row that a restore or a zombie brought back is exported, although the log has settled it."""
     tail, position = resolve_name("sweeper.tail"), tables.progress.next_offset
@@ -62,7 +62,7 @@ def without_distrust_of_connect_positions(_, self, tables, settings, *others):
     return start(trusted, tail.Tail(position, settings.sweeper.max_tail_records))
 
 
-@safeguard("P3.7", at="wait_registry.cli.connect.sweeping.FirstDueRow.confirm")
+@safeguard("P3.7", at="sweeper.connect_policy.FirstDueRow.confirm")
 def without_second_look(*_):
     """Alongside a Connect sink an old wait record counts, although compaction may have passed the reader."""
 

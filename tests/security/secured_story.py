@@ -36,12 +36,12 @@ from tests.support.secured_broker import SecuredBroker
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import with_postgres
 from tests.support.waiting import wait_until
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import migrate_schema
 from wait_registry.records import header_names as headers
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from waitreg.local.ports import LOOPBACK, free_ports
 
 # A mark in payloads, to look for in everything that the services print.
 MARKED = f"telltale{secrets.token_hex(8)}"

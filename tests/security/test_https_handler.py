@@ -21,9 +21,9 @@ from tests.support.topics import Topics
 from wait_registry.kafka.broker_question import ask_brokers
 from wait_registry.kafka.broker_rules import release
 from wait_registry.kafka.clients import admin
-from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.loading import load_settings
 from wait_registry.tls import end_of
+from waitreg.local.ports import LOOPBACK
 
 RIGHT, STRANGER, MISNAMED = "right", "stranger", "misnamed"
 QUICK = {"processor.max_attempts": 1, "processor.handler_timeout_s": 20, "processor.ttl_s": 120}

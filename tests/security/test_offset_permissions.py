@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from processor.replay.service import ReplayService
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import Counts
 from tests.refusals.secured_settings import SecuredSettings
@@ -16,6 +15,7 @@ from tests.support.committed_offsets import commit_as_operator, committed
 from tests.support.kafka_io import Outgoing
 from tests.support.rights import Right, grant, rights_in
 from wait_registry.settings.root import Settings
+from waitreg.replay.service import ReplayService
 
 PASSWORD = "SASL_PLAINTEXT"
 

@@ -12,12 +12,12 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
 from tests.support.settings import with_postgres
-from wait_registry.cli.checks.postgres_permissions import TABLES, permissions
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.postgres.schema import migrate_schema, require_schema
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from waitreg.doctor.postgres_permissions import TABLES, permissions
 
 GRANTED = """
 select table_name, lower(privilege_type)

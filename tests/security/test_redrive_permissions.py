@@ -8,24 +8,24 @@ from datetime import UTC, datetime
 
 import pytest
 
-from redrive.job_change import change
-from redrive.outcome import Outcome
-from redrive.outcomes import Outcomes
-from redrive.records_deletion import deletion
-from redrive.request import Asker
 from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database
 from tests.support.rights import Right, grant, rights_in, rights_of
 from tests.support.settings import changed
-from wait_registry.cli.checks.kafka_permissions import permissions
+from wait_registry.dead_letters.outcome import Outcome
+from wait_registry.dead_letters.outcomes import Outcomes
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from waitreg.doctor.kafka_permissions import permissions
+from waitreg.redrive.job_change import change
+from waitreg.redrive.records_deletion import deletion
+from waitreg.redrive.request import Asker
 
 PASSWORD = "SASL_PLAINTEXT"
 ANNA = Asker("anna", authenticated=False, via="command")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from tests.simulation.world import RETRIES, Committed, World
-from wait_registry.cli.rewind.plan import Position, plan
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
 from wait_registry.records.topics import TopicPartition
+from waitreg.rewind.plan import Position, plan
 
 WAIT_TOPIC, TOPIC_ID = TopicIdentity("w", "w", 1), "t"
 
@@ -75,12 +75,6 @@ class Operators:
             named = before.offset if before.named is None else before.named
             committed = before._replace(offset=target, named=named)
         self._move(place, committed)
-        if committed.named == target:
-            # To the byte what the group itself committed here, which had registered or settled each record before.
-            world = self._world
-            own = {record for record in world.skipped if record[:2] == place and world.registrations(record)}
-            world.skipped -= own
-            world.may_expire |= own
         return f"reset {place} to {target}, with metadata of {committed.named}"
 
     def _delete(self, place: TopicPartition, before: int) -> str:

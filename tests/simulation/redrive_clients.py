@@ -8,15 +8,11 @@ from typing import Any, Final
 
 from pytest import MonkeyPatch
 
-from redrive import executor
-from redrive.category import Candidate, Standing
-from redrive.executor import Executor
-from redrive.outcome import Verdict
-from redrive.view import JobRow
 from tests.simulation.kafka_clients import GROUP, TARGET
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import WAIT_IDS
 from tests.support.jobs import requested
+from wait_registry.dead_letters.outcome import Verdict
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.targets import Target
 from wait_registry.records.operation import (
@@ -31,6 +27,10 @@ from wait_registry.records.operation import (
     decode_event,
 )
 from wait_registry.settings.root import Settings
+from waitreg.redrive import executor
+from waitreg.redrive.category import Candidate, Standing
+from waitreg.redrive.executor import Executor
+from waitreg.redrive.view import JobRow
 
 SETTINGS: Final = Settings()
 # What follows at once: what a listing and a poll bring is judged with it.
@@ -43,7 +43,7 @@ def job_of(name: str) -> Requested:
 
 
 class View:
-    """The tables up to the sink's position: what `redrive.view.View` finds, from the events that the sink has read."""
+    """The tables up to the sink's position: what `View` of redrive finds, from the events that the sink has read."""
 
     def __init__(self, _: Settings) -> None:
         self.topic_id = "id"
@@ -125,11 +125,11 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr(executor, "Brake", Brake)
     patch.setattr(executor, "log", SimpleNamespace(warning=lambda *_: None))
     patch.setattr(executor, "admin", lambda _: None)
-    patch.setattr("redrive.judge.cluster_id", lambda _: "cluster")
+    patch.setattr("waitreg.redrive.judge.cluster_id", lambda _: "cluster")
     patch.setattr(executor, "require_same_operations_topic", lambda *_: None)
-    patch.setattr("redrive.judge.Targets", Topics)
+    patch.setattr("waitreg.redrive.judge.Targets", Topics)
     members = GroupDescription(True, {"member": frozenset({(TARGET, 0)})}, {}, {"member": "host"})
-    patch.setattr("redrive.judge.describe_group", lambda *_: members)
+    patch.setattr("waitreg.redrive.judge.describe_group", lambda *_: members)
 
 
 def redrive(name: str) -> str:

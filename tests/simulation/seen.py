@@ -17,13 +17,13 @@ from tests.chaos.history.history import History, Input, Poll
 from tests.simulation.messages import key_of
 from tests.simulation.process import START_NEEDS_S, TTL_S
 from tests.simulation.world import RETRIES, Committed, Nature, RecordId, WaitEntry, World
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering, Oversized, ProcessorSettings
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.load.manifest import fingerprint
 
 CLUSTER: Final = "c"
 GROUP: Final = "g"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.container_stack import KAFKA_IMAGE, POSTGRES_IMAGE, ContainerStack, engine_problem
 from tests.support.stack import GivenStack, OwnStack, Stack
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 EMBEDDED, CONTAINERS = "embedded", "containers"
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
+from waitreg.local.environment import as_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def run_waitreg(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
     environment |= as_environment(settings) if settings is not None else {}
     done = subprocess.run(
-        [sys.executable, "-m", "wait_registry", *arguments],
+        [sys.executable, "-m", "waitreg", *arguments],
         cwd=directory,
         env={**environment, **(variables or {})},
         stdin=subprocess.DEVNULL,

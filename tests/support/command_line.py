@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import click
 
-from wait_registry.cli.command import Command, Invocation
-from wait_registry.cli.main import COMMANDS, waitreg
+from waitreg.command import Command, Invocation
+from waitreg.main import COMMANDS, waitreg
 
 
 class Parsed(NamedTuple):

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.support.connect_rest import ConnectRest
 from tests.support.naming import Names
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.connector_file import Connector, read_connector
-from wait_registry.cli.connect.variables import variable
 from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import Connector, read_connector
+from waitreg.connect.variables import variable
 
 CONFIGS = Path(__file__).parents[2] / "connect-configs"
 START_S = 90.0

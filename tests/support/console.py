@@ -11,15 +11,15 @@ from http.client import HTTPConnection
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
-from console.service import ConsoleService
-from console.tables import Outcomes
-from redrive.listing import Rows
-from redrive.outcomes import last_redrive, outcome_rows
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.cli.read_tables import age
-from wait_registry.local.ports import LOOPBACK
+from wait_registry.dead_letters.listing import Rows
+from wait_registry.dead_letters.outcomes import last_redrive, outcome_rows
 from wait_registry.settings.root import Settings
+from waitreg.console.service import ConsoleService
+from waitreg.console.tables import Outcomes
+from waitreg.local.ports import LOOPBACK
+from waitreg.read_tables import age
 
 # For tests that show no outcomes.
 NO_OUTCOMES: Final = Outcomes(lambda *_: Rows((), ()), lambda *_: None)

@@ -14,9 +14,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.support.waiting import wait_until
-from wait_registry.local.broker import PROPERTIES
-from wait_registry.local.ports import LOOPBACK, free_ports
-from wait_registry.local.postgres import DATABASE, SETTINGS, USER
+from waitreg.local.broker import PROPERTIES
+from waitreg.local.ports import LOOPBACK, free_ports
+from waitreg.local.postgres import DATABASE, SETTINGS, USER
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

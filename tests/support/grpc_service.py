@@ -15,7 +15,7 @@ from processor.handlers.grpc import GrpcHandler
 from tests.support.handler_proto import request
 from tests.support.waiting import POLL_S
 from wait_registry.handler import Record, TransientError
-from wait_registry.local.ports import LOOPBACK
+from waitreg.local.ports import LOOPBACK
 
 Answer = Callable[[Any, aio.ServicerContext], Awaitable[bytes]]
 
@@ -80,7 +80,7 @@ async def serving(
 
     methods = {"Handle": grpc.unary_unary_rpc_method_handler(handle)}
     server = seen.server = aio.server(options=(("grpc.so_reuseport", 0), *options))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("waitreg.v1.Handler", methods),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("waitreg_handler.v1.Handler", methods),))
     place = f"{host}:{port}"
     seen.port = server.add_insecure_port(place) if tls is None else server.add_secure_port(place, tls)
     await server.start()

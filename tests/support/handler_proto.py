@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_tools import protoc
 
 PROTO_ROOT = Path(__file__).parents[2] / "processor" / "handlers" / "proto"
-PROTO = "waitreg/v1/handler.proto"
+PROTO = "waitreg_handler/v1/handler.proto"
 
 
 def proto_file() -> descriptor_pb2.FileDescriptorProto:
@@ -42,12 +42,12 @@ def _protoc(*options: str) -> None:
 
 def request(encoded: bytes) -> Any:
     """Read a HandleRequest."""
-    return messages()["waitreg.v1.HandleRequest"].FromString(encoded)
+    return messages()["waitreg_handler.v1.HandleRequest"].FromString(encoded)
 
 
 def discarded(reason: str) -> bytes:
     """Write the HandleResponse of a discarded record."""
-    response = messages()["waitreg.v1.HandleResponse"]()
+    response = messages()["waitreg_handler.v1.HandleResponse"]()
     response.discard.reason = reason
     return response.SerializeToString()
 

@@ -14,8 +14,8 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.settings import with_postgres
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
+from waitreg.local.ports import LOOPBACK, free_ports
 
 T = TypeVar("T")
 

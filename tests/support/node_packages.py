@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from tests.support.chosen_stack import not_tested
 from tests.support.waiting import wait_until
-from wait_registry.local.child import GuardedChild, Program
+from waitreg.local.child import GuardedChild, Program
 
 _TOOLS: Final = Path(__file__).parents[2] / ".waitreg" / "tools"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from wait_registry.local.ports import free_ports
-from wait_registry.local.postgres import EmbeddedPostgres
+from waitreg.local.ports import free_ports
+from waitreg.local.postgres import EmbeddedPostgres
 
 
 @contextmanager

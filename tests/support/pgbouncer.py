@@ -13,9 +13,9 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.support.chosen_stack import not_tested
 from tests.support.own_postgres import reachable
 from tests.support.waiting import wait_until
-from wait_registry.local.account import unprivileged_account
-from wait_registry.local.child import GuardedChild, Program, log_tail
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.account import unprivileged_account
+from waitreg.local.child import GuardedChild, Program, log_tail
+from waitreg.local.ports import LOOPBACK, free_ports
 
 # Debian's folder for it isn't on every PATH.
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")

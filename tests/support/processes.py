@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 
 from tests.support.waiting import wait_until
-from wait_registry.local.child import log_tail
-from wait_registry.local.environment import as_environment
-from wait_registry.local.guard import signal_tree
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.root import Settings
+from waitreg.local.child import log_tail
+from waitreg.local.environment import as_environment
+from waitreg.local.guard import signal_tree
+from waitreg.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -155,7 +155,7 @@ class Services:
         variables |= {"WAITREG_TELEMETRY__PORT": str(port), "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "wait_registry", name, *arguments],
+                [sys.executable, "-m", "waitreg", name, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.chosen_stack import not_tested
 from tests.support.server_process import server_process
 from tests.support.waiting import wait_until
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 
 from tests.support.network import Link
 from tests.support.tcp_proxy import KafkaProxy
-from wait_registry.local.ports import LOOPBACK, free_ports
-from wait_registry.local.postgres import DATABASE, USER
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.kafka import SaslMechanism, SecurityProtocol, SecuritySettings
+from waitreg.local.ports import LOOPBACK, free_ports
+from waitreg.local.postgres import DATABASE, USER
+from waitreg.local.stack import EmbeddedStack
 
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -14,7 +14,7 @@ from tests.support.chosen_stack import not_tested
 from tests.support.prometheus import TOOLS
 from tests.support.server_process import server_process
 from wait_registry.jvm import java_command
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]
 # A subject is the topic's name, as with Confluent's serializers before they asked the registry for one.

@@ -28,8 +28,8 @@ from confluent_kafka.admin import (
 
 from tests.support.certificates import Authority, Certificate
 from tests.support.waiting import wait_until
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import LOOPBACK, free_ports
 
 Protocol: TypeAlias = Literal["SASL_PLAINTEXT", "SASL_SSL", "SSL"]
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

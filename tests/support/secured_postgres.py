@@ -19,8 +19,8 @@ from psycopg import sql
 from tests.support.certificates import Authority, Certificate
 from tests.support.own_postgres import own_postgres
 from tests.support.tls_front import TlsFront
-from wait_registry.local.ports import LOOPBACK
-from wait_registry.local.postgres import DATABASE
+from waitreg.local.ports import LOOPBACK
+from waitreg.local.postgres import DATABASE
 
 # The operator comes in as they like, all others with a password.
 _ACCESS = f"""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.waiting import wait_until
-from wait_registry.local.child import GuardedChild, Program, log_tail
+from waitreg.local.child import GuardedChild, Program, log_tail
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from tests.support.processes import Service
 from tests.support.settings import changed
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
+from waitreg.local.ports import free_ports
 
 Kind = Literal["sink", "sweeper", "sweeping"]
 
@@ -79,8 +79,8 @@ def _run(kind: str, settings: Settings, spark: Any) -> None:
 
             SinkService(settings, spark).run()
         elif kind == "sweeper":
+            from sweeper.connect_policy import tables_policy
             from sweeper.service import SweeperService
-            from wait_registry.cli.connect.sweeping import tables_policy
 
             SweeperService(settings, spark, tables=tables_policy(settings)).run()
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tests.support.container_stack import ContainerStack
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 KAFKA_VARIABLE = "WAITREG_TEST_KAFKA"
 POSTGRES_VARIABLE = "WAITREG_TEST_POSTGRES"

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, Self
 
 from tests.support.certificates import Authority, Certificate
-from wait_registry.local.ports import LOOPBACK
+from waitreg.local.ports import LOOPBACK
 
 SSL_REQUEST = struct.pack(">ii", 8, 80877103)
 # More than a record of TLS has: what is left in OpenSSL's buffer would wake no selector.

@@ -7,7 +7,7 @@ import pytest
 from tests.words import files_of, words_in
 
 # The Linux account of this name.
-ACCOUNT = "wait_registry/local/account.py"
+ACCOUNT = "waitreg/local/account.py"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ RETRY_STATUSES = (
 
 
 class GrpcHandlerSettings(Section):
-    """The gRPC handler (``processor.handler = "grpc://..."``): one call of waitreg.v1.Handler/Handle per attempt."""
+    """The gRPC handler (``processor.handler = "grpc://..."``): each attempt calls waitreg_handler.v1.Handler/Handle."""
 
     forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as metadata")
     retry_statuses: tuple[GrpcStatus, ...] = Field(RETRY_STATUSES, description="statuses that are retried")

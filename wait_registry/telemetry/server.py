@@ -15,8 +15,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.service.health import Health
 from wait_registry.telemetry.exposition import MetricsRegistry
-from wait_registry.telemetry.health import Health
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tests.chaos.checker.ledger import Finding, Ledger
 from tests.chaos.history.entries import at, clock
 from tests.chaos.history.history import Act, Partition
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.operation import Advanced, DeletionRequested, Kind, Mark, RecordsDeleted
+from waitreg.load.manifest import Coordinates
 
 
 def not_as_asked(ledger: Ledger) -> Iterator[Finding]:

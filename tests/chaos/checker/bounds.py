@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 
 from tests.chaos.checker.ledger import Finding, Ledger, grouped
 from tests.chaos.history.entries import EXPORTS
-from wait_registry.demo.calls import ABORTED, Call
+from waitreg.downstream.calls import ABORTED, Call
 
 MIB = 1 << 20
 # What `spark.driver_memory` gives by default, which no run changes.

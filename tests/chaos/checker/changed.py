@@ -16,10 +16,10 @@ from tests.chaos.history.entries import (
     at,
     clock,
 )
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import Coordinates, Fingerprint, fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Place
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.load.manifest import Coordinates, Fingerprint, fingerprint
 
 NO_HEADERS = fingerprint(None, None, ()).headers
 EMPTY_BODY = fingerprint(None, b"", ()).value

@@ -9,9 +9,9 @@ from tests.chaos.checker.exporting import pair_exports
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, Tombstone, WaitEntry, clock
 from tests.chaos.history.history import Poll
-from wait_registry.demo.calls import Call
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
+from waitreg.downstream.calls import Call
 
 
 def early_tombstone(ledger: Ledger) -> Iterator[Finding]:

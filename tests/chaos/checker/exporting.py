@@ -8,10 +8,10 @@ from typing import NamedTuple
 from tests.chaos.checker.disturbance import earlier, pauses_exports
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import EXPORTS, Place, Registration, Republished, Tombstone, clock, wait_at
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.processor import RedeliverTo
+from waitreg.load.manifest import Coordinates
 
 # From the log's end, as the sweeper learns it, to DLQ_TIME it reads what is left of the tail and then the rows of one
 # chunk: milliseconds; more on a machine whose few cores are all busy. A tail that was never read, or only once,

@@ -24,12 +24,12 @@ from tests.chaos.history.entries import (
     at,
 )
 from tests.chaos.history.history import Act, History, Input, Partition, Poll, Tables
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Kind, Mark
 from wait_registry.records.wait_id import wait_id as derive_wait_id
 from wait_registry.settings.processor import Oversized
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.load.manifest import Coordinates
 
 Item = TypeVar("Item")
 Name = TypeVar("Name", bound=Hashable)

@@ -8,10 +8,10 @@ from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overla
 from tests.chaos.checker.ledger import Finding, Ledger, grouped
 from tests.chaos.history.decoding import UNREADABLE_HEADERS
 from tests.chaos.history.entries import EXPORTS, Registration, Republished, Tombstone, at, clock, wait_at
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.load.manifest import Coordinates
 
 # From the answer to the tombstone in the log it takes milliseconds, or a busy machine's hiccup.
 TOMBSTONE_MS = 5_000

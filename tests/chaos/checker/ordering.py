@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger, grouped
 from tests.chaos.history.entries import at, clock
 from tests.chaos.history.history import Act, Input, mode_of
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.settings.processor import Ordering
+from waitreg.load.manifest import Coordinates
 
 ALL = "all processes"
 

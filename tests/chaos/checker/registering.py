@@ -9,8 +9,8 @@ from tests.chaos.checker.disturbance import AFTERMATH_MS, explains, hits, overla
 from tests.chaos.checker.ledger import ROUNDING_MS, Finding, Ledger
 from tests.chaos.history.entries import Registration, Republished, at, clock
 from tests.chaos.history.history import Act, History, Poll
-from wait_registry.demo.calls import Call
-from wait_registry.demo.manifest import Coordinates
+from waitreg.downstream.calls import Call
+from waitreg.load.manifest import Coordinates
 
 # The processor's clock and the broker's are one host's.
 EXPIRY_ROUNDING_MS = 50

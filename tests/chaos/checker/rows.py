@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from tests.chaos.checker.ledger import Finding, Ledger, about_record
 from tests.chaos.history.entries import Registration, Republished, Tombstone, TopicRecord, WaitEntry, at, clock
 from tests.chaos.history.history import DeadLetterRow, Partition, WaitRow, topics_again
-from wait_registry.demo.manifest import Coordinates
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
+from waitreg.load.manifest import Coordinates
 
 # The tables don't show these.
 FINISHED = (Outcome.DONE, Outcome.DISCARDED, Outcome.RETRIED)

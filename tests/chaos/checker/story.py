@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.chaos.checker.disturbance import overlaps
 from tests.chaos.checker.ledger import Ledger
 from tests.chaos.history.entries import Registration, Republished, TopicRecord, WaitEntry, at, clock, wait_at
-from wait_registry.demo.manifest import Coordinates
+from waitreg.load.manifest import Coordinates
 
 AROUND_MS = 3_000
 

@@ -29,7 +29,7 @@ from tests.chaos.checker.registering import (
 from tests.chaos.checker.rows import missing_row, orphan_row, row_differs, snapshot_differs
 from tests.chaos.checker.story import story
 from tests.chaos.history.history import History
-from wait_registry.demo.manifest import Coordinates
+from waitreg.load.manifest import Coordinates
 
 # Polls come a few times per second; on a busy machine one of them may take some seconds.
 UNSEEN_MS = 15_000

@@ -21,9 +21,9 @@ from tests.chaos.faults.processes import freeze, kill, kill_jvm
 from tests.chaos.faults.storm import storm
 from tests.chaos.schedule import LINK_FAULTS, SERVERS, PlannedFault
 from tests.chaos.stage import Scene
-from wait_registry.demo.calls import ABORTED, read_calls
-from wait_registry.demo.mixture import DROPPED
-from wait_registry.local.ports import LOOPBACK
+from waitreg.downstream.calls import ABORTED, read_calls
+from waitreg.downstream.mixture import DROPPED
+from waitreg.local.ports import LOOPBACK
 
 # The services' sessions, without our own: the snapshots of the tables have another name.
 _SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"

@@ -13,9 +13,9 @@ from tests.chaos.schedule import SERVERS, SERVICES, PlannedFault
 from tests.chaos.service import Service, listens
 from tests.chaos.stage import Scene
 from tests.support.processes import runs
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.guard import process_tree
-from wait_registry.local.postgres import EmbeddedPostgres
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.guard import process_tree
+from waitreg.local.postgres import EmbeddedPostgres
 
 Victim = Service | EmbeddedBroker | EmbeddedPostgres
 

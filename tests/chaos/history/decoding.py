@@ -13,7 +13,6 @@ from tests.chaos.history.entries import Registration, Republished, Tombstone, To
 from tests.chaos.history.history import Input
 from tests.support.kafka_io import Headers, ReadRecord
 from tests.support.wait_record_encoding import encode_wait_record
-from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records import lineage as blocks
 from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_letter
@@ -27,6 +26,7 @@ from wait_registry.records.header_names import (
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import decode_outcome, tombstone_headers
 from wait_registry.records.wait_record import decode_wait_record
+from waitreg.load.manifest import Fingerprint, fingerprint
 
 UNREADABLE_HEADERS: Final = "a name isn't UTF-8"
 """Instead of a digest: neither our client nor the processor's can read these headers."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from wait_registry.demo.manifest import Coordinates, Fingerprint
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.topics import retry_delay_s
+from waitreg.load.manifest import Coordinates, Fingerprint
 
 EXPORTS = (Outcome.EXPIRED, Outcome.REDELIVERED)
 """Outcomes that the sweeper writes."""

@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tests.chaos.history.entries import Registration, Republished, TopicRecord, WaitEntry
-from wait_registry.demo.calls import Call
-from wait_registry.demo.manifest import Coordinates, Fingerprint
 from wait_registry.kafka.topic_specs import retry_topics
 from wait_registry.records.operation import Event
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import Call
+from waitreg.load.manifest import Coordinates, Fingerprint
 
 Partition = tuple[str, int]
 """Topic and number of a partition."""

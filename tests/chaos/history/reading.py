@@ -13,12 +13,12 @@ from tests.chaos.history.history import History, Input, Partition, Poll, topics_
 from tests.chaos.history.tables import read_tables
 from tests.chaos.history.watch import ANSWER_S, Tap, bounds_of, committed_of, partitions_of, reader, wait_settled
 from tests.support.kafka_io import ReadRecord, read_each
-from wait_registry.demo.calls import read_calls
-from wait_registry.demo.manifest import Coordinates, Published, read_manifest
 from wait_registry.errors import DataError
 from wait_registry.records.operation import decode_event
 from wait_registry.settings.processor import RedeliverTo
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import read_calls
+from waitreg.load.manifest import Coordinates, Published, read_manifest
 
 Decoded = TypeVar("Decoded")
 

@@ -16,10 +16,10 @@ from psycopg.rows import dict_row
 from tests.chaos.companion import Companion
 from tests.chaos.history.entries import Registration, Republished, TopicRecord
 from tests.chaos.history.history import DeadLetterRow, ProgressRow, QuarantineRow, Tables, WaitRow
-from wait_registry.demo.manifest import Fingerprint, fingerprint
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.settings.root import Settings
+from waitreg.load.manifest import Fingerprint, fingerprint
 
 Columns = Mapping[str, Any]
 ANSWER_S = 5.0

@@ -19,7 +19,7 @@ from tests.support.settings import with_broker
 from tests.support.tcp_proxy import METADATA, Fate, KafkaProxy, without_brokers
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 WAVE = 150
 

@@ -25,10 +25,10 @@ from tests.chaos.service import HeldPort, Service
 from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory
 from tests.support.processes import gone
 from tests.support.waiting import wait_until
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import read_manifest
-from wait_registry.local.environment import as_environment
-from wait_registry.local.ports import LOOPBACK
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.manifest import read_manifest
+from waitreg.local.environment import as_environment
+from waitreg.local.ports import LOOPBACK
 
 SESSIONS = {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}
 # The interval of users: a kill leaves registrations that no commit has passed.

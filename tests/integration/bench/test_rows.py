@@ -24,7 +24,7 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
-from wait_registry.local.connect_worker import plugin_jar
+from waitreg.local.connect_worker import plugin_jar
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
 MIXTURE = (Share(10, 30), Share(90, 5))

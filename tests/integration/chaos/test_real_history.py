@@ -26,10 +26,6 @@ from tests.support.database import Database
 from tests.support.kafka_io import read_all
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.demo.calls import Call
-from wait_registry.demo.json_lines import JsonLines
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import fingerprint
 from wait_registry.kafka.targets import Target
 from wait_registry.kafka.topic_specs import retry_topics
 from wait_registry.records.dead_letter import Reason
@@ -39,6 +35,10 @@ from wait_registry.records.tombstone import tombstone_headers
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering
+from waitreg.downstream.calls import Call
+from waitreg.load.json_lines import JsonLines
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.manifest import fingerprint
 
 RECORDS = 6
 # Long after the outcome, as a sweeper would decide that reads no tail.

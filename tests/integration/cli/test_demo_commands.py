@@ -17,7 +17,7 @@ from tests.support.naming import Names
 from tests.support.processes import below
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.environment import as_environment
+from waitreg.local.environment import as_environment
 
 
 def test_ctrl_c_ends_a_load_with_what_was_published(
@@ -25,7 +25,7 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
 ) -> None:
     topic = topics.create(names("input"), 3)
     environment = {**os.environ, **as_environment(settings_for())}
-    command = [sys.executable, "-m", "wait_registry", "load", "--topic", topic, "--records", "0", "--rate", "50"]
+    command = [sys.executable, "-m", "waitreg", "load", "--topic", topic, "--records", "0", "--rate", "50"]
     with subprocess.Popen(
         [*command, "--shape", "tiny"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     ) as load:
@@ -42,7 +42,7 @@ def test_ctrl_c_ends_a_load_with_what_was_published(
 
 def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "demo"],
+        [sys.executable, "-m", "waitreg", "demo"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

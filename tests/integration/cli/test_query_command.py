@@ -164,7 +164,7 @@ def test_a_time_may_be_relative_to_now_and_options_stand_anywhere(incident: Sett
 
 def test_a_reader_that_ends_early_gets_no_traceback(tmp_path: Path) -> None:
     listed = subprocess.run(
-        f"{sys.executable} -m wait_registry query LIST | head -1",
+        f"{sys.executable} -m waitreg query LIST | head -1",
         shell=True,
         cwd=tmp_path,
         capture_output=True,

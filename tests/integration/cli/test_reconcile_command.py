@@ -13,14 +13,14 @@ from tests.support.command import Ended, run_waitreg
 from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
-from wait_registry.demo.breaches import EMPTY_BODY
-from wait_registry.demo.calls import Call
-from wait_registry.demo.evidence import read_wait_log
-from wait_registry.demo.json_lines import JsonLines
-from wait_registry.demo.load import LoadPlan, run_load
-from wait_registry.demo.manifest import Published, read_manifest
 from wait_registry.records import header_names
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import Call
+from waitreg.load.json_lines import JsonLines
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.manifest import Published, read_manifest
+from waitreg.reconcile.breaches import EMPTY_BODY
+from waitreg.reconcile.evidence import read_wait_log
 
 
 def call_for(published: Published, number: int) -> Call:

@@ -18,13 +18,13 @@ from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, group_member
 from tests.support.waiting import wait_until
-from wait_registry.cli.rewind.offsets import commit
-from wait_registry.cli.rewind.plan import Move
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.settings.processor import RegistrationMode
+from waitreg.rewind.offsets import commit
+from waitreg.rewind.plan import Move
 
 Rewind = Callable[..., Ended]
 QUICK_SESSION = {"kafka.librdkafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.support.command import Ended, run_waitreg
 from tests.support.naming import Names
-from wait_registry.cli.connect.connector_file import Role, own_files
 from wait_registry.settings.root import Settings
+from waitreg.connect.connector_file import Role, own_files
 
 
 class Commands:

@@ -20,9 +20,9 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
-from wait_registry.local.connect_worker import ConnectWorker, plugin_jar
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
+from waitreg.local.connect_worker import ConnectWorker, plugin_jar
+from waitreg.local.ports import free_ports
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,9 +6,9 @@ from itertools import count
 
 from tests.support.golden_vectors import golden_vectors, headers_of
 from tests.support.kafka_io import Headers, Outgoing
-from wait_registry.demo.hostile import ODDITIES, hostile
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
+from waitreg.load.hostile import ODDITIES, hostile
 
 LINEAGE = Lineage(
     original_topic="orders",

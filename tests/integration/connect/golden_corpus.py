@@ -11,11 +11,11 @@ from typing import Any
 from tests.support.golden_vectors import binary, golden_vectors
 from tests.support.kafka_io import Headers, Outgoing
 from tests.support.wait_record_encoding import encode_wait_record
-from wait_registry.demo.hostile import ODDITIES, hostile
 from wait_registry.records.original import Original, Source
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecord
+from waitreg.load.hostile import ODDITIES, hostile
 
 TOPIC = "orders"
 TIMESTAMP_MS = 1_795_227_600_123

@@ -16,7 +16,7 @@ from tests.integration.sink.wait_topic import rows_of
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
 from tests.support.processes import Service, Services
 from tests.support.waiting import wait_until
-from wait_registry.local.connect_worker import ConnectWorker
+from waitreg.local.connect_worker import ConnectWorker
 
 Role = Literal["sink", "sweeper"]
 OURS: Final = "ours"

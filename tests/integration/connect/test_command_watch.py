@@ -19,8 +19,8 @@ from tests.support.own_postgres import own_postgres
 from tests.support.processes import Service, Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.connect_worker import ConnectWorker
 from wait_registry.telemetry.metrics import all_metrics
+from waitreg.local.connect_worker import ConnectWorker
 
 pytestmark = pytest.mark.timeout(300)
 

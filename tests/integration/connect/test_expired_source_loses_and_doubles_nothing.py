@@ -22,9 +22,9 @@ from tests.support.stack import Stack
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.connect_worker import ConnectWorker
-from wait_registry.local.ports import free_ports
-from wait_registry.local.postgres import EmbeddedPostgres
+from waitreg.local.connect_worker import ConnectWorker
+from waitreg.local.ports import free_ports
+from waitreg.local.postgres import EmbeddedPostgres
 
 ROWS = 1_000
 # Many small transactions: rows come into the outbox in small batches, which takes seconds for all of them.

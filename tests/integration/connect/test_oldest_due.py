@@ -10,9 +10,9 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.watch import QUERIES, oldest_due
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
+from waitreg.connect.watch import QUERIES, oldest_due
+from waitreg.local.ports import free_ports
 
 ROWS = 200_000
 DUE = """

@@ -24,12 +24,12 @@ from tests.support.settings import settings_against
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.apply import with_client_security
-from wait_registry.cli.connect.connector_file import Connector, Role, own_files
 from wait_registry.kafka.security import java_security
-from wait_registry.local.connect_worker import ConnectWorker
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.root import Settings
+from waitreg.connect.apply import with_client_security
+from waitreg.connect.connector_file import Connector, Role, own_files
+from waitreg.local.connect_worker import ConnectWorker
+from waitreg.local.ports import free_ports
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -16,7 +16,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.local.connect_worker import ConnectWorker
+from waitreg.local.connect_worker import ConnectWorker
 
 PARTITIONS = 3
 REFUSED = b"refused by the database"

@@ -21,12 +21,12 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
-from wait_registry.cli.connect.checks import OurServices
-from wait_registry.cli.connect.state import ConnectorState
-from wait_registry.local.connect_worker import ConnectWorker
-from wait_registry.local.environment import as_environment
 from wait_registry.settings.root import Settings
+from waitreg.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
+from waitreg.connect.checks import OurServices
+from waitreg.connect.state import ConnectorState
+from waitreg.local.connect_worker import ConnectWorker
+from waitreg.local.environment import as_environment
 
 TWO = (Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two"))
 POSITION = "insert into sink_progress values (%s, 'id', %s, %s, now(), now()) returning 1"
@@ -188,7 +188,7 @@ def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     rest.put(name, {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": settings.wait.topic})
     rest.stop(name)
     apply = subprocess.Popen(
-        [sys.executable, "-m", "wait_registry", "connect", "apply", *files],
+        [sys.executable, "-m", "waitreg", "connect", "apply", *files],
         cwd=tmp_path,
         env=as_environment(settings),
         stdin=subprocess.DEVNULL,

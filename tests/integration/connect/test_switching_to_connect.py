@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from sweeper.connect_policy import require_no_source_at_work
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import FILLED, SWEPT
 from tests.support.command import run_waitreg
@@ -14,10 +15,9 @@ from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import with_postgres
-from wait_registry.cli.connect.checks import OurServices
-from wait_registry.cli.connect.connector_file import own_files
-from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.errors import ConfigurationError
+from waitreg.connect.checks import OurServices
+from waitreg.connect.connector_file import own_files
 
 NOWHERE = {"connect.url": "http://127.0.0.1:9", "sink.kind": "connect", "sweeper.kind": "connect"}
 POSITION = "insert into sink_progress values (%s, 'id', 0, 7, now(), now()) returning 1"

@@ -9,12 +9,12 @@ from http.client import HTTPConnection
 import pytest
 from pydantic import SecretStr
 
-from console import service
-from console.http import forms
 from tests.support.console import ask, running_console
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.root import Settings
+from waitreg.console import service
+from waitreg.console.http import forms
+from waitreg.local.ports import LOOPBACK, free_ports
 
 
 def test_help_is_there_without_postgres() -> None:

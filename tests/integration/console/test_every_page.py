@@ -10,12 +10,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from console.pages.routes import ROUTES
 from tests.integration.console.addresses import ADDRESSES, PAGES, QUESTIONS
 from tests.integration.console.conftest import Visitor
 from tests.support.accessibility import NARROW, require_accessible, require_narrow
 from tests.support.browser import Visit
 from tests.support.console import Answer, ask
+from waitreg.console.pages.routes import ROUTES
 
 
 def test_each_route_has_its_addresses_here() -> None:

@@ -15,17 +15,17 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from pydantic import SecretStr
 
-from console.http.oidc import cookie_key
-from console.http.session import Session, Sessions
-from console.service import ConsoleService
 from tests.integration.console.login_browser import LoginBrowser, Shown
 from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.console import NO_OUTCOMES, running_console
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
 from wait_registry.settings.root import Settings
+from waitreg.console.http.oidc import cookie_key
+from waitreg.console.http.session import Session, Sessions
+from waitreg.console.service import ConsoleService
+from waitreg.local.ports import LOOPBACK, free_ports
 
 KEY = "a key of the tests, of 32 characters and more"
 MANY = [f"group-with-a-long-name-{number}" for number in range(200)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 
 from tests.support.database import Database
-from wait_registry.cli.checks.catalogue import SERVICES, check_all
-from wait_registry.cli.checks.check import Concerned
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.settings.root import Settings
+from waitreg.doctor.catalogue import SERVICES, check_all
+from waitreg.doctor.check import Concerned
 
 _WORST = [Severity.OK, Severity.SKIPPED, Severity.WARNING, Severity.ERROR]
 

@@ -16,9 +16,9 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.topics import Topics
-from wait_registry.cli.checks import connect_tables
 from wait_registry.diagnosis import Severity
 from wait_registry.settings.sweeper import SweeperKind
+from waitreg.doctor import connect_tables
 
 
 def test_a_group_that_cannot_be_described_is_a_warning(settings_for: SettingsFactory) -> None:

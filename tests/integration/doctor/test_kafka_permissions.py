@@ -12,16 +12,11 @@ from tests.conftest import SettingsFactory
 from tests.support.naming import Names
 from tests.support.secured_broker import Resource, SecuredBroker
 from tests.support.topics import Topics
-from wait_registry.cli.checks.kafka_permissions import (
-    NO_AUTHORIZER,
-    permissions,
-    redrive_transactions,
-    sweeper_transactions,
-)
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from waitreg.doctor.kafka_permissions import NO_AUTHORIZER, permissions, redrive_transactions, sweeper_transactions
 
 PROCESSOR = dict.fromkeys(("topic wait", "topic dlq"), "WRITE")
 PROCESSOR |= dict.fromkeys(("topic input", "topic redelivery", "group group"), "READ")

@@ -10,6 +10,7 @@ import pytest
 
 from sink.advisory_lock import sink_lock_key, try_lock
 from sink.progress import forget_progress
+from sweeper.connect_policy import require_no_source_at_work
 from sweeper.due import find_due
 from sweeper.housekeeping import purge, record_sweep
 from sweeper.result import Sweep
@@ -23,8 +24,6 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.postgres_roles import apply_roles, roles
 from tests.unit.sink.batches import Row
-from wait_registry.cli.checks.postgres_permissions import permissions
-from wait_registry.cli.connect.sweeping import require_no_source_at_work
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect
@@ -36,6 +35,7 @@ from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
+from waitreg.doctor.postgres_permissions import permissions
 
 ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())
 

@@ -18,15 +18,15 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.cli.checks import group, sweeps, tables
-from wait_registry.cli.checks.catalogue import all_checks
-from wait_registry.cli.checks.check import Look, run_checks
-from wait_registry.cli.checks.clocks import broker_clock, postgres_clock
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
+from waitreg.doctor import group, sweeps, tables
+from waitreg.doctor.catalogue import all_checks
+from waitreg.doctor.check import Look, run_checks
+from waitreg.doctor.clocks import broker_clock, postgres_clock
 
 
 def say(look: Look, settings: Settings) -> Diagnosis:

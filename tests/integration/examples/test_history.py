@@ -23,11 +23,11 @@ from tests.support.module_of_file import load_module
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
-from wait_registry.local.environment import as_environment
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_record import WaitRecordEncoder
 from wait_registry.settings.root import Settings
+from waitreg.local.environment import as_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,7 @@ def test_the_questions_are_answered(
 def test_the_command_prints_what_it_added(settings: Settings, tmp_path: Path) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
     ended = subprocess.run(
-        [sys.executable, "-m", "wait_registry", "history", str(tmp_path / "history")],
+        [sys.executable, "-m", "waitreg", "history", str(tmp_path / "history")],
         env={**inherited, **as_environment(settings)},
         capture_output=True,
         timeout=600,

@@ -13,7 +13,7 @@ from tests.support.handler_proto import generate_python
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
-from wait_registry.local.child import GuardedChild, Program
+from waitreg.local.child import GuardedChild, Program
 
 STATUSES = {b"good": 204, b"known": 409, b"gone": 410, b"refused": 422, b"moved": 302, b"down": 503}
 

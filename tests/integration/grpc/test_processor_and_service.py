@@ -13,7 +13,7 @@ from tests.integration.processor.wait_topic import stories
 from tests.support.grpc_service import serving
 from tests.support.processes import Services
 from tests.support.topics import Topics
-from wait_registry.local.ports import LOOPBACK, free_ports
+from waitreg.local.ports import LOOPBACK, free_ports
 
 RECORDS = 1000
 PATIENT = {

@@ -18,8 +18,8 @@ from tests.support.handler_proto import retry_info, status_with
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
+from waitreg.local.ports import LOOPBACK
 
 LIMIT_S = 60.0
 HEADERS = (("a", b"\x00\xff"), ("a", b""), ("n", None), ("é", b"1"))

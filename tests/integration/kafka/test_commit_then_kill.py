@@ -16,9 +16,9 @@ from tests.support.waiting import wait_until
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.kafka import KafkaSettings
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import LOOPBACK, free_ports
 
 PARTITIONS = range(6)
 

@@ -20,7 +20,7 @@ from tests.support.topics import Topics
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from wait_registry.local.stack import EmbeddedStack
+    from waitreg.local.stack import EmbeddedStack
 
 
 @dataclass(frozen=True, slots=True)

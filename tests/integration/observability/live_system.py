@@ -21,13 +21,13 @@ from tests.support.prometheus import Prometheus
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.settings import changed
 from wait_registry.handler import Discard, Record, TransientError
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.records.lineage import Lineage, append_lineage
 from wait_registry.records.operation import Advanced, Changed, Kind, Mark, State, encode_event
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.alerts import AlertsSettings
 from wait_registry.settings.root import Settings
+from waitreg.local.ports import LOOPBACK, free_ports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from processor.service.main import ProcessorService
 from processor.service.stats import Stats
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
+from wait_registry.service.health import Health
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import Reading
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import Metric
 from wait_registry.telemetry.tracing import Tracer
 

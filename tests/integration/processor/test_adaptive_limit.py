@@ -14,8 +14,8 @@ from tests.integration.processor.running import RunningProcessor
 from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
-from wait_registry.demo.downstream import Downstream
 from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT_LIMIT
+from waitreg.downstream.service import Downstream
 
 # Long enough that a busy machine is no limit of its own.
 CALL_S = 0.4

@@ -13,7 +13,7 @@ from tests.support.kafka_io import group_member
 from tests.support.naming import Names
 from tests.support.processes import Services
 from tests.support.waiting import holds, wait_until
-from wait_registry.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack
 
 # A dead member's partitions are taken back after twelve seconds, when another has long joined.
 QUICK_SESSIONS = {

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from confluent_kafka import Producer
 
-from processor.replay.service import ReplayService
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import (
     PROTOCOLS,
@@ -26,6 +25,7 @@ from tests.support.stack import OwnStack
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError as Stopped
 from wait_registry.handler import Record, TransientError
+from waitreg.replay.service import ReplayService
 
 Ranges = Mapping[int, tuple[int, int]]
 Replay = Callable[[ProcessorScenario, Ranges], "Replaying"]

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from console.pages.routes import ROUTES
 from tests.support.console import Answer, ask, running_console
 from wait_registry.postgres.query_file import query_names
 from wait_registry.settings.root import Settings
+from waitreg.console.pages.routes import ROUTES
 
 Get = Callable[..., Answer]
 

@@ -9,19 +9,19 @@ from urllib.parse import urlencode
 
 import pytest
 
-from console.access.grants import Person
-from console.access.masks import Masks
-from console.access.passwords import line_of
-from console.page import Fixed
-from console.pages import questions
-from console.pages.routes import ROUTES
-from console.tables import open_tables
 from tests.integration.queries.served_console import LONG, Get, served
 from tests.support.console import NO_OUTCOMES
 from tests.support.database import Database
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
 from wait_registry.settings.root import Settings
+from waitreg.console.access.grants import Person
+from waitreg.console.access.masks import Masks
+from waitreg.console.access.passwords import line_of
+from waitreg.console.page import Fixed
+from waitreg.console.pages import questions
+from waitreg.console.pages.routes import ROUTES
+from waitreg.console.tables import open_tables
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from urllib.parse import quote
 import pytest
 from psycopg.types.json import Jsonb
 
-from console.access.passwords import line_of
-from console.service import ConsoleService
 from tests.integration.queries.served_console import LONG, Get, every_page, served
 from tests.support.console import NO_OUTCOMES
 from tests.support.database import Database
@@ -24,6 +22,8 @@ from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication
 from wait_registry.settings.root import Settings
+from waitreg.console.access.passwords import line_of
+from waitreg.console.service import ConsoleService
 
 PROXY, BASIC = Authentication.PROXY, Authentication.BASIC
 BY_PROXY = {"authentication": PROXY, "proxies": ("127.0.0.0/8",), "groups_header": "X-Forwarded-Groups"}
@@ -165,7 +165,7 @@ def card(incident: Settings) -> Iterator[str]:
 def test_the_log_says_who_saw_contents_of_which_dead_letter(
     incident: Settings, card: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "console")
+    caplog.set_level(logging.INFO, "waitreg.console")
     with served(incident, **BY_PROXY, grants=("vera viewer", "sara support", "otto operator")) as get:
         for user in ("vera", "sara", "otto"):
             for path in (card, f"{card}/value", "/dead-letters/a/0/1"):

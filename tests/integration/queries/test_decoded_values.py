@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
-from redrive.dead_letter import find
 from tests.integration.queries.served_console import served
 from tests.support.schema_registry import SchemaRegistryServer, running_schema_registry
 from tests.support.settings import changed
-from wait_registry.cli.dlq.show import lines
+from wait_registry.dead_letters.dead_letter import find
 from wait_registry.postgres.connection import connect
 from wait_registry.schema_registry import for_display
 from wait_registry.settings.processor import SchemaRegistrySettings
 from wait_registry.settings.root import Settings
+from waitreg.dlq.show import lines
 
 ORDER = """{"type": "record", "name": "Order", "fields": [
     {"name": "id", "type": "long"}, {"name": "raw", "type": "bytes"},

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from redrive import listing
-from redrive.filter import parse_filter
 from tests.integration.queries.plan import Plan, executed
 from tests.support.database import own_tables
 from tests.support.stack import Stack
+from wait_registry.dead_letters import listing
+from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.records.operation import Place
 

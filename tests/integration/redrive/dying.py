@@ -14,14 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from redrive.executor import Executor
-from redrive.view import View
 from wait_registry.kafka.fenced_producer import FencedProducer
 from wait_registry.kafka.tail_reader import TailReader
-from wait_registry.local.environment import as_environment
 from wait_registry.records.operation import Requested
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
+from waitreg.local.environment import as_environment
+from waitreg.redrive.executor import Executor
+from waitreg.redrive.view import View
 
 ROOT = Path(__file__).parents[3]
 # A step that comes several times is the second one: the first writes that the job begins.

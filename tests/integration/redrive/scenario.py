@@ -8,10 +8,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.executor import Executor
-from redrive.filter import parse_filter
-from redrive.progress import Progress
-from redrive.survey import Survey, survey
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter
@@ -24,6 +20,7 @@ from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.running_thread import RunningThread
 from tests.support.topics import Topics
 from wait_registry.clock import SystemClock
+from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.positions import end_offsets
@@ -34,6 +31,9 @@ from wait_registry.records.operation import Event, Kind, Place, Requested, decod
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.root import Settings
+from waitreg.redrive.executor import Executor
+from waitreg.redrive.progress import Progress
+from waitreg.redrive.survey import Survey, survey
 
 HEADERS: Headers = (("tenant", b"blue"), ("raw", b"\xff\0"))
 

@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pydantic import SecretStr
 
-from console.pages.acting import CONFIRM_ABOVE
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from wait_registry.local.ports import free_ports
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Changed, Kind, Mark, State
+from waitreg.console.pages.acting import CONFIRM_ABOVE
+from waitreg.local.ports import free_ports
 
 
 @pytest.fixture

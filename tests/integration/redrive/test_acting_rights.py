@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import pytest
 
-from console.acting import job_token
-from console.pages.routes import ACTING, EDITING, ROUTES, Route
-from redrive.job_change import ask_for_approval
 from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
 from wait_registry.records.operation import Mark, Requested, State
+from waitreg.console.acting import job_token
+from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
+from waitreg.redrive.job_change import ask_for_approval
 
 GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "otto operator other-group")
 PEOPLE: Final = ("nina", "vera", "sue", "olga", "ada", "otto")

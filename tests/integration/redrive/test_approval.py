@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from redrive.job_change import approve, ask_for_approval, change
-from redrive.request import Asker
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from wait_registry.records.operation import Approved, Changed, State
+from waitreg.redrive.job_change import approve, ask_for_approval, change
+from waitreg.redrive.request import Asker
 
 BEN = Asker("ben", authenticated=True, via="console")
 EVE = Asker("eve", authenticated=True, via="console")

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from redrive import brake
-from redrive import executor as module
-from redrive.executor import Executor
 from tests.integration.redrive.dying import killed
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
@@ -19,6 +16,9 @@ from tests.support.running_thread import RunningThread
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Changed, Mark, Requested, State
+from waitreg.redrive import brake
+from waitreg.redrive import executor as module
+from waitreg.redrive.executor import Executor
 
 
 @contextmanager

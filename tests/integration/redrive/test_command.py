@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from processor.intake import absent_topics
-from redrive.job_change import record_reveal
-from redrive.request import Asker
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import Scenario
@@ -22,6 +20,8 @@ from wait_registry.kafka.topics import create_topics
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Changed, Mark, State
 from wait_registry.settings.processor import GroupProtocol
+from waitreg.redrive.job_change import record_reveal
+from waitreg.redrive.request import Asker
 
 
 def test_nothing_is_sent_without_send(at: Scenario, typed: Type) -> None:
@@ -126,7 +126,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
     at.read_operations()
     _, printed = typed("jobs", "show", job)
     assert '- tenant = "blue"' in printed and "at most 1 are redriven" in printed and "no_members" in printed
-    monkeypatch.setattr("redrive.request.account", lambda: "ben")
+    monkeypatch.setattr("waitreg.redrive.request.account", lambda: "ben")
     assert typed("jobs", "approve", job, "--reason", "looked at it")[0] == 0
     assert typed("redrive", "--resume", job, "--send")[0] == 0
     assert len(at.sent()) == 1
@@ -255,7 +255,7 @@ def test_many_await_the_approval_of_another_user(at: Scenario, typed: Type, monk
         status, printed = typed(*arguments)
         assert (status, says in printed) == (code, True), printed
     assert at.sent() == []
-    monkeypatch.setattr("redrive.request.account", lambda: "ben")
+    monkeypatch.setattr("waitreg.redrive.request.account", lambda: "ben")
     assert typed("jobs", "approve", job, "--reason", "looked at them")[0] == 0
     status, printed = typed("jobs", "approve", job, "--reason", "again")
     assert (status, "it is running" in printed) == (2, True)

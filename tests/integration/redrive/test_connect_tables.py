@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from redrive.connect_tables import MAX_AGE_S, require_current
 from sink.rebuild.tables import rebuild
 from tests.conftest import SettingsFactory
 from tests.integration.redrive.scenario import Scenario
@@ -21,6 +20,7 @@ from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Kind
+from waitreg.redrive.connect_tables import MAX_AGE_S, require_current
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

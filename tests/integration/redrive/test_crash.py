@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from redrive import executor as module
-from redrive.executor import Executor
 from tests.conftest import SettingsFactory
 from tests.integration.redrive.dying import STEPS, killed
 from tests.integration.redrive.scenario import Scenario
@@ -20,9 +18,11 @@ from tests.support.tcp_proxy import END_TXN, Fate, KafkaProxy
 from tests.support.topics import Topics
 from wait_registry.errors import FencedError
 from wait_registry.kafka.fenced_producer import FencedProducer
-from wait_registry.local.broker import EmbeddedBroker
-from wait_registry.local.ports import free_ports
 from wait_registry.records.operation import Mark, State
+from waitreg.local.broker import EmbeddedBroker
+from waitreg.local.ports import free_ports
+from waitreg.redrive import executor as module
+from waitreg.redrive.executor import Executor
 
 LETTERS = 5
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.integration.doctor.findings import look
 from tests.integration.redrive.scenario import Scenario
-from wait_registry.cli.checks.operations import position_line
 from wait_registry.diagnosis import Severity
 from wait_registry.settings.loading import load_settings
+from waitreg.doctor.operations import position_line
 
 
 def test_doctor_finds_what_a_redrive_would_refuse(at: Scenario) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.dead_letter import DeadLetter, find
-from redrive.edit import review
-from redrive.executor import find_job
 from tests.conftest import SettingsFactory
 from tests.integration.processor.running import Processors
 from tests.integration.queries.test_deliveries_of_one_record import deliveries
@@ -16,12 +13,15 @@ from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
+from wait_registry.dead_letters.dead_letter import DeadLetter, find
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Record
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Mark, Replacement, Requested, State
 from wait_registry.records.wait_id import wait_id
+from waitreg.redrive.edit import review
+from waitreg.redrive.executor import find_job
 
 VALUES = {
     "crlf": b"a\r\nb\r\n",

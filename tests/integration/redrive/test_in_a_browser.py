@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from redrive import outcomes
 from sweeper.alerts.watch import AlertWatch
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.redrive.browser import acting
@@ -22,6 +21,7 @@ from tests.support.browser import Visit
 from tests.support.hands import Keyboard, Mouse, NoScripts
 from tests.support.http_service import Answer, HttpService
 from tests.support.waiting import wait_until
+from wait_registry.dead_letters import outcomes
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertsSettings
 

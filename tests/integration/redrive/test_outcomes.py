@@ -7,11 +7,6 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import TopicPartition
 
-from redrive import outcomes as module
-from redrive.filter import parse_filter
-from redrive.listing import page
-from redrive.outcome import Outcome
-from redrive.outcomes import ALL, QUERIES, Outcomes, last_redrive, outcome_rows
 from tests.conftest import SettingsFactory
 from tests.integration.queries.plan import nodes_of
 from tests.integration.redrive.handling import Handling
@@ -20,6 +15,11 @@ from tests.integration.sink.test_statement_plans import is_whole
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.waiting import wait_until
+from wait_registry.dead_letters import outcomes as module
+from wait_registry.dead_letters.filter import parse_filter
+from wait_registry.dead_letters.listing import page
+from wait_registry.dead_letters.outcome import Outcome
+from wait_registry.dead_letters.outcomes import ALL, QUERIES, Outcomes, last_redrive, outcome_rows
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
 

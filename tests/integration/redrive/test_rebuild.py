@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from redrive.job_change import approve, ask_for_approval, change_rate
-from redrive.request import Asker
 from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
@@ -16,6 +14,8 @@ from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Mark
 from wait_registry.settings.root import Settings
+from waitreg.redrive.job_change import approve, ask_for_approval, change_rate
+from waitreg.redrive.request import Asker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

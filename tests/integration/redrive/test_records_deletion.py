@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from redrive import records_deletion
-from redrive.prefix_cut import Obstacle
-from redrive.records_deletion import deletion
-from redrive.request import Asker
 from sink.rebuild.tables import rebuild
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import Scenario
@@ -27,6 +23,10 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.operation import DeletionRequested, Event, Kind, Place, RecordsDeleted
+from waitreg.redrive import records_deletion
+from waitreg.redrive.prefix_cut import Obstacle
+from waitreg.redrive.records_deletion import deletion
+from waitreg.redrive.request import Asker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from redrive.category import Category
-from redrive.target import ORIGIN
 from sink.read.start_positions import dead_letter_start, operations_start
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.handling import Handling
@@ -24,6 +22,8 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.operation import Kind, Place, State
 from wait_registry.settings.processor import RedeliverTo
+from waitreg.redrive.category import Category
+from waitreg.redrive.target import ORIGIN
 
 
 @pytest.fixture

@@ -10,24 +10,24 @@ from typing import Final
 
 import pytest
 
-from redrive.category import ALLOWABLE, DONE, Category
-from redrive.executor import Executor
-from redrive.job_change import change
-from redrive.outcome import Outcome
-from redrive.outcomes import Outcomes
-from redrive.request import Asker
 from tests.integration.redrive.conftest import Type
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.integration.sink.wait_topic import new_id
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
+from wait_registry.dead_letters.outcome import Outcome
+from wait_registry.dead_letters.outcomes import Outcomes
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Kind, Mark, Requested, State, encode_event
 from wait_registry.records.wait_id import wait_id
+from waitreg.redrive.category import ALLOWABLE, DONE, Category
+from waitreg.redrive.executor import Executor
+from waitreg.redrive.job_change import change
+from waitreg.redrive.request import Asker
 
 
 @pytest.mark.guarantee("R1.5")

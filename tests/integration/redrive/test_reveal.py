@@ -10,13 +10,13 @@ from typing import Final
 
 import pytest
 
-from console.acting import reveals
 from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import running_console
 from tests.support.settings import changed
 from wait_registry.records.operation import Place, Revealed
 from wait_registry.settings.root import Settings
+from waitreg.console.acting import reveals
 
 MASKED: Final = {**BY_PROXY, "grants": ("ada admin", "eve admin", "olga operator"), "masks": ("* value", "* key")}
 SECRETS: Final = (r"value \d", r"key-\d", r"order \d")

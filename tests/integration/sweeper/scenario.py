@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sweeper.connect_policy import tables_policy
 from sweeper.export import Chunk, Held, Task
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome
@@ -30,7 +31,6 @@ from tests.support.settings import changed, settings_against, with_broker, with_
 from tests.support.topics import Topics
 from tests.support.wait_record_encoding import encode_wait_record
 from tests.unit.sink.batches import batch_of
-from wait_registry.cli.connect.sweeping import tables_policy
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.original import Original

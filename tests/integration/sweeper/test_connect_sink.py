@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sweeper.connect_policy import LogPolicy
 from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip, SweepResult
 from sweeper.tables_policy import Start
@@ -19,7 +20,6 @@ from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids, sweeper_of
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
-from wait_registry.cli.connect.sweeping import LogPolicy
 from wait_registry.clock import SystemClock
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.tombstone import Outcome

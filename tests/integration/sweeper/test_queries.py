@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from sweeper import connect_policy as sweeping
 from sweeper.due import QUERIES, find_due
 from sweeper.housekeeping import TABLES
 from tests.integration.queries.plan import nodes_of
 from tests.support.database import own_tables
 from tests.support.stack import Stack
-from wait_registry.cli.connect import sweeping
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 

@@ -18,7 +18,7 @@ from tests.support.processes import Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from wait_registry.local.ports import free_ports
+from waitreg.local.ports import free_ports
 
 
 def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:

@@ -1,4 +1,4 @@
-// A service on Node that implements waitreg.v1.Handler: `node server.js`, with PORT, PROTO, PROTO_ROOT in the environment
+// A service on Node that implements waitreg_handler.v1.Handler: `node server.js`, with PORT, PROTO, PROTO_ROOT in the environment
 // and, for TLS, CERTIFICATE_FILE and KEY_FILE (and CLIENTS_FILE to demand client certificates). It prints a JSON line per
 // event. The value of a record says what to answer, as JSON: {"status": 8, "details": "hex"}, {"discard": "why"},
 // {"never": true}; any other value is done.
@@ -10,7 +10,7 @@ const loader = require('@grpc/proto-loader')
 
 const env = process.env
 const loaded = loader.loadSync(env.PROTO, { includeDirs: [env.PROTO_ROOT], longs: String, enums: String, oneofs: true })
-const { Handler } = grpc.loadPackageDefinition(loaded).waitreg.v1
+const { Handler } = grpc.loadPackageDefinition(loaded).waitreg_handler.v1
 
 const print = (event) => console.log(JSON.stringify(event))
 // An optional field that is absent is undefined or null, by the loader's version.

@@ -14,9 +14,6 @@ import pytest
 
 from tests.support.command import Ended, run_waitreg
 from tests.support.command_line import all_commands, parsed
-from wait_registry.cli import main as cli
-from wait_registry.cli.command import EXTRAS, Command
-from wait_registry.cli.main import COMMANDS, Entry, main
 from wait_registry.errors import (
     ConfigurationError,
     DataError,
@@ -26,6 +23,9 @@ from wait_registry.errors import (
     TransientError,
     WaitRegistryError,
 )
+from waitreg import main as cli
+from waitreg.command import EXTRAS, Command
+from waitreg.main import COMMANDS, Entry, main
 
 Run = Callable[..., Ended]
 
@@ -176,7 +176,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     # None in place of a module makes Python take it for one that isn't installed.
     script = (
         f"import sys; sys.modules.update(dict.fromkeys({sorted(set().union(*EXTRAS.values()))}))\n"
-        f"from wait_registry.cli.main import main\nfor line in {lines}: print(main(line))"
+        f"from waitreg.main import main\nfor line in {lines}: print(main(line))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.split() == ["2"] * len(commands)
@@ -197,7 +197,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
 )
 def test_a_command_loads_only_what_it_needs(script: str, foreign: set[str]) -> None:
     # In a process of its own, since this one has loaded everything.
-    whole = f"import sys; from wait_registry.cli.main import main; {script}; print({foreign} & set(sys.modules))"
+    whole = f"import sys; from waitreg.main import main; {script}; print({foreign} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.splitlines()[-1] == "set()"
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.cli.checks.connect_tables import SWEEPS, position_line, resolved_line
-from wait_registry.cli.connect.lag import ConnectLag, lag_line, lag_of
-from wait_registry.cli.kept_line import KEPT_S, KeptLine
-from wait_registry.cli.result_rows import render_rows
-from wait_registry.cli.tables_age import TablesAge, in_words, sentence
 from wait_registry.diagnosis import Severity
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.settings.root import Settings
+from waitreg.connect.lag import ConnectLag, lag_line, lag_of
+from waitreg.console.kept_line import KEPT_S, KeptLine
+from waitreg.doctor.connect_tables import SWEEPS, position_line, resolved_line
+from waitreg.result_rows import render_rows
+from waitreg.tables_age import TablesAge, in_words, sentence
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.waiting import wait_until
-from wait_registry.cli.service_process import ServiceProcess
 from wait_registry.errors import FencedError
-from wait_registry.stop_limit import stop_limit
+from wait_registry.service.process import ServiceProcess
+from wait_registry.service.stop_limit import stop_limit
 
 _CHILD = """
 import signal, sys, threading
-from wait_registry.cli.service_process import ServiceProcess
+from wait_registry.service.process import ServiceProcess
 
 class Stubborn:
     def __init__(self):
@@ -137,7 +137,7 @@ def test_a_running_block_is_given_up_at_the_limit_after_the_stop() -> None:
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_block_that_has_ended_gives_nothing_up(stopped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wait_registry.stop_limit.POLL_INTERVAL_S", 0.01)
+    monkeypatch.setattr("wait_registry.service.stop_limit.POLL_INTERVAL_S", 0.01)
     before = set(threading.enumerate())
     stop, given_up = threading.Event(), threading.Event()
     with stop_limit(60.0, stop, given_up.set):

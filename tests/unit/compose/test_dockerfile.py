@@ -13,10 +13,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.support.docker_files import DOCKERFILE, ROOT, Stage, given_variables, image_defaults, lineage, stages
-from wait_registry.local.ports import free_ports
+from wait_registry.service.health import Health
 from wait_registry.telemetry.exposition import MetricsRegistry
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.server import TelemetryServer
+from waitreg.local.ports import free_ports
 
 TARGETS = ("processor", "sink", "sweeper", "console", "tools", "connect")
 JVM_FILES = ("py", "xml", "sha256", "properties")

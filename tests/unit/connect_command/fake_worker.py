@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.support.http_service import Answer, Call, HttpService
-from wait_registry.cli.connect.rest import ConnectRest
-from wait_registry.cli.connect.state import ConnectorState
 from wait_registry.settings.loading import load_settings
+from waitreg.connect.rest import ConnectRest
+from waitreg.connect.state import ConnectorState
 
 TRACE = """org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
 \tat org.apache.kafka.connect.runtime.WorkerSinkTask.deliverMessages(WorkerSinkTask.java:652)

@@ -12,16 +12,16 @@ import pytest
 
 from tests.evidence import ROOT
 from tests.unit.connect_command.fake_worker import TRACE, state
-from wait_registry.cli.connect.checks import require_no_conflict
-from wait_registry.cli.connect.cluster import changed_properties, outcome
-from wait_registry.cli.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
-from wait_registry.cli.connect.roles import exporters_first, sink_group, what_remains
-from wait_registry.cli.connect.state import ConnectorState, TaskState, as_json, as_lines, choose, essence
-from wait_registry.cli.connect.variables import variable
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
+from waitreg.connect.checks import require_no_conflict
+from waitreg.connect.cluster import changed_properties, outcome
+from waitreg.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
+from waitreg.connect.roles import exporters_first, sink_group, what_remains
+from waitreg.connect.state import ConnectorState, TaskState, as_json, as_lines, choose, essence
+from waitreg.connect.variables import variable
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 

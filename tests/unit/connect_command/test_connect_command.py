@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from wait_registry.cli.connect.apply import CLIENTS, with_client_security
-from wait_registry.cli.connect.connector_file import Connector, Family, Role, own_files
-from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.connect_relations import connect_problems, require_connect
 from wait_registry.settings.loading import load_settings
+from waitreg.connect.apply import CLIENTS, with_client_security
+from waitreg.connect.connector_file import Connector, Family, Role, own_files
+from waitreg.main import main
 
 POSTGRES = "postgresql://waitreg:hunter2@db/shop"
 # A closed port: a command that asks a worker ends with 1.

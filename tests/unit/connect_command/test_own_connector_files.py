@@ -11,20 +11,12 @@ from typing import get_args
 import pytest
 
 from tests.evidence import ROOT
-from wait_registry.cli.connect.connector_file import (
-    CONNECTORS,
-    NAMES,
-    Family,
-    Role,
-    own_files,
-    plain_secrets,
-    read_connector,
-)
-from wait_registry.cli.connect.variables import variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
 from wait_registry.kafka.topic_specs import topic_specs, wait_spec
 from wait_registry.settings.loading import load_settings
+from waitreg.connect.connector_file import CONNECTORS, NAMES, Family, Role, own_files, plain_secrets, read_connector
+from waitreg.connect.variables import variable
 
 FOLDER = ROOT / "connect-configs"
 SECRET = "hunter2-s3cr3t"

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.certificates import Authority
 from tests.unit.connect_command.fake_worker import answering, refusing, rest
-from wait_registry.cli.connect.rest import WorkerBusy, WorkerUnavailable
 from wait_registry.errors import ConfigurationError, WaitRegistryError
-from wait_registry.local.ports import free_ports
+from waitreg.connect.rest import WorkerBusy, WorkerUnavailable
+from waitreg.local.ports import free_ports
 
 NOT_READ = "ConfigException: Could not read properties from file"
 

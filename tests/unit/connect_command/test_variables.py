@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.connect.postgres_address import postgres_part
-from wait_registry.cli.connect.variables import DERIVED, variable
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.root import Settings
+from waitreg.connect.postgres_address import postgres_part
+from waitreg.connect.variables import DERIVED, variable
 
 SECRET = "hunter2-s3cr3t"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"

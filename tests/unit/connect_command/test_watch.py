@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.support.http_service import HttpService
 from tests.unit.connect_command.fake_worker import answering, listed, refusing, state
-from wait_registry.cli.connect.restarts import Restarts
-from wait_registry.cli.connect.watch import Look, WatchService
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.loading import load_settings
+from waitreg.connect.restarts import Restarts
+from waitreg.connect.watch import Look, WatchService
 
 
 def failed_tasks_of(states: Mapping[str, str]) -> bytes:
@@ -29,7 +29,7 @@ def watching(worker: HttpService) -> WatchService:
 
 
 def test_failed_connectors_are_restarted_unless_an_operator_holds_them(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
+    caplog.set_level(logging.INFO, "waitreg.connect.watch")
     body = failed_tasks_of({"wait.sink": "RUNNING", "dead_letter.sink": "PAUSED", "expired.source": "STOPPED"})
     with answering(200, body) as worker:
         assert watching(worker).run_once().restarted == ("wait.sink",)
@@ -39,7 +39,7 @@ def test_failed_connectors_are_restarted_unless_an_operator_holds_them(caplog: p
 
 
 def test_a_failure_that_cannot_be_restarted_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "wait_registry.cli.connect.watch")
+    caplog.set_level(logging.INFO, "waitreg.connect.watch")
     refused = 500, refusing("ConfigException: Could not read properties from file")
     with answering(200, failed_tasks_of({"wait.sink": "RUNNING"}), posted=refused) as worker:
         look = watching(worker).run_once()

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.cells import Cell, cells
-from console.charts import BUCKET, HEIGHT, MOST_BUCKETS, QUESTIONS, Chart, chart_of, nice
-from console.moments import ago
-from console.page import Asked
-from console.tables import Answer
-from console.tiles import MOST_OPEN, Tile, tiles
-from redrive.filter import parse_filter
+from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.postgres.query_file import load_query
+from waitreg.console.cells import Cell, cells
+from waitreg.console.charts import BUCKET, HEIGHT, MOST_BUCKETS, QUESTIONS, Chart, chart_of, nice
+from waitreg.console.moments import ago
+from waitreg.console.page import Asked
+from waitreg.console.tables import Answer
+from waitreg.console.tiles import MOST_OPEN, Tile, tiles
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 from joserfc.jws import JWSRegistry
 from pydantic import SecretStr
 
-from console.http import issuer as issuer_module
-from console.http.id_token import Expected, list_claim, text_claim, verified
-from console.http.issuer import Issuer
-from console.http.login import Login
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.settings.console import OidcSettings
+from waitreg.console.http import issuer as issuer_module
+from waitreg.console.http.id_token import Expected, list_claim, text_claim, verified
+from waitreg.console.http.issuer import Issuer
+from waitreg.console.http.login import Login
 
 LOGIN = Login("state", "/", "nonce", "verifier")
 REDIRECT = "https://console.example/login/callback"

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.access.masks import HIDDEN, masked, parse_masks
-from console.access.permission import Reveal
-from console.acting.draft import part, read_draft, value_part
-from console.acting.reveals import LIFETIME_S, Reveals
-from redrive.difference import Content
 from tests.unit.console.test_permission import olga
+from wait_registry.dead_letters.difference import Content
 from wait_registry.display import MOST_BYTES
 from wait_registry.records.operation import Place
+from waitreg.console.access.masks import HIDDEN, masked, parse_masks
+from waitreg.console.access.permission import Reveal
+from waitreg.console.acting.draft import part, read_draft, value_part
+from waitreg.console.acting.reveals import LIFETIME_S, Reveals
 
 NUMBER = "4111"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import console
-from console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
-from console.access.permission import may_follow, permit, permit_approval, rights, select
-from redrive.category import DONE
-from redrive.filter import parse_filter
+import waitreg.console
 from tests.support.jobs import requested
+from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Replacement, Requested
+from waitreg.console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
+from waitreg.console.access.permission import may_follow, permit, permit_approval, rights, select
+from waitreg.redrive.category import DONE
 
 EDIT = Replacement(edited="0" * 64)
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
@@ -151,7 +151,7 @@ def test_the_least_role_with_some_rights() -> None:
 
 
 def test_nothing_else_makes_a_selection_or_a_permission() -> None:
-    (folder,) = map(Path, console.__path__)
+    (folder,) = map(Path, waitreg.console.__path__)
     makers = {
         path.name for path in folder.rglob("*.py") if re.search(r"\b(Selection|Permission)\(", path.read_text("utf-8"))
     }

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.access.passwords import Passwords
-from console.acting.job_token import LIFETIME_S, MOST_BYTES, JobTokens
-from console.http import login, session
-from console.http.login import Logins
-from console.http.seal import Seal
-from console.http.session import Session, Sessions
 from tests.unit.console.test_permission import job
-from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Replacement
+from waitreg.console.access.passwords import Passwords
+from waitreg.console.acting.job_token import LIFETIME_S, MOST_BYTES, JobTokens
+from waitreg.console.http import login, session
+from waitreg.console.http.login import Logins
+from waitreg.console.http.seal import Seal
+from waitreg.console.http.session import Session, Sessions
+from waitreg.main import main
 
 KEY = bytes(range(32))
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.capacity import Capacity
-from wait_registry.demo.comparison import limit_per_s, steady_rate_per_s
-from wait_registry.demo.plan import SLOWEST_S, DemoPlan
+from waitreg.demo.comparison import limit_per_s, steady_rate_per_s
+from waitreg.demo.plan import SLOWEST_S, DemoPlan
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.downstream.capacity import Capacity
 
 
 class Calls:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.downstream import Downstream
-from wait_registry.demo.hostile import ODDITIES
-from wait_registry.demo.mixture import DROPPED, Latency, Rotation, parse_duration_s, parse_latency, parse_status
-from wait_registry.demo.orders import Order
-from wait_registry.demo.shapes import SHAPES, shape_named
 from wait_registry.errors import ConfigurationError
+from waitreg.downstream.mixture import DROPPED, Latency, Rotation, parse_duration_s, parse_latency, parse_status
+from waitreg.downstream.service import Downstream
+from waitreg.load.hostile import ODDITIES
+from waitreg.load.orders import Order
+from waitreg.load.shapes import SHAPES, shape_named
 
 
 @pytest.mark.parametrize(

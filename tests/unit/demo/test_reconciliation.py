@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from wait_registry.demo.breaches import TOMBSTONE_MS, Breach
-from wait_registry.demo.calls import ABORTED, Call
-from wait_registry.demo.manifest import Published, fingerprint
-from wait_registry.demo.reconciliation import Evidence, Reconciliation, reconcile
-from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
+from waitreg.downstream.calls import ABORTED, Call
+from waitreg.load.manifest import Published, fingerprint
+from waitreg.reconcile.breaches import TOMBSTONE_MS, Breach
+from waitreg.reconcile.reconciliation import Evidence, Reconciliation, reconcile
+from waitreg.reconcile.wait_log import DeadLetterSeen, WaitEntry
 
 TOPIC = "orders"
 VALUE = b'{"order":1}'

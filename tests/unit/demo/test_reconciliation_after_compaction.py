@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wait_registry.demo.breaches import Breach
-from wait_registry.demo.calls import Call
-from wait_registry.demo.manifest import Published, fingerprint
-from wait_registry.demo.reconciliation import Evidence, Reconciliation, reconcile
-from wait_registry.demo.wait_log import DeadLetterSeen, WaitEntry
 from wait_registry.errors import ConfigurationError
+from waitreg.downstream.calls import Call
+from waitreg.load.manifest import Published, fingerprint
+from waitreg.reconcile.breaches import Breach
+from waitreg.reconcile.reconciliation import Evidence, Reconciliation, reconcile
+from waitreg.reconcile.wait_log import DeadLetterSeen, WaitEntry
 
 TOPIC = "orders"
 CONTENT = fingerprint(b"k", b"v", [])

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.support.command_line import parsed
-from wait_registry.cli.main import main
-from wait_registry.demo.breaches import Breach, Problem
-from wait_registry.demo.calls import Call, read_calls
-from wait_registry.demo.evidence import read_evidence
-from wait_registry.demo.json_lines import JsonLines
-from wait_registry.demo.manifest import Published, fingerprint, read_manifest
-from wait_registry.demo.orders import order
-from wait_registry.demo.reconciliation import Reconciliation
-from wait_registry.demo.screen import Screen
-from wait_registry.demo.verdict import show_reconciliations
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.settings.root import Settings
+from waitreg.downstream.calls import Call, read_calls
+from waitreg.load.json_lines import JsonLines
+from waitreg.load.manifest import Published, fingerprint, read_manifest
+from waitreg.load.orders import order
+from waitreg.main import main
+from waitreg.reconcile.breaches import Breach, Problem
+from waitreg.reconcile.evidence import read_evidence
+from waitreg.reconcile.reconciliation import Reconciliation
+from waitreg.reconcile.screen import Screen
+from waitreg.reconcile.verdict import show_reconciliations
 
 KEPT = Reconciliation(100, 80, 20, 0, 0, 0, 0, 0, dict.fromkeys(Breach, 0), ())
 BROKEN = replace(

@@ -18,12 +18,12 @@ from tests.reference_pages import MARK
 from tests.reference_pages import PAGES as REFERENCES
 from tests.support.command_line import parsed
 from tests.unit.docs.pages import Page, pages, read
-from wait_registry.cli.connect.connector_file import NAMES as CONNECTORS
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.metrics import all_metrics
+from waitreg.connect.connector_file import NAMES as CONNECTORS
 
 DOCS = ROOT / "docs"
 LINKS = [(page, link) for page in pages() for link in page.links if not link.startswith(("http://", "https://"))]

@@ -13,18 +13,18 @@ import pytest
 from tests.support.naming import Names
 from tests.support.rights import rights_of
 from tests.support.settings import settings_against
-from wait_registry.cli.checks import certificates, clocks, disk, sweeps, tables
-from wait_registry.cli.checks.catalogue import all_checks
-from wait_registry.cli.checks.check import Concerned
-from wait_registry.cli.checks.group import lag_line, retention_line
-from wait_registry.cli.checks.needed_permissions import Need, grant, needs
-from wait_registry.cli.checks.settings import handler
-from wait_registry.cli.doctor import services_of
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
+from waitreg.doctor import certificates, clocks, disk, sweeps, tables
+from waitreg.doctor.catalogue import all_checks
+from waitreg.doctor.check import Concerned
+from waitreg.doctor.command import services_of
+from waitreg.doctor.group import lag_line, retention_line
+from waitreg.doctor.needed_permissions import Need, grant, needs
+from waitreg.doctor.settings import handler
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -9,20 +9,20 @@ from threading import Event
 
 import pytest
 
-from wait_registry.cli.check_report import exit_code
-from wait_registry.cli.checks import check as running
-from wait_registry.cli.checks.catalogue import SERVICES, all_checks
-from wait_registry.cli.checks.check import Check, Look, run_checks
-from wait_registry.cli.checks.telemetry_port import telemetry_port
 from wait_registry.diagnosis import Diagnosis, Severity, ok
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
+from wait_registry.service.health import Health
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import PROCESSOR_INFO, READY
 from wait_registry.telemetry.server import TelemetryServer
+from waitreg.check_report import exit_code
+from waitreg.doctor import check as running
+from waitreg.doctor.catalogue import SERVICES, all_checks
+from waitreg.doctor.check import Check, Look, run_checks
+from waitreg.doctor.telemetry_port import telemetry_port
 
 SETTINGS = Settings()
 

@@ -1,4 +1,4 @@
-"""`wait_registry.testing`: what a processor would do with a record, found out without Kafka."""
+"""`waitreg.testing`: what a processor would do with a record, found out without Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Discard, HandlerResult, PermanentError, Record, TransientError
-from wait_registry.testing import DeadLetter, Discarded, Done, HandlerTester, Outcome, Retry, outcome_of, record
+from waitreg.testing import DeadLetter, Discarded, Done, HandlerTester, Outcome, Retry, outcome_of, record
 
 
 class Order(BaseModel):

@@ -16,11 +16,11 @@ from tests.support.own_postgres import reachable
 from wait_registry.errors import ConfigurationError
 from wait_registry.jar_fetching import fetch_jars, ivy_command
 from wait_registry.jvm import JAR_KINDS, JarKind, committed_sums, jar_directory, jar_lists, jars_home, java_major
-from wait_registry.local.account import unprivileged_account, unreachable_part
-from wait_registry.local.environment import as_environment
-from wait_registry.local.ports import HIGHEST, LOOPBACK, LOWEST, free_ports, is_free
-from wait_registry.local.stack import EmbeddedStack
 from wait_registry.settings.loading import load_settings
+from waitreg.local.account import unprivileged_account, unreachable_part
+from waitreg.local.environment import as_environment
+from waitreg.local.ports import HIGHEST, LOOPBACK, LOWEST, free_ports, is_free
+from waitreg.local.stack import EmbeddedStack
 
 
 def test_ports_are_different_free_and_below_those_of_outgoing_connections() -> None:

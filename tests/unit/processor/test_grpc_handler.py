@@ -18,8 +18,8 @@ from tests.support.grpc_service import call_until, serving
 from tests.support.handler_proto import discarded, retry_info, status_with
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
-from wait_registry.local.ports import free_ports
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
+from waitreg.local.ports import free_ports
 
 LIMIT_S = 60.0
 HEADERS = (("Tenant", b"blue"), ("tenant", b"\xff\x00"), ("none", None), ("empty", b""), ("", b"no name"))

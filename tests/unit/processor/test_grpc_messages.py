@@ -70,7 +70,7 @@ def test_generated_code_reads_every_field_as_it_was(record: Record, attempt: int
 
 
 def test_an_empty_response_is_done() -> None:
-    assert messages()["waitreg.v1.HandleResponse"]().SerializeToString() == b""
+    assert messages()["waitreg_handler.v1.HandleResponse"]().SerializeToString() == b""
     assert decode_response(b"") is None
 
 
@@ -84,12 +84,12 @@ def test_a_discard_keeps_its_reason(reason: str) -> None:
     [
         (b"\x12\x00", "unknown field 2"),
         (b"\x08\x01", "unknown field 1"),
-        (b"\x0a\x05x", "is no waitreg.v1.HandleResponse"),
-        (b"\x0a", "is no waitreg.v1.HandleResponse"),
-        (b"\x0b", "is no waitreg.v1.HandleResponse"),
-        (b"\xff" * 11, "is no waitreg.v1.HandleResponse"),
-        (b"\x0a\x03\x0a\x01\xff", "is no waitreg.v1.HandleResponse"),
-        (b"<html>", "is no waitreg.v1.HandleResponse"),
+        (b"\x0a\x05x", "is no waitreg_handler.v1.HandleResponse"),
+        (b"\x0a", "is no waitreg_handler.v1.HandleResponse"),
+        (b"\x0b", "is no waitreg_handler.v1.HandleResponse"),
+        (b"\xff" * 11, "is no waitreg_handler.v1.HandleResponse"),
+        (b"\x0a\x03\x0a\x01\xff", "is no waitreg_handler.v1.HandleResponse"),
+        (b"<html>", "is no waitreg_handler.v1.HandleResponse"),
     ],
 )
 def test_a_response_that_is_not_known_never_counts_as_done(response: bytes, said: str) -> None:

@@ -19,8 +19,8 @@ from tests.support.certificates import Authority, Certificate
 from tests.support.grpc_service import GrpcService, call_until, serving
 from tests.unit.processor.parts import RECORD
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.local.ports import LOOPBACK, free_ports
 from wait_registry.settings.grpc import GrpcHandlerSettings
+from waitreg.local.ports import LOOPBACK, free_ports
 
 LIMIT_S = 60.0
 

@@ -139,7 +139,7 @@ def test_a_handler_class_is_entered_and_left_once(name: str) -> None:
     ("name", "said"),
     [
         ("processor:handle", "'processor' is the name of a package of wait-registry. Fix: rename your module"),
-        ("sql.orders:handle", "for instance to 'my_sql.orders'"),
+        ("waitreg.orders:handle", "for instance to 'my_waitreg.orders'"),
         ("", r"processor.handler is ''; expected 'module:name'"),
         ("just_a_name", r"expected 'module:name'"),
         ("no_such_module_at_all:x", r"importing 'no_such_module_at_all' failed: ModuleNotFoundError.*PYTHONPATH"),

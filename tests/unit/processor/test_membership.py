@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
-from processor.replay.progress import Progress, Window
+from processor.intake.range_progress import Progress, Window
 from processor.service.once import Once, Share, share_of
 from processor.share.group_limits import share_group_problems
 from tests.support.naming import Names

@@ -16,7 +16,7 @@ from wait_registry.handler import Discard, Record
 from wait_registry.records.headers import Headers
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.routes import Route, RouteMatch
-from wait_registry.testing import record
+from waitreg.testing import record
 
 ROUTES = Router(
     [

@@ -22,9 +22,9 @@ from tests.support.waiting import wait_until
 from wait_registry import schema_registry
 from wait_registry.errors import ConfigurationError, MalformedError, PermanentError, TransientError
 from wait_registry.handler import Avro
-from wait_registry.local.ports import LOOPBACK
 from wait_registry.settings.processor import ProcessorSettings, SchemaRegistrySettings
-from wait_registry.testing import DeadLetter, HandlerTester, record
+from waitreg.local.ports import LOOPBACK
+from waitreg.testing import DeadLetter, HandlerTester, record
 
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}
 UNUSABLE = {**SCHEMA, "fields": [{"name": "id", "type": "nothing"}]}

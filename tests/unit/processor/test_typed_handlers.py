@@ -16,7 +16,7 @@ from processor.handlers.loading import handler_from
 from wait_registry.errors import ConfigurationError, MalformedError, TransientError
 from wait_registry.handler import Avro, Record
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.testing import record
+from waitreg.testing import record
 
 if TYPE_CHECKING:
     from decimal import Decimal

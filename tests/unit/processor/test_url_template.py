@@ -12,7 +12,7 @@ from processor.handlers.url_template import url_template
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record
 from wait_registry.records.headers import Headers
-from wait_registry.testing import DeadLetter, outcome_of
+from waitreg.testing import DeadLetter, outcome_of
 
 HEADERS: Headers = (("customer", b"first"), ("customer", b"blue & green"), ("a b", b"\xff/"), ("id", b"7"))
 

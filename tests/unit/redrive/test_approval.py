@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
-from redrive.prefix_cut import Bounds, Limit, Obstacle, Prefix, obstacle, prefix
-from redrive.request import account, asker_of_command
 from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Approved, Changed, Kind, Replacement, State
 from wait_registry.settings.redrive import RedriveSettings
+from waitreg.redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
+from waitreg.redrive.prefix_cut import Bounds, Limit, Obstacle, Prefix, obstacle, prefix
+from waitreg.redrive.request import account, asker_of_command
 
 JOB = requested("shop", approval=True)
 PEOPLE = st.sampled_from(["anna", "ben", "system"])

@@ -13,9 +13,6 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.category import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Rules, Standing, is_marked, obstacle
-from redrive.operations_tail import OperationsTail
-from redrive.target import ORIGIN, REDELIVERY, Readers, Ready, Route
 from tests.support.golden_vectors import golden_vectors
 from wait_registry.errors import DataError, TransientError
 from wait_registry.kafka.targets import Target
@@ -37,6 +34,19 @@ from wait_registry.records.operation import (
     encode_event,
 )
 from wait_registry.records.topics import is_topic_name
+from waitreg.redrive.category import (
+    ALLOWABLE,
+    DONE,
+    MEANINGS,
+    Candidate,
+    Category,
+    Rules,
+    Standing,
+    is_marked,
+    obstacle,
+)
+from waitreg.redrive.operations_tail import OperationsTail
+from waitreg.redrive.target import ORIGIN, REDELIVERY, Readers, Ready, Route
 
 RECORD = Place("orders", 0, 7)
 LETTER = Place("orders.dlq", 0, 1)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.dead_letter import DeadLetter
-from redrive.decoded import MOST_BYTES, SHOWN_CHARACTERS, Decoded, decoded
-from redrive.difference import Content
+from wait_registry.dead_letters.dead_letter import DeadLetter
+from wait_registry.dead_letters.decoded import MOST_BYTES, SHOWN_CHARACTERS, Decoded, decoded
+from wait_registry.dead_letters.difference import Content
 from wait_registry.records.headers import Headers
 from wait_registry.records.operation import Place
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.difference import Content, changes, difference
-from redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
 from tests.support.jobs import requested
+from wait_registry.dead_letters.difference import Content, changes, difference
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import Target
 from wait_registry.records.headers import decode_headers_json, encode_headers_json
 from wait_registry.records.operation import decode_event, encode_event
+from waitreg.redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
 
 BYTES = st.none() | st.binary(max_size=20)
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.dead_letter import parse_place
-from redrive.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, matches, parse_filter
-from redrive.listing import Cursor, parse_cursor
+from wait_registry.dead_letters.dead_letter import parse_place
+from wait_registry.dead_letters.filter import FIELDS, OPERATORS, Condition, Filter, Kind, Value, matches, parse_filter
+from wait_registry.dead_letters.listing import Cursor, parse_cursor
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Place
 from wait_registry.records.topics import kept_topic_name

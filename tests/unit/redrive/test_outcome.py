@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.brake import Brake, Sent, retries_s
-from redrive.outcome import (
+from tests.support.jobs import requested
+from wait_registry.clock import SystemClock
+from wait_registry.dead_letters.outcome import (
     PROCEED,
     WAIT,
     WINDOW,
@@ -23,10 +24,9 @@ from redrive.outcome import (
     most_within,
     outcome,
 )
-from redrive.pace import Pace
-from tests.support.jobs import requested
-from wait_registry.clock import SystemClock
 from wait_registry.settings.root import Settings
+from waitreg.redrive.brake import Brake, Sent, retries_s
+from waitreg.redrive.pace import Pace
 
 RULES = CanaryRules(size=10, above=0.1, timeout_s=60.0, retries_s=30.0)
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from processor.events import Assigned
 from processor.partition import Partition
 from processor.registration.policy import RegistrationPolicy
-from wait_registry.cli.rewind.plan import Move, Position, plan
-from wait_registry.cli.rewind.registered import Registered
-from wait_registry.cli.rewind.report import report
-from wait_registry.cli.rewind.targets import Landing, Target, chosen_topics, parse_time
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata, decode_metadata
 from wait_registry.kafka.offset_ranges import parse_ranges, ranges_text
 from wait_registry.settings.processor import ProcessorSettings, RegistrationMode
+from waitreg.rewind.plan import Move, Position, plan
+from waitreg.rewind.registered import Registered
+from waitreg.rewind.report import report
+from waitreg.rewind.targets import Landing, Target, chosen_topics, parse_time
 
 PLACE = ("orders", 3)
 WAIT_TOPIC = TopicIdentity("waitreg.wait", "h-_4", 8)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from wait_registry.cli.main import main
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.secrets import describe, refuse_secrets
+from waitreg.main import main
 
 SECRET = "hunter2-s3cr3t"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"

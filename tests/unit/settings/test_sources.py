@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.local.account import unprivileged_account
 from wait_registry.settings.kafka import SecurityProtocol
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import variable_of
 from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import value_of
+from waitreg.local.account import unprivileged_account
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from pydantic import SecretStr
 
-from redrive.filter import parse_filter
 from sweeper.alerts.forms import json_of
 from sweeper.alerts.notice import MOST, TROUBLE, notice_of
 from sweeper.alerts.state import Message
 from sweeper.alerts.webhook import Undelivered, post
 from tests.support.http_service import Answer, Call, HttpService
-from wait_registry.local.ports import LOOPBACK
+from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.settings.alerts import AlertRule, WebhookForm
+from waitreg.local.ports import LOOPBACK
 
 RULE = AlertRule(name="payment timeouts", filter=("group=pay&co", "error=<*Time`out*>"), window="10m", above=1_000)
 FIRING = Message(1_800_000_000.0, None, 1_234)

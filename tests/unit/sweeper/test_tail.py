@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweeper.connect_policy import TailOfIds
 from sweeper.tail import Position, PositionOvertaken, Tail, TailTooLong, Verdict, require_not_overtaken
-from wait_registry.cli.connect.sweeping import TailOfIds
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY_MS = 86_400_000

@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
+from wait_registry.service.health import Health
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.health import Health
 from wait_registry.telemetry.metrics import BUILD_INFO, PROCESSOR_CONSUMED, Metric, all_metrics
 from wait_registry.telemetry.server import MAX_CONNECTIONS, REQUEST_LIMIT_S, TelemetryServer
 

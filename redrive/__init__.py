@@ -1,1 +1,0 @@
-"""Dead letters: which are meant, what they are, and how they are handled again."""

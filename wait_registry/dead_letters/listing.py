@@ -1,0 +1,160 @@
+"""Pages of dead letters, and how many there are of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from wait_registry.dead_letters.dead_letter import Reader, parse_place
+from wait_registry.dead_letters.filter import FIELDS, Filter
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Place
+
+_PAGE: Final = """
+select
+    topic || ':' || partition || ':' || "offset" as place,
+    dead_letter_time as at,
+    state,
+    coalesce(reason, 'foreign') as reason,
+    error_class as error,
+    left(error_message, 200) as message,
+    case when finished_late then 'yes' else 'no' end as finished_late,
+    consumer_group as "group",
+    original_topic || ':' || original_partition || ':' || original_offset as record,
+    wait_registry_key(substring(key from 1 for 1024)) || case when octet_length(key) > 1024 then '…' else '' end as key,
+    octet_length(body) as bytes,
+    delivery,
+    wait_expiration_uuid as wait_id,
+    topic,
+    partition,
+    "offset"
+from dead_letter
+where {where}
+order by dead_letter_time desc, topic desc, partition desc, "offset" desc
+limit %s
+"""
+# The last columns are for the cursor, and aren't shown.
+_PLACE_COLUMNS: Final = 3
+_AT: Final = 1
+_AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
+# Numbers and quoted values in messages differ from record to record, also where the message is cut.
+_MESSAGE: Final = (
+    r"""left(regexp_replace(left(error_message, 2000), '(?<!\w)(''[^'']*(''|$)|"[^"]*("|$))(?!\w)|[0-9]+', '#', 'g'),"""
+    " 200)"
+)
+GROUPINGS: Final = {
+    **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},
+    "message": _MESSAGE,
+    "delivery": "delivery",
+    "hour": "date_trunc('hour', dead_letter_time)",
+}
+_GROUPS: Final = """
+select {columns}, count(*) as dead_letters, min(dead_letter_time) as first, max(dead_letter_time) as last
+from dead_letter
+where {where}
+group by {numbers}
+order by dead_letters desc, {numbers}
+limit %s
+"""
+
+
+class Cursor(NamedTuple):
+    """The last dead letter of a page; the next page begins behind it."""
+
+    time: datetime
+    place: Place
+
+    def __str__(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.time.astimezone(UTC).isoformat()},{self.place}"
+
+
+class Rows(NamedTuple):
+    """Rows of a query with the names of their columns, and the cursor of the next page if there is one."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    following: Cursor | None = None
+
+
+def parse_cursor(text: str) -> Cursor:
+    """Read the cursor that a page ended with.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    time, _, place = text.partition(",")
+    try:
+        return Cursor(datetime.fromisoformat(time), parse_place(place))
+    except ValueError:
+        raise ConfigurationError(f"{text!r} is no cursor: take the one that the page before ended with") from None
+
+
+def parse_by(text: str) -> list[str]:
+    """Read the fields to count by: names in `GROUPINGS`, with commas in between.
+
+    Raises:
+        ConfigurationError: one is no such name.
+    """
+    names = list(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in GROUPINGS]:
+        raise ConfigurationError(f"dead letters are counted by {','.join(GROUPINGS)}, not by {unknown[0]!r}")
+    return names
+
+
+def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[str, list[Any]]:
+    """Return the query of `page` and its parameters: one row more than is shown says whether there are more."""
+    where, parameters = chosen.sql()
+    if after is not None:
+        where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
+    return _PAGE.format(where=where), [*parameters, rows + 1]
+
+
+def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
+    """Return the newest dead letters, or those that follow a cursor.
+
+    Args:
+        reader: of the tables.
+        chosen: which ones; give it a time, or all rows are looked through.
+        rows: how many at most.
+        after: the cursor of the page before.
+    """
+    found = _ask(reader, *page_query(chosen, rows, after))
+    columns, places = found.columns[:-_PLACE_COLUMNS], [Place(*row[-_PLACE_COLUMNS:]) for row in found.rows[:rows]]
+    shown = [row[:-_PLACE_COLUMNS] for row in found.rows[:rows]]
+    more = len(found.rows) > rows
+    return Rows(columns, shown, Cursor(shown[-1][_AT], places[-1]) if more else None)
+
+
+def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows:
+    """Return how many dead letters there are of each combination, the most frequent first.
+
+    Args:
+        reader: of the tables.
+        chosen: which ones.
+        by: names in `GROUPINGS`.
+        rows: how many combinations at most.
+    """
+    return _ask(reader, *groups_query(chosen, by, rows))
+
+
+def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
+    """Return the query of `groups` and its parameters."""
+    where, parameters = chosen.sql()
+    columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
+    numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
+    return _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows]
+
+
+def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:
+    """Return the pairs of consumer group and input topic of the dead letters that a filter means."""
+    where, parameters = chosen.sql()
+    query = f"select distinct consumer_group, original_topic from dead_letter where {where}"
+    return [(group, topic) for group, topic in reader.execute(query.encode(), parameters)]
+
+
+def _ask(reader: Reader, text: str, parameters: Sequence[object]) -> Rows:
+    # The text comes from this file and from `FIELDS`, never from input; values are sent separately.
+    cursor = reader.execute(text.encode(), parameters)
+    return Rows([column.name for column in cursor.description or ()], cursor.fetchall())

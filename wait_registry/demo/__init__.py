@@ -1,1 +1,0 @@
-"""The demo: the whole system at work on real parts, measured from outside."""

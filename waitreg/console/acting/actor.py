@@ -1,0 +1,167 @@
+"""What acts for the console: dry runs, a few at once, the executors of its jobs, and what is asked of others' ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wait_registry.records.operation import Replacement, Requested, State
+from waitreg.console.access.permission import Permission, Reveal, Selection, asker
+from waitreg.console.acting.executors import Busy, Executors
+from waitreg.console.acting.job_token import JobTokens
+from waitreg.console.acting.reveals import Reveals
+from waitreg.console.http.seal import signing_key
+from waitreg.redrive.approval import needs_approval
+from waitreg.redrive.edit import most_edit_bytes
+from waitreg.redrive.request import Options, dry_run, open_job, require_rate
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+    from waitreg.redrive.survey import Survey
+
+log = logging.getLogger(__name__)
+
+# The other pages' threads stay free while Kafka doesn't answer.
+_DRY_RUNS: Final = 3
+
+
+class Actor:
+    """Acts with the Kafka credentials of the console; a console that only reads has none.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        key = signing_key(settings.console)
+        self.tokens, self.reveals = JobTokens(key), Reveals(key)
+        self.executors = Executors(settings)
+        self.edits = settings.console.edit
+        self.most_edit_bytes = most_edit_bytes(settings)
+        self._settings = settings
+        self._free = threading.BoundedSemaphore(_DRY_RUNS)
+
+    def dry_run(self, selected: Selection, options: Options, replacement: Replacement | None = None) -> Survey:
+        """Return what a new job would do with a person's selection.
+
+        Args:
+            selected: the dead letters.
+            options: how.
+            replacement: the edited record that is sent in place of the only dead letter's own.
+
+        Raises:
+            Busy: too many dry runs at once.
+            ConfigurationError: the job isn't possible.
+            TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+        """
+        if not self._free.acquire(blocking=False):
+            raise Busy("Too many dry runs at once. Try again in some seconds.")
+        try:
+            return dry_run(self._settings, selected.kind, selected.chosen, options, asker(selected.person), replacement)
+        finally:
+            self._free.release()
+
+    def start(self, permission: Permission) -> None:
+        """Start a job, or have it await its approval; a second start of it changes nothing.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from waitreg.redrive.job_change import ask_for_approval, write_request
+
+        job = permission.job
+        if self.needs_approval(job):
+            self.executors.hold(permission, partial(ask_for_approval, self._settings, job))
+            log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
+            return
+        self.executors.start(permission, partial(write_request, self._settings, job))
+        log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
+
+    def needs_approval(self, job: Requested) -> bool:
+        """Return whether a job begins only when another person has approved it."""
+        return needs_approval(self._settings.redrive, job)
+
+    def job(self, name: str) -> tuple[Requested, State]:
+        """Return a job that hasn't ended, and its state, as the operations topic has them.
+
+        Raises:
+            ConfigurationError: there is no such job, or it has ended.
+            TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+        """
+        job, progress = open_job(self._settings, name)
+        return job, progress.state
+
+    def approve(self, permission: Permission, reason: str) -> None:
+        """Approve a job that awaits it, and run it here.
+
+        Args:
+            permission: the job, with who approves it.
+            reason: why.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from waitreg.redrive.job_change import approve
+
+        name, approver = permission.job.job, asker(permission.person)
+        self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
+        log.info("job %s: approved by %s", name, approver.by)
+
+    def change_rate(self, permission: Permission, rate: float) -> None:
+        """Ask for another rate of a job, records per second.
+
+        Raises:
+            ConfigurationError: the rate isn't possible.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from waitreg.redrive.job_change import change_rate
+
+        name, person = permission.job.job, asker(permission.person)
+        change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
+        log.info("job %s: %g per second asked for by %s", name, rate, person.by)
+
+    def change(self, permission: Permission, state: State, reason: str) -> None:
+        """Ask that a job be paused, cancelled or, if it runs nowhere, continued here.
+
+        Args:
+            permission: the job, with who asks.
+            state: the new state.
+            reason: why.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+            TransientError: Kafka is unavailable; retry.
+        """
+        from waitreg.redrive.job_change import change
+
+        name, person = permission.job.job, asker(permission.person)
+        ask = partial(change, self._settings, name, state, person, reason)
+        if state is State.RUNNING:
+            self.executors.resume(permission, ask)
+        else:
+            ask()
+        log.info("job %s: %s asked for by %s", name, state.value, person.by)
+
+    def reveal(self, reveal: Reveal, reason: str) -> str:
+        """Record that a person is shown what is hidden of a dead letter; then return the proof, with which it is.
+
+        Args:
+            reveal: who may be shown which dead letter.
+            reason: why.
+
+        Raises:
+            ConfigurationError, TransientError: it can't be recorded, so nothing is shown.
+        """
+        from waitreg.redrive.job_change import record_reveal
+
+        record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
+        log.info("what is hidden of %s: shown to %s from now on", reveal.place, reveal.person.name)
+        return self.reveals.proof(reveal)
+
+    def close(self) -> None:
+        """Pause the jobs of this console."""
+        self.executors.close(self._settings.redrive.transaction_timeout_ms / 1000)

@@ -1,0 +1,219 @@
+"""The executors of this console: each runs one job in a thread, a few at once; jobs of one group run one by one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wait_registry.errors import WaitRegistryError
+from wait_registry.records.operation import Requested, State
+from waitreg.console.access.permission import Permission
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
+    from waitreg.redrive.progress import Progress
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 4
+# What has ended is known for longer than a form can start it.
+_KNOWN_S: Final = 3600.0
+_TURN_S: Final = 5.0
+
+
+class Busy(Exception):
+    """It can't be done now; the message says what it waits for."""
+
+
+class Shown(NamedTuple):
+    """How far a job has come in this console.
+
+    ``error`` says what ended its executor before the job ended, ``waits_for`` is the job of its group that runs before.
+    """
+
+    job: Requested
+    running: bool
+    state: State
+    counts: Mapping[str, int]
+    error: str
+    waits_for: str
+
+
+class _Run:
+    """One executor in its thread. Its own thread writes what it shows, each value whole."""
+
+    def __init__(
+        self, settings: Settings, job: Requested, state: State = State.RUNNING, after: _Run | None = None
+    ) -> None:
+        self.job = job
+        self.ended_s = time.monotonic()
+        self._after = after
+        self._settings = settings
+        self._stop = threading.Event()
+        self._state, self._counts, self._error = state, Counter[str](), ""
+        self._thread = threading.Thread(target=self._run, name=f"job {job.job}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def shown(self) -> Shown:
+        after = self._after
+        return Shown(self.job, self.alive, self._state, self._counts, self._error, after.job.job if after else "")
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        from waitreg.redrive.executor import Executor
+
+        if (before := self._after) is not None:
+            before.join()
+            self._after = None
+            if before._error:
+                self._error = f"job {before.job.job} of its group was stopped before it had ended"
+                self.ended_s = time.monotonic()
+                return
+        try:
+            executor = Executor(self._settings, self.job, self._stop, self._report, resumes=False)
+            self._report(executor.run())
+            log.info("job %s is %s", self.job.job, self._state.value)
+        except WaitRegistryError as error:
+            self._error = str(error)
+            log.warning("job %s has no executor any more: %s", self.job.job, error)
+        except Exception:
+            self._error = "an unexpected error, which the console's log has"
+            log.exception("job %s has no executor any more", self.job.job)
+        finally:
+            self.ended_s = time.monotonic()
+
+    def _report(self, progress: Progress) -> None:
+        self._counts, self._state = Counter(progress.counts), progress.state
+
+
+class Executors:
+    """The jobs that run or ran in this console.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._stopped = False
+
+    def start(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Start a new job; one that was started before, as by a second click, stays as it is.
+
+        Args:
+            permission: the job, with who asks for it.
+            ask: writes that it is asked for; called if it waits for another job of its group.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+        """
+        with self._turn():
+            if permission.job.job not in self._runs:
+                self._require_room()
+                if self._last_of(permission.job.group) is not None:
+                    ask()
+                self._begin(permission.job)
+
+    def hold(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Have a new job await an approval; one that awaits it already, as by a second click, stays as it is.
+
+        Args:
+            permission: the job, with who asks for it.
+            ask: writes that it is asked for.
+        """
+        with self._turn():
+            if permission.job.job not in self._runs:
+                ask()
+                self._keep(_Run(self._settings, permission.job, State.AWAITING))
+
+    def resume(self, permission: Permission, ask: Callable[[], None]) -> None:
+        """Continue a job that was stopped, paused or abandoned, if it doesn't run here.
+
+        Args:
+            permission: the job, with who may run it.
+            ask: records who resumes it; called when the job can begin or wait, or runs already.
+
+        Raises:
+            Busy: too many jobs run or wait here.
+        """
+        with self._turn():
+            run = self._runs.get(permission.job.job)
+            if run is not None and run.alive:
+                ask()
+                return
+            self._require_room()
+            ask()
+            self._begin(permission.job)
+
+    def shown(self, job: str) -> Shown | None:
+        """Return how far a job has come, if it runs or ran here."""
+        run = self._runs.get(job)
+        return None if run is None else run.shown()
+
+    def close(self, timeout_s: float) -> None:
+        """Pause all jobs, as Ctrl-C does, and wait for that.
+
+        Args:
+            timeout_s: longest wait, seconds. A job that isn't paused by then continues where it is when it is resumed.
+        """
+        with self._lock:
+            self._stopped = True
+            runs = [run for run in self._runs.values() if run.alive]
+        for run in runs:
+            run.stop()
+        end_s = time.monotonic() + timeout_s
+        for run in runs:
+            run.join(max(0.0, end_s - time.monotonic()))
+            if run.alive:
+                log.warning("job %s could not be paused in time: resume it", run.job.job)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for those who ask Kafka at the moment, but not for long: other pages need the threads."""
+        if not self._lock.acquire(timeout=_TURN_S):
+            raise Busy("Kafka hasn't answered to the clicks before this one. Try again in some seconds.")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _require_room(self) -> None:
+        if self._stopped:
+            raise Busy("The console is stopping.")
+        if len([run for run in self._runs.values() if run.alive]) >= MOST:
+            raise Busy(f"{MOST} jobs run or wait in this console. Wait for the end of one, then try again.")
+
+    def _last_of(self, group: str) -> _Run | None:
+        """Return the job of a group that was begun last, if it hasn't ended."""
+        alive = [run for run in self._runs.values() if run.alive and run.job.group == group]
+        return alive[-1] if alive else None
+
+    def _begin(self, job: Requested) -> None:
+        run = _Run(self._settings, job, after=self._last_of(job.group))
+        self._keep(run)
+        run.start()
+
+    def _keep(self, run: _Run) -> None:
+        now_s = time.monotonic()
+        kept = {name: one for name, one in self._runs.items() if one.alive or now_s - one.ended_s < _KNOWN_S}
+        # A job that is resumed is the last one again.
+        kept.pop(run.job.job, None)
+        self._runs = {**kept, run.job.job: run}

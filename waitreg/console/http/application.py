@@ -1,0 +1,155 @@
+"""The console as a web application: its addresses, which hosts it answers for, and the headers of every answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Collection, Sequence
+from importlib.resources import files
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from wait_registry.settings.console import ConsoleSettings
+from waitreg.console.acting.actor import Actor
+from waitreg.console.http import theme
+from waitreg.console.http.answers import PERSON, Answers, OpenTables, failure, response
+from waitreg.console.http.forms import SAFE, require_own_page
+from waitreg.console.http.identity import Identify, Identity
+from waitreg.console.http.refused import Refused
+from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
+
+log = logging.getLogger(__name__)
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+# Nothing is taken from elsewhere, nothing is run that isn't a file of ours, and no other page may frame this one.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not "no-referrer", with which browsers send forms with the origin "null".
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Server": "waitreg",
+}
+# For probes, which ask by address and give no password.
+_HEALTH: Final = "/health/ready"
+# The files that pages take, with their types.
+_FILES: Final = {
+    "console.css": "text/css",
+    "edit.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "keys.js": "text/javascript",
+    "live.js": "text/javascript",
+}
+_MOST_BODY_BYTES: Final = 64 * 1024
+
+
+def application(
+    open_tables: OpenTables, identity: Identity, console: ConsoleSettings, actor: Actor | None
+) -> web.Application:
+    """Return the application.
+
+    Args:
+        open_tables: connects for one page.
+        identity: how it is known who looks.
+        console: its ``hosts`` are names without a port that browsers may ask for, besides those of loopback. Others are
+            refused, or a page of an attacker could read this one through a name that leads to loopback (DNS rebinding).
+        actor: what acts; without it, nothing that acts has an address.
+    """
+    answers = Answers(open_tables, actor)
+
+    async def end(_: web.Application) -> AsyncIterator[None]:
+        yield
+        answers.close()
+
+    taken = {f"/static/{name}": _file(name, kind) for name, kind in _FILES.items()}
+    # What those who aren't known yet may ask for.
+    open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
+    app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
+    for route in (*ROUTES, *_acting(actor)):
+        if actor is not None and route.takes_bytes:
+            app.router.add_put(route.path, answers.handler(route.view, actor.most_edit_bytes))
+        else:
+            add = app.router.add_post if route.changes else app.router.add_get
+            add(route.path, answers.handler(route.view))
+    app.router.add_routes([*identity.routes, theme.route(behind_tls=console.behind_tls)])
+    app.router.add_routes([*(web.get(path, handler) for path, handler in taken.items())])
+    app.cleanup_ctx.append(end)
+    return app
+
+
+def _acting(actor: Actor | None) -> Sequence[Route]:
+    if actor is None:
+        return ()
+    return (*ACTING, *EDITING) if actor.edits else ACTING
+
+
+def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        theme.choose(request)
+        identify = None if request.match_info.handler in open_to_all else identity.identify
+        answer = await _answer(request, handler, console, identify)
+        answer.headers.update(_HEADERS)
+        if identity.answered is not None:
+            identity.answered(request, answer)
+        return answer
+
+    return guard
+
+
+async def _answer(
+    request: web.Request, handler: Handler, console: ConsoleSettings, identify: Identify | None
+) -> web.StreamResponse:
+    if request.path == _HEALTH:
+        return web.Response(text="ok\n")
+    if (host := _without_port(request.host)) not in (*LOOPBACK, *console.hosts):
+        return _nothing(421, f"This console doesn't answer for {host!r}. Add the name to the setting console.hosts.")
+    # A link in a chat opens a page, which is wanted; nothing else of another site may ask for one.
+    if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.headers.get("Sec-Fetch-Dest") != "document":
+        return _nothing(403, "Another site's page may only link to this console.")
+    try:
+        if request.method not in SAFE and request.match_info.http_exception is None:
+            require_own_page(request, behind_tls=console.behind_tls)
+        if identify is not None:
+            request[PERSON] = (await identify(request))._replace(bulk_above=console.bulk_above)
+        return await handler(request)
+    except Refused as refused:
+        if request.method not in SAFE:
+            log.warning("refused a change from %s: %s", request.remote, refused)
+        answer = response(failure(refused.status, "You can't be let in", str(refused)))
+        answer.headers.update(refused.headers)
+        return answer
+    except web.HTTPNotFound:
+        return _nothing(404, "There is no such page.")
+    except web.HTTPMethodNotAllowed as error:
+        return _nothing(405, f"This address takes {', '.join(sorted(error.allowed_methods))}.")
+    except web.HTTPRequestEntityTooLarge:
+        return _nothing(413, f"A form has at most {_MOST_BODY_BYTES} bytes.")
+    except Exception:
+        log.exception("a page failed")
+        return response(failure(500, "This page failed", "The console's log has the error."))
+
+
+def _nothing(status: int, sentence: str) -> web.Response:
+    return response(failure(status, "This can't be shown", sentence))
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _file(name: str, content_type: str) -> Handler:
+    text = (files("console") / "static" / name).read_text("utf-8")
+
+    async def give(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=text, content_type=content_type)
+
+    return give

@@ -1,0 +1,69 @@
+"""A login that has begun: what the answer of the issuer must fit, and where the person wanted to go."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from waitreg.console.http.seal import Seal
+from waitreg.console.page import local_path
+
+LONGEST_S: Final = 600.0
+
+
+class Login(NamedTuple):
+    """A login under way.
+
+    ``state`` is in its browser's cookie and in the address of the answer, ``nonce`` in the ID token. ``verifier`` is
+    known here alone until the code is exchanged (PKCE, RFC 7636).
+    """
+
+    state: str
+    target: str
+    nonce: str
+    verifier: str
+
+    @property
+    def challenge(self) -> str:
+        """The verifier as the issuer may see it before, by the method S256."""
+        return _text(hashlib.sha256(self.verifier.encode()).digest())
+
+
+class Logins:
+    """Begins logins and finds them again by the cookie of the browser that they began in.
+
+    Args:
+        key: signs the cookies.
+        clock: returns the time, in s since the epoch.
+    """
+
+    def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
+        self._seal = Seal(key, "login", clock)
+
+    def begin(self, target: str) -> Login:
+        """Return a new login; it leads to the start page if the target isn't a path of this console."""
+        return self._login(secrets.token_urlsafe(32), local_path(target))
+
+    def cookie(self, login: Login) -> str:
+        """Return the text of the cookie."""
+        return self._seal.close([login.state, login.target])
+
+    def find(self, cookie: str, state: str) -> Login | None:
+        """Return the login of a cookie; None if another login, or none of the last ten minutes, has this state."""
+        value = self._seal.open(cookie, LONGEST_S)
+        if value is None or not hmac.compare_digest(value[0].encode(), state.encode(errors="surrogateescape")):
+            return None
+        return self._login(*value)
+
+    def _login(self, state: str, target: str) -> Login:
+        nonce, verifier = (_text(self._seal.secret(f"{what} {state}".encode())) for what in ("nonce", "verifier"))
+        return Login(state, target, nonce, verifier)
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

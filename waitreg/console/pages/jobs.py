@@ -1,0 +1,164 @@
+"""Jobs: who redrove, archived or restored which dead letters, and what became of the redriven records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from wait_registry.dead_letters.dead_letter import find
+from wait_registry.dead_letters.filter import Filter, parse_filter
+from wait_registry.dead_letters.listing import Rows
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Requested, State
+from waitreg.console.access.grants import Right
+from waitreg.console.access.masks import HIDDEN
+from waitreg.console.access.permission import approval_obstacle, may_follow, role_missing
+from waitreg.console.acting.executors import Shown
+from waitreg.console.cells import dead_letters_link
+from waitreg.console.page import Asked, NotThere, Page
+from waitreg.console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button, hidden_of
+from waitreg.console.tables import Tables
+from waitreg.redrive.approval import ENDED, to_send
+from waitreg.redrive.category import DONE, Category
+from waitreg.redrive.edit import what_changes
+from waitreg.redrive.jobs import audit as done
+from waitreg.redrive.jobs import done_before, history, requested, require_job
+from waitreg.redrive.jobs import jobs as newest
+
+ROWS: Final = 100
+SINCE: Final = "7d"
+
+
+def jobs(asked: Asked, tables: Tables) -> Page:
+    """List the newest jobs."""
+    return Page("jobs.html", {"title": "Jobs", "found": tables.without_contents(newest(tables, ROWS))})
+
+
+def audit(asked: Asked, tables: Tables) -> Page:
+    """List what operators did, the newest first; each delivery of it, if that is asked for or a place is given."""
+    given = {"since": SINCE, **asked.values()}
+    (since,) = parse_filter([f"since={given['since']}"], asked.now).conditions
+    only = {name: given[name] for name in ("by", "job", "place") if name in given}
+    deliveries = "deliveries" in given or "place" in given
+    found = tables.without_contents(done(tables, since.value, ROWS, deliveries=deliveries, **only))
+    return Page("audit.html", {"title": "Audit", "given": given, "found": found})
+
+
+def job(asked: Asked, tables: Tables) -> Page:
+    """Show one job, how far it has come, and what became of its records."""
+    name = asked.path["job"]
+    here = None if asked.actor is None else asked.actor.executors.shown(name)
+    if here is not None and not may_follow(tables.person, here.job):
+        here = None
+    facts, of = _facts(tables, name, here)
+    if here is not None and here.state is State.AWAITING and "changed_at" in facts:
+        here = None
+    state = _state(State(facts["state"]), here)
+    edit, place = _edit(tables, of, asked.now)
+    values = {
+        "title": f"Job {name}",
+        "facts": facts,
+        "done": DONE[of.kind].value,
+        "asked": _asked(asked.values().get("asked", ""), state),
+        "outcomes": tables.outcomes.of_job(tables, name),
+        "history": history(tables, name),
+        "before": _done_before(tables, of, facts, here, asked.now),
+        "here": here,
+        "state": state,
+        "edit": edit,
+        "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
+        "rate": f"{of.rate:g}" if of.kind is Kind.REDRIVE and state in (State.RUNNING, State.PAUSED) else "",
+        **_changes(tables, of, state, here, asked.actor is not None and state not in ENDED),
+        "most_reason": MOST_REASON,
+    }
+    return Page("job.html", values, contents_of=place)
+
+
+def _state(in_tables: State, here: Shown | None) -> State:
+    """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
+    return in_tables if here is None or (not here.running and in_tables in ENDED) else here.state
+
+
+def _asked(wanted: str, state: State) -> str:
+    """Return the state that a person has just asked for, as long as the job isn't in it."""
+    return wanted if wanted in (State.PAUSED, State.CANCELLED) and state not in (wanted, *ENDED) else ""
+
+
+def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
+    """Return what the tables have of a job; what just begins here, the sink may not have read yet."""
+    try:
+        require_job(tables, name)
+    except ConfigurationError as error:
+        if here is None:
+            raise NotThere(str(error)) from None
+        of = here.job
+        known = {"job": of.job, "kind": of.kind.value, "group": of.group, "state": here.state.value, "by": of.by}
+        return {**known, "reason": of.reason}, of
+    found = tables.without_contents(newest(tables, 1, name))
+    (row,) = found.rows
+    return dict(zip(found.columns, row, strict=True)), requested(tables, name)
+
+
+def _changes(tables: Tables, of: Requested, state: State, here: Shown | None, can: bool) -> dict[str, Any]:
+    """Return what can be asked of a job now, with the role that the person lacks for it."""
+    if not can:
+        return {"buttons": [], "cancel": None}
+    missing, path = role_missing(tables.person, of), f"/jobs/{quote(of.job, safe='')}"
+    begun, running = state is not State.AWAITING, here is not None and here.running
+    pause = [Button("Pause the job", f"{path}/pause", missing)] if begun and state is not State.PAUSED else []
+    resume = [Button("Resume the job", f"{path}/resume", missing)] if begun and not running else []
+    return {"buttons": pause + resume, "cancel": Button("Cancel the job", f"{path}/cancel", missing)}
+
+
+def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
+    """Return what the job's edit changes, or why it isn't shown, and the place whose contents that shows."""
+    if of.replacement is None:
+        return "", ""
+    (place,) = parse_filter(of.conditions, now).exact_values("place")
+    try:
+        letter = find(tables, place)[0]
+    except ConfigurationError:
+        return "The tables have no such dead letter any more.", ""
+    if tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
+        return "The record is hidden from you.", ""
+    return "\n".join(what_changes(letter.content, of.replacement)), place
+
+
+def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
+    """Return what is approved with a job: its conditions, counts and options, and who can approve it."""
+    chosen = parse_filter(of.conditions, now)
+    allowances = {name.value: text for name, text in ALLOWANCES.items()}
+    options = {
+        "to": TARGETS.get(of.target, of.target),
+        "rate": f"{of.rate:g} per second",
+        "limit": of.limit,
+        "canary": of.canary,
+        **{name: allowances.get(name, name) for name in of.allowed},
+    }
+    hidden = tables.hides_one_of(chosen.fields, chosen)
+    return {
+        "conditions": [HIDDEN if tables.hides_one_of([one.field], chosen) else str(one) for one in chosen.conditions],
+        # It has no mark yet, by which its dead letters are found later.
+        "list": "" if hidden else dead_letters_link(map(str, chosen.conditions), "365d"),
+        "expected": sorted(of.expected.items(), key=lambda pair: -pair[1]),
+        "to_send": to_send(of),
+        "options": {name: value for name, value in options.items() if value is not None},
+        "obstacle": approval_obstacle(tables.person, of) or hidden_of(of, tables),
+        "missing": role_missing(tables.person, of, Right.APPROVE),
+    }
+
+
+def _done_before(
+    tables: Tables, of: Requested, facts: Mapping[str, Any], here: Shown | None, now: datetime
+) -> Rows | None:
+    """Return whose jobs came before this one, if it found what they had done, and if its conditions may be seen."""
+    counts = str(facts.get("dead_letters") or "") if here is None else " ".join(here.counts)
+    if Category.ALREADY_REDRIVEN not in counts:
+        return None
+    chosen = parse_filter(of.conditions, now)
+    if tables.hides_one_of(chosen.fields, chosen):
+        return None
+    kept = tuple(condition for condition in chosen.conditions if condition.field != "state")
+    return done_before(tables, Filter(kept), of.job)

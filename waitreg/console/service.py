@@ -1,0 +1,97 @@
+"""The console's service: it listens until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from aiohttp import web
+
+from wait_registry.dead_letters.decoded import decoded
+from wait_registry.errors import ConfigurationError
+from wait_registry.schema_registry import for_display
+from wait_registry.settings.root import Settings
+from waitreg.console.access.masks import parse_masks
+from waitreg.console.acting.actor import Actor
+from waitreg.console.http.application import application
+from waitreg.console.http.identity import identification
+from waitreg.console.tables import Age, Decode, Outcomes, open_tables
+
+log = logging.getLogger(__name__)
+
+_STOP_S = 5.0
+# The address of a dry run names each dead letter that was ticked.
+_MOST_LINE_BYTES = 32_768
+# How long a connection may be without a complete request, or idle between two, s. Longer than the minute for which
+# proxies keep theirs, so that they don't send a request to a connection that is just being closed.
+IDLE_S = 75.0
+
+
+class ConsoleService:
+    """Serves the pages, and runs the jobs that they start.
+
+    Args:
+        settings: the console's own, where Postgres is and, if it may act, Kafka.
+        age: returns the line with the age of the tables.
+        outcomes: returns what became of redriven records.
+
+    Raises:
+        ConfigurationError: a setting can't be used, or would let in more people than it says.
+    """
+
+    def __init__(self, settings: Settings, age: Age, outcomes: Outcomes) -> None:
+        self._settings = settings
+        self._age = age
+        self._outcomes = outcomes
+        self._masks = parse_masks(settings.console.masks)
+        registry = for_display(settings.processor.schema_registry)
+        self._decode: Decode = lambda content: decoded(content.value, registry, content.headers)
+        self._identity = identification(settings.console)
+        self._actor = None if settings.console.read_only else Actor(settings)
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self.port = 0
+
+    def run(self) -> None:
+        """Serve until stopped.
+
+        Raises:
+            ConfigurationError: the address can't be listened on.
+        """
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    def request_stop(self) -> None:
+        """Ask ``run`` to end soon."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def _serve(self) -> None:
+        console = self._settings.console
+        tables = partial(open_tables, self._settings, self._age, self._outcomes, self._masks, self._decode)
+        pages = application(tables, self._identity, console, self._actor)
+        runner = web.AppRunner(
+            pages,
+            access_log=None,
+            shutdown_timeout=_STOP_S,
+            keepalive_timeout=IDLE_S,
+            max_line_size=_MOST_LINE_BYTES,
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, console.host, console.port).start()
+            self.port = runner.addresses[0][1]
+            log.info("the console is at http://%s:%d/", console.host, self.port)
+            await self._stop.wait()
+        except OSError as error:
+            raise ConfigurationError(
+                f"can't listen on {console.host}:{console.port} for the console: {error.strerror or error}. "
+                "Set console.port to a free one (0 takes any) or console.host to an address of this host."
+            ) from error
+        finally:
+            await runner.cleanup()
+            if self._actor is not None:
+                await asyncio.to_thread(self._actor.close)

@@ -1,0 +1,81 @@
+"""One tile per consumer group: what waits, what is dead, what is new, and where each number leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from wait_registry.dead_letters.filter import literal
+from waitreg.console.cells import dead_letter_link
+from waitreg.console.charts import Chart, Counts, drawn
+from waitreg.console.page import address
+from waitreg.console.tables import Answer
+
+MINUTES: Final = 60
+# The query counts open dead letters of a group no further.
+MOST_OPEN: Final = 1_000
+SERIES: Final = "dead_letters"
+
+
+class Fact(NamedTuple):
+    """A number with its name and the page that lists what it counts; ``tone`` is as in a cell, ``at`` is a time."""
+
+    name: str
+    text: str
+    link: str
+    tone: str = ""
+    at: datetime | None = None
+
+
+class Tile(NamedTuple):
+    """A consumer group: its facts, and its dead letters of the last hour by minute."""
+
+    group: str
+    link: str
+    facts: tuple[Fact, ...]
+    last_hour: Fact
+    chart: Chart
+
+
+def tiles(answer: Answer, now: datetime) -> Iterator[Tile]:
+    """Yield the tiles of the query groups_now, in its order.
+
+    Args:
+        answer: of that query.
+        now: when it was asked, UTC.
+    """
+    for values in answer.rows:
+        row = dict(zip(answer.columns, values, strict=True))
+        group = row["consumer_group"]
+        last_hour = Fact("in the last hour", f"{row['last_hour']:,}", _dead_letters(group, since="1h"))
+        yield Tile(group, _dead_letters(group, by=""), tuple(_facts(row)), last_hour, _chart(row["by_minute"], now))
+
+
+def _facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    group, opened = row["consumer_group"], row["open_dead_letters"]
+    stuck = address("/questions/stuck_now", ("group", group))
+    yield Fact("waiting", f"{row['waiting']:,}", address("/questions/stuck_now", ("minutes", "0"), ("group", group)))
+    yield Fact("stuck", f"{row['stuck']:,}", stuck, "warn" if row["stuck"] else "")
+    yield Fact("overdue", f"{row['overdue']:,}", "/questions/overdue", "bad" if row["overdue"] else "")
+    more = f"{MOST_OPEN:,} or more" if opened > MOST_OPEN else f"{opened:,}"
+    yield Fact("open dead letters", more, _dead_letters(group, "state=open"), "warn" if opened else "")
+    if row["oldest_open"]:
+        oldest = dead_letter_link(*row["oldest_open"].rsplit(":", 2))
+        yield Fact("oldest open", "", oldest, at=row["open_since"])
+    if row["job"]:
+        yield Fact("job", row["job_state"], f"/jobs/{quote(row['job'], safe='')}", "warn")
+
+
+def _dead_letters(group: str, *conditions: str, since: str = "365d", by: str = "none") -> str:
+    where = [("where", one) for one in (f"group={literal(group)}", *conditions)]
+    return address("/dead-letters", *where, *([("since", since), ("by", by)] if by else []))
+
+
+def _chart(by_minute: list[int], now: datetime) -> Chart:
+    """Return the bars of the last hour, the latest minute at the right."""
+    step = timedelta(minutes=1)
+    start = now - MINUTES * step
+    counts = {(start + number * step, SERIES): count for number, count in enumerate(by_minute)}
+    return drawn(Counts(counts, (SERIES,), start, now, step))

@@ -1,0 +1,64 @@
+"""`waitreg db migrate|status`."""
+
+from __future__ import annotations
+
+import click
+
+from waitreg.command import Command, Group, Invocation
+
+_EXAMPLES = (
+    "waitreg db migrate --set postgres.url=postgresql://registry@db.internal/registry",
+    "waitreg db status",
+)
+
+
+@click.group("db", cls=Group, examples=_EXAMPLES)
+def command() -> None:
+    """Create, migrate or check the Postgres schema."""
+
+
+@command.command("migrate", cls=Command, extra="query", examples=_EXAMPLES)
+@click.pass_obj
+def migrate(invocation: Invocation) -> int:
+    """Apply the migrations that the schema doesn't have yet.
+
+    Applies them to postgres.schema in order and in one transaction. If two run at once, one waits for the other.
+    Migrations only go forward.
+    """
+    return _show(invocation, migrating=True)
+
+
+@command.command("status", cls=Command, extra="query", examples=_EXAMPLES)
+@click.pass_obj
+def status(invocation: Invocation) -> int:
+    """List the migrations, applied and pending.
+
+    Ends with 2 if one is pending (run `waitreg db migrate`), or if one was changed after it had been applied (install
+    the version that made the schema, or restore the file).
+    """
+    return _show(invocation, migrating=False)
+
+
+def _show(invocation: Invocation, *, migrating: bool) -> int:
+    from wait_registry.postgres.connection import connect_pooled
+    from wait_registry.postgres.migrations import require_unchanged, status
+    from wait_registry.postgres.schema import migrate_schema, require_schema, require_server, schema_migrations
+
+    settings = invocation.settings()
+    with connect_pooled(settings.postgres, application_name="waitreg db", read_only=not migrating) as connection:
+        require_server(connection)
+        if migrating:
+            for migration in migrate_schema(connection):
+                print(f"applied {migration.version:04} {migration.name}")
+        steps = status(connection, schema_migrations())
+        for step in steps:
+            print(f"{'applied' if step.applied else 'pending'}  {step.migration.version:04} {step.migration.name}")
+        require_unchanged(steps)
+        pending = sum(not step.applied for step in steps)
+        if not pending:
+            # Everything that this version knows is there, but the schema may still be a newer version's.
+            require_schema(connection)
+    if pending:
+        print("fix: waitreg db migrate")
+    print(f"schema {settings.postgres.schema_name!r}: {f'{pending} to fix' if pending else 'up to date'}")
+    return 2 if pending else 0

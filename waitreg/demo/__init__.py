@@ -1,0 +1,1 @@
+"""`waitreg demo`: throughput beside a batch consumer, a crash, and a reconciliation."""

@@ -1,0 +1,1 @@
+"""`waitreg doctor`: checks of settings, Kafka, Postgres and services, each with a fix."""

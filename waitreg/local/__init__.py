@@ -1,0 +1,1 @@
+"""Kafka, Postgres and Kafka Connect on this machine, without Docker."""

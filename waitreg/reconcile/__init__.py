@@ -1,0 +1,1 @@
+"""`waitreg reconcile`: where each published record ended, judged from outside."""

@@ -1,0 +1,1 @@
+"""How dead letters are handled again: the jobs, and what their executor does."""

@@ -1,0 +1,129 @@
+"""What the operations topic says after the tables' position: marks, and how far a job has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wait_registry.errors import DataError, TransientError
+from wait_registry.records.operation import (
+    Advanced,
+    Approved,
+    Changed,
+    Event,
+    JobEvent,
+    Kind,
+    Mark,
+    Place,
+    RateChanged,
+    Requested,
+    State,
+    decode_event,
+)
+from waitreg.redrive.category import Standing
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+
+class OperationsTail:
+    """The events from an offset on: with tables that are exact below it, the exact marks of the moment of reading."""
+
+    def __init__(self, start: int, job: str, most: int) -> None:
+        """Start at an offset.
+
+        Args:
+            start: the tables have all marks below it.
+            job: whose progress is of interest.
+            most: how many marks are held at most.
+        """
+        self.start = start
+        self.requested: Requested | None = None
+        self.advanced: Advanced | None = None
+        # The rate that was asked for last.
+        self.rate: float | None = None
+        # What changes the state of the job, in the order of the topic.
+        self.changes: list[Changed | Approved] = []
+        # Where the job was resumed last, and how many records it has redriven since then.
+        self.resumed_at: int | None = None
+        self.redriven = 0
+        self._job = job
+        self._most = most
+        self._marks: dict[str, list[Mark]] = {}
+        self._of_record: Counter[tuple[Place, int | None]] = Counter()
+        self._count = 0
+
+    def take(self, message: Message) -> None:
+        """Take the next record.
+
+        Raises:
+            TransientError: there are more marks than are held, or a record can't be read, which may be a mark: the
+                sink passes it over, and then the tail starts behind it.
+        """
+        offset = message.offset()
+        assert offset is not None  # it was read from a log
+        try:
+            event = decode_event(message.value())
+        except DataError as error:
+            raise TransientError(
+                f"{Place(message.topic() or '', 0, offset)}: {error}. It may be a mark, so nothing is done until "
+                "the sink has passed it over and keeps it in the table quarantine: start `waitreg sink`, or wait"
+            ) from error
+        self.add(event, offset)
+
+    def add(self, event: Event, offset: int) -> None:
+        """Add an event, which has this offset; call in the order of offsets.
+
+        Raises:
+            TransientError: there are more marks than are held: the sink is too far behind.
+        """
+        if isinstance(event, Mark):
+            self._marks.setdefault(event.wait_id, []).append(event)
+            if event.record is not None and event.kind is Kind.REDRIVE:
+                self._of_record[event.record, event.record_time_ms] += 1
+                self.redriven += event.job == self._job
+            self._count += 1
+            if self._count > self._most:
+                raise TransientError(
+                    f"the operations topic has more than {self._most} marks beyond the tables "
+                    "(redrive.max_tail_records): wait until the sink has caught up"
+                )
+        elif isinstance(event, JobEvent) and event.job == self._job:
+            self._progress(event, offset)
+
+    def _progress(self, event: JobEvent, offset: int) -> None:
+        match event:
+            case Requested():
+                self.requested = self.requested or event
+            case Advanced():
+                self.advanced = event
+            case RateChanged():
+                self.rate = event.rate
+            case Approved():
+                self.changes.append(event)
+            case Changed():
+                self.changes.append(event)
+                if event.state is State.RUNNING:
+                    self.resumed_at, self.redriven = offset, 0
+
+    @property
+    def marked(self) -> list[str]:
+        """Return the wait IDs of the deliveries that have marks here."""
+        return list(self._marks)
+
+    def standing(
+        self, place: Place, wait_id: str | None, record: Place | None, shown: Standing, time_ms: int | None = None
+    ) -> Standing:
+        """Return what tables and tail together say of a dead letter.
+
+        Args:
+            place, wait_id, record: where it is, with the ID of its topic; its delivery, and its record.
+            shown: what the tables say.
+            time_ms: the timestamp of its record.
+        """
+        marks = self._marks.get(wait_id or "", [])
+        redriven = sum(mark.kind is Kind.REDRIVE for mark in marks)
+        more = self._of_record[record, time_ms] if record is not None else 0
+        counted = shown._replace(number=shown.number + redriven, of_record=shown.of_record + more)
+        last = next((mark for mark in reversed(marks) if mark.covers(place)), None)
+        return counted if last is None else counted._replace(state=last.kind.state, job=last.job)

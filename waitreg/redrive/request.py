@@ -1,0 +1,216 @@
+"""What a person asks for, as a job: the selection, the options and who asks. Command and console have only this one."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Collection, Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wait_registry.dead_letters.dead_letter import parse_place
+from wait_registry.dead_letters.filter import Filter, parse_filter
+from wait_registry.errors import ConfigurationError
+from wait_registry.records.operation import Kind, Requested
+from wait_registry.records.wait_id import is_wait_id
+from waitreg.redrive.approval import ENDED
+from waitreg.redrive.category import Category
+from waitreg.redrive.target import REDELIVERY
+
+if TYPE_CHECKING:
+    from wait_registry.records.operation import Replacement
+    from wait_registry.settings.root import Settings
+    from waitreg.redrive.progress import Progress
+    from waitreg.redrive.survey import Survey
+
+# A job looks for a pause, a cancellation and another rate before each record.
+LEAST_RATE: Final = 0.01
+_NAMED: Final = ("state", "place=", "wait_id=")
+
+
+class Asker(NamedTuple):
+    """Who asks for a job, whether that was checked, and by ``command`` or ``console``."""
+
+    by: str
+    authenticated: bool
+    via: str
+
+
+def asker_of_command() -> Asker:
+    """Return who runs a command: the account of this process, which no variable of the environment changes."""
+    return Asker(account(), authenticated=False, via="command")
+
+
+def account() -> str:
+    """Return the name of this process's real user, or its number if the system knows no name."""
+    number = os.getuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container with a user of its own
+        return f"uid {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a job is done.
+
+    Attributes:
+        reason: why, for those who look later.
+        target: ``redelivery``, the topic that only the group reads, or ``origin``, the input topic.
+        rate: records per second; None takes that of the settings.
+        limit: dead letters at most.
+        allowed: categories that are sent all the same.
+        canary: how many are sent first, before the others follow; None for no canary.
+    """
+
+    reason: str = ""
+    target: str = REDELIVERY
+    rate: float | None = None
+    limit: int | None = None
+    allowed: tuple[str, ...] = ()
+    canary: int | None = None
+
+
+def selection(which: Iterable[str], kind: Kind, allowed: Collection[str], now: datetime) -> Filter:
+    """Read which dead letters are meant.
+
+    Args:
+        which: places, wait IDs and conditions.
+        kind: what is done. Conditions mean only dead letters in a state for it, unless they say something else.
+        allowed: categories that are sent all the same.
+        now: what relative times are counted from.
+
+    Raises:
+        ConfigurationError: nothing is named, or a text can't be read.
+    """
+    texts = [_condition(text) for text in which]
+    if not texts:
+        raise ConfigurationError(
+            "no dead letter is named: give places, wait IDs or conditions, e.g. group=payments since=2h"
+        )
+    if not any(text.startswith(_NAMED) for text in texts):
+        again = Category.ALREADY_REDRIVEN in allowed
+        texts.append({Kind.RESTORE: "state=archived"}.get(kind, "state!=archived" if again else "state=open"))
+    return parse_filter(texts, now)
+
+
+def only_group(groups: Collection[str | None], chosen: Filter) -> str:
+    """Return the consumer group of the dead letters that a filter means.
+
+    Args:
+        groups: the groups of these dead letters; None if one names no group.
+        chosen: the filter, for the message.
+
+    Raises:
+        ConfigurationError: there are none, or those of several groups, or of no group.
+    """
+    if not groups:
+        ended = "; what was redriven or archived is not open" if "state=open" in map(str, chosen.conditions) else ""
+        raise ConfigurationError(
+            f"there is no dead letter with {chosen}{ended}: `waitreg dlq list` shows those there are"
+        )
+    group, *others = groups
+    if others:
+        names = ", ".join(sorted("none" if name is None else name for name in groups))
+        raise ConfigurationError(
+            f"dead letters of several groups are meant ({names}); a job is for one: add group=NAME"
+        )
+    if group is None:
+        raise ConfigurationError("these dead letters name no consumer group, so there is none to redrive them to")
+    return group
+
+
+def dry_run(
+    settings: Settings,
+    kind: Kind,
+    chosen: Filter,
+    options: Options,
+    asker: Asker,
+    replacement: Replacement | None = None,
+) -> Survey:
+    """Return what a new job would do; nothing is changed.
+
+    Args:
+        settings: of the cluster, the tables and the limits.
+        kind: what the job does.
+        chosen: which dead letters.
+        options: how.
+        asker: who asks.
+        replacement: the edited record that is sent in place of the only dead letter's own.
+
+    Raises:
+        ConfigurationError: the job isn't possible; the message says why.
+        TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+    """
+    from wait_registry.clock import SystemClock
+    from wait_registry.kafka.clients import admin
+    from wait_registry.kafka.targets import Targets
+    from waitreg.redrive.edit import require_room
+    from waitreg.redrive.jobs import new_job
+    from waitreg.redrive.survey import survey
+    from waitreg.redrive.view import View
+
+    named = asdict(options) | {"rate": _rate(settings, kind, options)}
+    with closing(View(settings)) as view:
+        group = only_group(view.groups(chosen), chosen)
+    conditions = tuple(map(str, chosen.conditions))
+    job = Requested(
+        job=new_job(),
+        kind=kind,
+        group=group,
+        conditions=conditions,
+        ends={},
+        replacement=replacement,
+        **asker._asdict(),
+        **named,
+    )
+    client = admin(settings.kafka)
+    found = survey(settings, job, chosen, client, SystemClock())
+    if replacement is not None:
+        require_room(found.job, Targets(client)(settings.operations.topic))
+    return found
+
+
+def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
+    """Return a job that hasn't ended, and how far it has come.
+
+    Raises:
+        ConfigurationError: there is no such job, or it has ended.
+        TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
+    """
+    from wait_registry.kafka.clients import admin
+    from waitreg.redrive.executor import find_job
+
+    job, progress = find_job(settings, name, admin(settings.kafka))
+    if progress.state in ENDED:
+        raise ConfigurationError(f"job {name} is {progress.state.value} already")
+    return job, progress
+
+
+def require_rate(settings: Settings, rate: float) -> float:
+    """Return a rate, records per second.
+
+    Raises:
+        ConfigurationError: it is less than one record in 100 s, or more than `redrive.max_rate`.
+    """
+    most = settings.redrive.max_rate
+    if not LEAST_RATE <= rate <= most:
+        raise ConfigurationError(
+            f"the rate is {rate:g} per second, redrive.max_rate allows {most:g}, and the least is {LEAST_RATE:g}"
+        )
+    return rate
+
+
+def _condition(text: str) -> str:
+    if any(operator in text for operator in "=~<"):
+        return text
+    wait_id = text.strip().lower()
+    return f"wait_id={wait_id}" if is_wait_id(wait_id) else f"place={parse_place(text)}"
+
+
+def _rate(settings: Settings, kind: Kind, options: Options) -> float:
+    if options.rate is None:
+        return settings.redrive.rate if kind is Kind.REDRIVE else settings.redrive.max_rate
+    return require_rate(settings, options.rate)

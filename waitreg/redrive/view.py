@@ -1,0 +1,234 @@
+"""The tables as one snapshot of Postgres: the sink's position, a job, and the dead letters that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from psycopg import IsolationLevel
+from psycopg.rows import dict_row
+
+from wait_registry.dead_letters.filter import Filter
+from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.connection import connect_pooled
+from wait_registry.postgres.queries import Queries
+from wait_registry.postgres.schema import require_schema
+from wait_registry.records.operation import Kind, Place, Requested, State
+from wait_registry.settings.root import Settings
+from waitreg.redrive.category import Candidate, Standing, Twin, marked_place
+
+QUERIES: Final = Queries("redrive")
+
+Cursor = tuple[str | int, ...]
+Ends = Mapping[str, Mapping[int, int]]
+
+
+class JobRow(NamedTuple):
+    """A job as the tables show it."""
+
+    requested: Requested
+    state: State
+    cursor: Cursor | None
+    counts: dict[str, int]
+    counted_from: int = 0
+    approved_by: str | None = None
+
+
+class View:
+    """One repeatable-read, read-only transaction; `start` is the offset of the operations topic up to which it goes."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the snapshot.
+
+        Raises:
+            ConfigurationError: no sink has read the operations topic into this schema, or it reads another one now.
+            PostgresUnavailable, psycopg.Error: Postgres is unavailable; retry.
+        """
+        repeatable, name = IsolationLevel.REPEATABLE_READ, "waitreg redrive"
+        self._connection = connect_pooled(
+            settings.postgres, application_name=name, isolation=repeatable, statement_timeout_s=0
+        )
+        try:
+            require_schema(self._connection)
+            topic = settings.operations.topic
+            row = self._connection.execute(QUERIES["position"], {"topic": topic}).fetchone()
+            if row is None:
+                raise ConfigurationError(
+                    f"the tables don't know the operations topic {topic}: start `waitreg sink`, or set operations.topic"
+                )
+            if row[3] is not None:
+                raise ConfigurationError(
+                    f"the operations topic {topic} was replaced by {row[3]}, so no sink would read what is written to "
+                    f"it: set operations.topic to {row[3]}"
+                )
+            self.topic_id: str = row[0]
+            self.start: int = row[1]
+            self.as_of: datetime = row[2]
+            self._jobs: dict[str, JobRow | None] = {}
+            self._topic_ids: dict[str, str] = dict(self._connection.execute(QUERIES["topic_ids"]).fetchall())
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def groups(self, chosen: Filter) -> list[str | None]:
+        """Return the consumer groups of the dead letters that a filter means, three at most."""
+        where, parameters = chosen.sql()
+        query = f"select distinct consumer_group from dead_letter where {where} limit 3"
+        return [row[0] for row in self._connection.execute(query.encode(), parameters)]
+
+    def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
+        """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition.
+
+        The names are those that marks have, so a topic that is recreated meanwhile isn't meant.
+        """
+        where, parameters = chosen.sql()
+        query = f'select topic, partition, max("offset") + 1 from dead_letter where {where} group by 1, 2'
+        found: dict[str, dict[int, int]] = {}
+        for topic, partition, end in self._connection.execute(query.encode(), parameters):
+            found.setdefault(self.marked(Place(topic, partition, end)).topic, {})[partition] = end
+        return found
+
+    def marked(self, place: Place) -> Place:
+        """Return the place of a dead letter of the tables as marks name it."""
+        return marked_place(place, self._topic_ids.get(place.topic))
+
+    def job(self, name: str) -> JobRow | None:
+        """Return a job, if the tables have it; it is asked for once, since a view doesn't change."""
+        if name not in self._jobs:
+            self._jobs[name] = self._job(name)
+        return self._jobs[name]
+
+    def _job(self, name: str) -> JobRow | None:
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute(QUERIES["job"], {"job": name}).fetchone()
+        if row is None:
+            return None
+        requested = Requested(
+            job=row["job"],
+            kind=Kind(row["kind"]),
+            group=row["consumer_group"],
+            by=row["requested_by"],
+            authenticated=row["authenticated"],
+            via=row["via"],
+            reason=row["reason"],
+            conditions=tuple(row["conditions"]),
+            ends=row["ends"],
+            target=row["target"],
+            rate=row["rate"],
+            limit=row["record_limit"],
+            canary=row["canary"],
+            approval=row["approval"],
+            allowed=tuple(row["allowed"]),
+            expected=row["expected"],
+            replacement=row["replacement"],
+        )
+        cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
+        state, counts = State(row["state"]), row["counts"]
+        return JobRow(requested, state, cursor_of, counts, row["counted_from"], row["approved_by"])
+
+    def redriven(self, name: str, after: int) -> int:
+        """Return how many records a job has redriven after an offset of the operations topic."""
+        row = self._connection.execute(QUERIES["redriven"], {"job": name, "after": after}).fetchone()
+        assert row is not None  # an aggregate has one row
+        return int(row[0])
+
+    def candidates(self, chosen: Filter, ends: Ends, after: Cursor | None) -> Iterator[Candidate]:
+        """Yield the dead letters of a selection in the order of their records.
+
+        Args:
+            chosen: which ones.
+            ends: offsets in their topics before which they must be.
+            after: the cursor of the last one that was judged.
+        """
+        where, parameters = chosen.sql()
+        text = QUERIES["candidates"].replace("{where}", where).replace("{after}", _after(after))
+        shown = {self.marked(Place(topic, 0, 0)).topic: topic for topic in self._topic_ids}
+        places = [(shown.get(topic, topic), number, end) for topic, by in ends.items() for number, end in by.items()]
+        bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
+        with self._connection.cursor(name="candidates", row_factory=dict_row) as cursor:
+            cursor.itersize = 500
+            cursor.execute(text.encode(), [*bounds, *parameters, *(after or ())])
+            for row in cursor:
+                yield self._candidate(row)
+
+    def _candidate(self, row: Mapping[str, Any]) -> Candidate:
+        record = (row["original_topic"], row["original_partition"], row["original_offset"])
+        place = Place(row["topic"], row["partition"], row["offset"])
+        ordered: Cursor = (record[0] or "", _number(record[1]), _number(record[2]), *place)
+        return Candidate(
+            place,
+            row["reason"],
+            row["wait_expiration_uuid"],
+            row["consumer_group"],
+            None if None in record else Place(*record),
+            row["finished_late"],
+            row["failed"],
+            row["waiting"],
+            row["conflicting"],
+            row["most_bytes"],
+            ordered,
+            Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
+            row["delivery"],
+            tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["of_delivery"] or ()),
+            row["original_timestamp_ms"],
+            self._topic_ids.get(place.topic),
+        )
+
+    def contents(self, candidates: Sequence[Candidate]) -> dict[Place, dict[str, Any]]:
+        """Return the rows of dead letters with everything that they have, by place."""
+        places = [candidate.place for candidate in candidates]
+        with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
+            cursor.execute(QUERIES["contents"], [list(column) for column in zip(*places, strict=True)])
+            return {Place(row["topic"], row["partition"], row["offset"]): row for row in cursor}
+
+    def reached(self, topic: str) -> tuple[str | None, dict[int, int]]:
+        """Return the ID of a topic that the tables have read, None for no such topic, and the position by partition."""
+        rows = self._connection.execute(QUERIES["positions"], {"topic": topic}).fetchall()
+        return rows[0][2] if rows else None, {partition: position for partition, position, _ in rows}
+
+    def has_dead_letters(self, topic: str) -> bool:
+        """Return whether a topic has rows in the table of dead letters."""
+        row = self._connection.execute(QUERIES["has_dead_letters"], {"topic": topic}).fetchone()
+        assert row is not None  # a select without from has one row
+        return bool(row[0])
+
+    def perhaps_open(
+        self, topic: str, partition: int, offsets: range, marked: Sequence[str]
+    ) -> Generator[tuple[int, str | None, str]]:
+        """Yield offset, wait ID and state of dead letters, in order: the open ones, and those that have later marks.
+
+        Args:
+            topic, partition, offsets: where they are.
+            marked: wait IDs of deliveries that have marks after the view.
+        """
+        return self._rows("perhaps_open", topic, partition, offsets, marked=marked)
+
+    def offsets(self, topic: str, partition: int, offsets: range) -> Generator[int]:
+        """Yield the offsets of a range that have rows in the table of dead letters, in order."""
+        return (offset for (offset,) in self._rows("offsets_of_dead_letters", topic, partition, offsets))
+
+    def _rows(self, query: str, topic: str, partition: int, offsets: range, **more: object) -> Generator[Any]:
+        place = {"topic": topic, "partition": partition, "first": offsets.start, "before": offsets.stop}
+        with self._connection.cursor(name=query) as cursor:
+            cursor.itersize = 10_000
+            cursor.execute(QUERIES[query], {**place, **more})
+            yield from cursor
+
+    def close(self) -> None:
+        """End the snapshot."""
+        self._connection.close()
+
+
+def _after(cursor: Cursor | None) -> str:
+    if cursor is None:
+        return "true"
+    return (
+        "(coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1), "
+        'coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset") '
+        "> (%s, %s, %s, %s, %s, %s)"
+    )
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value

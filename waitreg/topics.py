@@ -1,0 +1,107 @@
+"""`waitreg topics create|check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from waitreg.command import Command, Group, Invocation
+
+if TYPE_CHECKING:
+    from wait_registry.diagnosis import Diagnosis
+    from wait_registry.settings.root import Settings
+
+_EXAMPLES = (
+    "waitreg topics create --set wait.replication_factor=1 --set wait.min_insync_replicas=1   # a laptop",
+    "waitreg topics create --set processor.topics=orders --input-partitions 6   # the input too, to try it",
+    "waitreg topics check",
+)
+
+
+@click.group("topics", cls=Group, examples=_EXAMPLES)
+def command() -> None:
+    """Create or check the wait topic, the dead letter topics, and the group's own topics."""
+
+
+@command.command("create", cls=Command, examples=_EXAMPLES)
+@click.option(
+    "--input-partitions",
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Also create the missing topics of processor.topics, with COUNT partitions.",
+)
+@click.pass_obj
+def create(invocation: Invocation, input_partitions: int | None) -> int:
+    """Create the missing topics, then check all of them.
+
+    Creates the wait topic (compacted, broker time), the operations topic, the dead letter topics that the settings
+    name, and the redelivery topics and retry topics (processor.retry.delays) of the group. Topics that exist stay as
+    they are. Then it does what `waitreg topics check` does.
+    """
+    from wait_registry.kafka.topics import create_topics
+
+    settings = _settings(invocation)
+    for topic in create_topics(settings, input_partitions):
+        print(f"created   topic {topic}")
+    return _report([*_check(settings), *_unnamed(settings)])
+
+
+@command.command("check", cls=Command, examples=_EXAMPLES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, as `waitreg doctor --json` does.")
+@click.pass_obj
+def check(invocation: Invocation, as_json: bool) -> int:
+    """Compare the topics with what the guarantees need.
+
+    Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
+    Ends with 2 if there is an error. Every service makes the same check when it starts.
+    """
+    from waitreg.check_report import as_json as report
+    from waitreg.check_report import exit_code
+
+    lines = _check(_settings(invocation))
+    if not as_json:
+        return _report(lines)
+    print(report(lines, []))
+    return exit_code(lines)
+
+
+def _settings(invocation: Invocation) -> Settings:
+    """Load the settings, and refuse names of topics that every service refuses."""
+    from wait_registry.diagnosis import refuse_errors
+    from wait_registry.settings.topic_relations import topic_problems
+
+    settings = invocation.settings()
+    refuse_errors(topic_problems(settings))
+    return settings
+
+
+def _report(lines: list[Diagnosis]) -> int:
+    from waitreg.check_report import exit_code, shown, summary
+
+    for line in lines:
+        print(shown(line))
+    print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
+    return exit_code(lines)
+
+
+def _unnamed(settings: Settings) -> list[Diagnosis]:
+    """Report dead letter topics that are missing because the settings don't give their names."""
+    from wait_registry.diagnosis import Diagnosis, Severity
+    from wait_registry.settings.root import unresolved_placeholders
+
+    unset = unresolved_placeholders(settings)
+    if not unset or settings.sink.dead_letter_topics:
+        return []
+    seen = (
+        f"is {settings.dead_letter.topic!r}, which needs {' and '.join(unset)}. No dead letter topic was created for it"
+    )
+    fix = "run it with the settings of each group, or with the topics' names in sink.dead_letter_topics"
+    return [Diagnosis("dead_letter.topic", Severity.ERROR, seen, fix, "topic.dead_letter.unknown")]
+
+
+def _check(settings: Settings) -> list[Diagnosis]:
+    from wait_registry.kafka.topics import check_topics
+    from waitreg.doctor.kafka_cluster import by_topic
+
+    return list(by_topic(check_topics(settings)))
