@@ -34,7 +34,7 @@ def command(invocation: Invocation, once: bool) -> int:
     Ctrl-C, running handlers finish (processor.drain_timeout_s). A second signal ends the process at once; the records
     in flight then remain registered.
     """
-    from processor.service.main import ProcessorService
+    from processor.service import ProcessorService
     from wait_registry.logs import configure_logging
     from wait_registry.service.process import ServiceProcess
 

@@ -27,14 +27,14 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from processor.dispatch.attempts import Attempts
-from processor.dispatch.deadline import DeadlineWatchdog
-from processor.dispatch.retry_decision import RetryDecision, time_limits
-from processor.dispatch.retry_policy import Ladder
-from processor.events import DeadLetter, Discarded, Done, Failed, Outcome, Result, Retry
+from processor.calls.attempts import Attempts
+from processor.calls.deadline import DeadlineWatchdog
+from processor.calls.retry_decision import RetryDecision, time_limits
+from processor.flow.retry_policy import Ladder
 from processor.handlers.loading import handler_from, load_handler
 from processor.handlers.open_handler import OpenHandler
-from processor.service.stats import Stats
+from processor.health.stats import Stats
+from processor.protocol.events import DeadLetter, Discarded, Done, Failed, Outcome, Result, Retry
 from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from bench.limits.called_service import Phase, Service, Trial
 from bench.limits.published_limits import Gradient2, Vegas
-from processor.dispatch.adaptive_limit import AdaptiveLimit
-from processor.dispatch.concurrency import ConcurrencyLimit, FixedLimit
+from processor.flow.adaptive_limit import AdaptiveLimit
+from processor.flow.concurrency import ConcurrencyLimit, FixedLimit
 
 LEAST, MOST = 5, 500
 SEEDS: Final = range(4)

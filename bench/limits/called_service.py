@@ -16,12 +16,12 @@ from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
-from processor.dispatch.concurrency import ConcurrencyLimit
-from processor.dispatch.scheduler import Unordered
-from processor.dispatch.slots import Slots
-from processor.events import Done, Failed
-from processor.lifecycle import Entry, Step
-from processor.partition import Partition
+from processor.flow.concurrency import ConcurrencyLimit
+from processor.flow.scheduler import Unordered
+from processor.flow.slots import Slots
+from processor.protocol.events import Done, Failed
+from processor.protocol.partition import Partition
+from processor.protocol.record import Entry, Step
 
 ATTEMPTS: Final = 3
 TIMEOUT_S: Final = 30.0

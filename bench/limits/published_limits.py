@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from processor.dispatch.concurrency import EndedCall
+from processor.flow.concurrency import EndedCall
 
 WINDOW_S: Final = 1.0
 LEAST_CALLS: Final = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
-from processor.dispatch.router import Router
 from processor.handlers.loading import load_handler
 from processor.handlers.open_handler import OpenHandler, Slots
+from processor.handlers.router import Router
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import HandlerResult, Record
 from wait_registry.settings.processor import ProcessorSettings

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import Message
 
+from processor.fault import Fault
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.polled_messages import position_error
 from processor.intake.start_offsets import StartOffsets
-from processor.service.ending import Fault
 from wait_registry.records.topics import TopicPartition
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Answer
 
-from processor.events import Commit, Release
+from processor.fault import Fault
+from processor.health.broker_connection import BrokerConnection
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
@@ -25,7 +25,7 @@ from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, StartOffsets
-from processor.service.ending import Fault
+from processor.protocol.events import Commit, Release
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.errors import TOPIC_GONE

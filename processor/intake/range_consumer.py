@@ -11,9 +11,9 @@ from typing import Final
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as Answer
 
-from processor.events import Commit, Release
+from processor.fault import Fault
+from processor.health.broker_connection import BrokerConnection
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.broker_connection import BrokerConnection
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.group_config import tuning
 from processor.intake.membership import Membership
@@ -22,7 +22,7 @@ from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.range_progress import Progress
 from processor.intake.record_source import Listener
-from processor.service.ending import Fault
+from processor.protocol.events import Commit, Release
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings

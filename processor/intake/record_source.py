@@ -9,9 +9,9 @@ from typing import Protocol
 from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as Answer
 
-from processor.events import Commit, Release
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.partition_start import Start
+from processor.protocol.events import Commit, Release
 from wait_registry.records.topics import TopicPartition
 
 

@@ -65,5 +65,5 @@ FOREIGN = {"psycopg", "pyspark", "pyarrow", "py4j", "apscheduler", "sink", "swee
 def test_importing_every_module_of_the_processor_loads_no_database() -> None:
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, check=True, text=True, timeout=60)
     loaded = set(json.loads(run.stdout))
-    assert "processor.pipeline" in loaded
+    assert "processor.wiring" in loaded
     assert loaded & FOREIGN == set()

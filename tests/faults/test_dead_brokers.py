@@ -134,7 +134,7 @@ def test_a_processor_waits_while_two_brokers_of_three_are_dead(
     calls: Counter[Place],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("processor.service.readiness.UNACKNOWLEDGED_S", 3.0)
+    monkeypatch.setattr("processor.health.readiness.UNACKNOWLEDGED_S", 3.0)
     running = processors.start(settings).wait_joined()
     publish(seen)
     wait_until(lambda: running.done > 20, what="the first records")

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from processor.intake import absent_topics
-from processor.settlement import emptied_topics
+from processor.writing import emptied_topics
 from sink.connect_group import require_no_second_sink
 from sink.mirror import OffsetMirror
 from sink.position import Position, TopicPartition

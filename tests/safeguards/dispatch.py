@@ -6,14 +6,14 @@ from pkgutil import resolve_name
 
 from tests.safeguards.catalogue import NOTHING, Patch, safeguard
 
-ENGINE = "processor.engine.Engine"
-ORDERED = "processor.dispatch.scheduler.Ordered"
+ENGINE = "processor.protocol.engine.Engine"
+ORDERED = "processor.flow.scheduler.Ordered"
 
 
 @safeguard("P7.2", at=f"{ENGINE}.__init__")
 def without_limit(original, self, rules, scheduler, limit, *others):
     """One call more than `max_in_flight` runs."""
-    fixed = resolve_name("processor.dispatch.concurrency.FixedLimit")(limit.current + 1)
+    fixed = resolve_name("processor.flow.concurrency.FixedLimit")(limit.current + 1)
     original(self, rules, scheduler, fixed, *others)
 
 
@@ -25,13 +25,13 @@ def without_slots_of_continuing_calls(original, self):
     self._slots.give()
 
 
-@safeguard("P7.18", at="processor.dispatch.blocked_calls.Tokens.take")
+@safeguard("P7.18", at="processor.flow.blocked_calls.Tokens.take")
 def without_tokens(*_):
     """The calls of an outage are cancelled one after the other, and their records go to the topics for failures."""
     return True
 
 
-@safeguard("P7.18", at="processor.dispatch.blocked_calls.BlockedCalls.choose", seeds=True, first=30)
+@safeguard("P7.18", at="processor.flow.blocked_calls.BlockedCalls.choose", seeds=True, first=30)
 def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s):
     """The next blocked call is cancelled while another continues after its cancellation."""
     self._chosen = None
@@ -41,7 +41,7 @@ def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s)
 @safeguard("P7.18", at=f"{ENGINE}._cancel_blocked", seeds=True, first=3_010)
 def without_ends_of_blocked_calls(original, self, now):
     """The record of a blocked call goes on when the call is cancelled, not when it has ended."""
-    events = resolve_name("processor.events")
+    events = resolve_name("processor.protocol.events")
     before = len(self._effects)
     original(self, now)
     for effect in self._effects[before:]:
@@ -50,13 +50,13 @@ def without_ends_of_blocked_calls(original, self, now):
         self._effects.append(events.Publish([entry]))
 
 
-@safeguard("P7.19", at="processor.dispatch.bulkheads.BulkheadScheduler._takes_slot", real=True, seeds=True)
+@safeguard("P7.19", at="processor.flow.bulkheads.BulkheadScheduler._takes_slot", real=True, seeds=True)
 def without_limits_of_routes(*_):
     """A call starts although its route has no free slot."""
     return True
 
 
-@safeguard("P7.19", "P1", at="processor.dispatch.bulkheads.Bulkheads.give", seeds=True)
+@safeguard("P7.19", "P1", at="processor.flow.bulkheads.Bulkheads.give", seeds=True)
 def without_returned_slots_of_routes(*_):
     """A route keeps the slot of a call that has ended."""
 
@@ -64,16 +64,16 @@ def without_returned_slots_of_routes(*_):
 @safeguard("P3.16", real=True, seeds=True, world=lambda w: w.eager(late=True))
 def without_renewal(patch: Patch) -> None:
     """A call starts however little of the time to live is left, and its registration expires while it runs."""
-    patch.replace("processor.dispatch.slots._MAY_RENEW", frozenset())
+    patch.replace("processor.flow.slots._MAY_RENEW", frozenset())
 
 
-@safeguard("P3.16", NOTHING, at="processor.dispatch.slots.Slots._lacks_time", real=True, seeds=True)
+@safeguard("P3.16", NOTHING, at="processor.flow.slots.Slots._lacks_time", real=True, seeds=True)
 def without_acknowledgments_before_late_calls(_, self, entry):
     """A call starts while its registration isn't acknowledged, however little time that leaves.
 
     The acknowledgment must take nearly all of the time to live while slots become free.
     """
-    return entry.state in resolve_name("processor.dispatch.slots")._MAY_RENEW
+    return entry.state in resolve_name("processor.flow.slots")._MAY_RENEW
 
 
 @safeguard("D1.1", at=f"{ENGINE}._due", real=True, seeds=True)
@@ -82,7 +82,7 @@ def without_delay(_, self, event, due_times, now):
     return event
 
 
-@safeguard("D1.2", at="processor.intake.due_times._since_ms", real=True, seeds=True)
+@safeguard("D1.2", at="processor.protocol.due_times._since_ms", real=True, seeds=True)
 def without_bound_of_waits(_, timestamp_ms, seen_ms):
     """A record with a timestamp far in the future holds its partition up until then."""
     return timestamp_ms
@@ -165,8 +165,8 @@ def without_order_behind_cancelled_calls(patch: Patch) -> None:
 def without_ended_calls_at_revocations(patch: Patch) -> None:
     """A revoked partition is given up while its calls run, and they aren't cancelled."""
 
-    @patch.around("processor.shell.Shell._finish")
+    @patch.around("processor.loop.Shell._finish")
     async def finish(*_):
         return None
 
-    patch.replace("processor.dispatch.worker_pool.WorkerPool.cancel", lambda self, entries: None)
+    patch.replace("processor.calls.worker_pool.WorkerPool.cancel", lambda self, entries: None)

@@ -9,17 +9,17 @@ from uuid import UUID
 
 from tests.safeguards.catalogue import NEVER_ENDS, NOTHING, Patch, safeguard
 
-ENGINE = "processor.engine.Engine"
-PARTITION = "processor.partition.Partition"
-WARM_UP = "processor.registration.policy.RegistrationPolicy.warm_up"
+ENGINE = "processor.protocol.engine.Engine"
+PARTITION = "processor.protocol.partition.Partition"
+WARM_UP = "processor.protocol.registering.RegistrationPolicy.warm_up"
 
 
 def cell(patch: Patch, state: str, step: str, target: str | None) -> None:
     """Change one cell of the transition table; None ignores the step."""
-    table = resolve_name("processor.lifecycle")
+    table = resolve_name("processor.protocol.record")
     rows = [list(row) for row in table._CELLS]
     rows[table.State[state]][table.Step[step]] = table._SAME if target is None else int(table.State[target])
-    patch.replace("processor.lifecycle._CELLS", tuple(tuple(row) for row in rows))
+    patch.replace("processor.protocol.record._CELLS", tuple(tuple(row) for row in rows))
 
 
 @safeguard("P2.2", at=f"{ENGINE}._register", real=True, seeds=True, world=lambda w: w.eager())
@@ -127,7 +127,7 @@ def without_warm_up_after_other_modes(original, self, assigned, own):
 
 @safeguard(
     "P1.39",
-    at="processor.registration.policy.RegistrationPolicy.is_announced",
+    at="processor.protocol.registering.RegistrationPolicy.is_announced",
     seeds=True,
     world=lambda w: w.deferred(w.FAST, w.DEADLY, bounds=(2, 1), before=w.Committed(0, 1, "deferred")),
 )
@@ -151,7 +151,7 @@ def without_expiry_of_uncovered_records(_, self, partition):
         return
     held = [entry for entry in self._held._queues.pop(partition, ()) if entry.state.name == "HELD"]
     for entry in held:
-        entry.take(resolve_name("processor.lifecycle.Step.RELEASE"))
+        entry.take(resolve_name("processor.protocol.record.Step.RELEASE"))
     self._slots.add(held)
 
 
@@ -161,7 +161,7 @@ def without_dead_letters_before_tombstones(original, self, event, now):
     original(self, event, now)
     early = [entry for entry, _ in event.calls if entry.state.name == "PUBLISHING_REGISTERED"]
     if early:
-        self._effects.append(resolve_name("processor.events.WriteTombstones")(early))
+        self._effects.append(resolve_name("processor.protocol.events.WriteTombstones")(early))
 
 
 def _settles_early(patch: Patch, state: str, step: str) -> None:
@@ -197,10 +197,10 @@ def without_registrations_for_the_next_owner(original, self, partitions, targets
     original(self, partitions, targets)
     dropped = [entry for entry in registered if entry.state.name == "DROPPED"]
     if dropped:
-        self._effects.append(resolve_name("processor.events.WriteTombstones")(dropped))
+        self._effects.append(resolve_name("processor.protocol.events.WriteTombstones")(dropped))
 
 
-@safeguard("P1.4", at="processor.open_records.OpenRecords.in_flight", seeds=True, world=lambda w: w.moved())
+@safeguard("P1.4", at="processor.protocol.open_records.OpenRecords.in_flight", seeds=True, world=lambda w: w.moved())
 def without_flush_at_revocations(original, self, places=None):
     """A process gives partitions up without waiting for its wait records in flight."""
     return 0 if places is not None else original(self)
@@ -209,7 +209,7 @@ def without_flush_at_revocations(original, self, places=None):
 @safeguard("P1.4", seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
 def without_last_commit_before_unstarted_records(patch: Patch) -> None:
     """The last commit passes the records that are left to the next owner."""
-    lifecycle = resolve_name("processor.lifecycle")
+    lifecycle = resolve_name("processor.protocol.record")
     before: dict[Any, int] = {}
 
     @patch.around(f"{PARTITION}.last_commit")
@@ -230,14 +230,14 @@ def without_last_commit_before_unstarted_records(patch: Patch) -> None:
 @safeguard("P1.4", at=f"{ENGINE}._give_up", real=True, seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
 def without_work_on_committed_records(original, self, partitions, targets):
     """A process that gives a partition up drops also what a commit has passed, and no other process handles it."""
-    original(self, partitions, dict.fromkeys(partitions, resolve_name("processor.partition.UNKNOWN")))
+    original(self, partitions, dict.fromkeys(partitions, resolve_name("processor.protocol.partition.UNKNOWN")))
 
 
 @safeguard("O1.5", "O1", seeds=True, first=4_400, world=lambda w: w.after_eager(losses=1))
 def without_renewals_of_the_next_owner(patch: Patch) -> None:
     """A process in `off` keeps a record that is being registered again when its partition is given up."""
-    lifecycle = resolve_name("processor.lifecycle")
-    patch.replace("processor.engine.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
+    lifecycle = resolve_name("processor.protocol.record")
+    patch.replace("processor.protocol.engine.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
 
 
 @safeguard("P1.5", "P1", real=True)
@@ -272,10 +272,10 @@ def without_news_before_registrations(original, self, event, now):
 @safeguard("P1.19", seeds=True)
 def without_proof_of_ownership(patch: Patch) -> None:
     """Slow records are registered however long no commit was confirmed."""
-    patch.replace("processor.engine.OWNERSHIP_S", math.inf)
+    patch.replace("processor.protocol.engine.OWNERSHIP_S", math.inf)
 
 
-@safeguard("P1.19", NOTHING, at="processor.commits.Commits.prove", real=True, seeds=True)
+@safeguard("P1.19", NOTHING, at="processor.protocol.commits.Commits.prove", real=True, seeds=True)
 def without_commits_as_proof(*_):
     """The engine never commits the same offset again.
 

@@ -13,7 +13,7 @@ import pytest
 from tests.safeguards.catalogue import Patch, safeguard
 
 
-@safeguard("P2.3", at="processor.settlement.outbox.Outbox.put")
+@safeguard("P2.3", at="processor.writing.outbox.Outbox.put")
 def without_order_of_registrations(original, self, *record):
     """Wait records that wait for want of room are overtaken by what comes when there is room again."""
     waiting, self._backlog = self._backlog, deque()
@@ -21,25 +21,25 @@ def without_order_of_registrations(original, self, *record):
     self._backlog.extendleft(reversed(waiting))
 
 
-@safeguard("P2.4", at="processor.registration.wait_records.WaitRecords._reported")
+@safeguard("P2.4", at="processor.writing.wait_records.WaitRecords._reported")
 def without_refusals_of_wait_records(original, self, entry, error, message):
     """A record whose wait record the broker refused counts as registered."""
     original(self, entry, None, message)
 
 
-@safeguard("P1.44", at="processor.settlement.outbox.Outbox.put_alone")
+@safeguard("P1.44", at="processor.writing.outbox.Outbox.put_alone")
 def without_batches_of_refused_records(original, self, error, refused, report, headers):
     """A record of a batch that a topic refuses for its size counts as too large."""
     report(error, None)
 
 
-@safeguard("P8.1", at="processor.settlement.outbox.Outbox.refused")
+@safeguard("P8.1", at="processor.writing.outbox.Outbox.refused")
 def without_refusals_of_dead_letters(_, self, receipt, error):
     """A refused dead letter or tombstone is forgotten."""
     self.over()
 
 
-@safeguard("P3.14", at="processor.settlement.outcomes.Outcomes.write_tombstones", real=True, world=lambda w: w.sweeps())
+@safeguard("P3.14", at="processor.writing.outcomes.Outcomes.write_tombstones", real=True, world=lambda w: w.sweeps())
 def without_partitions_of_registrations(original, self, entries):
     """A tombstone goes to another partition than its wait record, where it settles nothing."""
     for entry in entries:
@@ -53,7 +53,7 @@ def without_one_partition_per_wait_id(original, wait_ids, partitions):
     return original(wait_ids, partitions + 2)
 
 
-@safeguard("P1.23", at="processor.settlement.retry_records.RetryRecords.send")
+@safeguard("P1.23", at="processor.writing.retry_records.RetryRecords.send")
 def without_acknowledged_retry_records(original, self, taken, retry, acknowledged, refused):
     """A retry record counts as acknowledged when it is sent."""
     original(self, taken, retry, lambda: None, refused)
@@ -66,13 +66,13 @@ def without_idempotency_key(original, *given, **named):
     return original(*given, **{**named, "idempotency_key": None})
 
 
-@safeguard("P1.27", at="processor.intake.taken.idempotency_key")
+@safeguard("P1.27", at="processor.intake.delivery.idempotency_key")
 def without_keys_of_edited_records(original, cluster_id, group, record, named):
     """An edited record has the key of the record before it, and so its stored answer."""
     return original(cluster_id, group, record, None)
 
 
-@safeguard("P7.17", at="processor.settlement.emptied_topics.EmptiedTopics._delete")
+@safeguard("P7.17", at="processor.writing.emptied_topics.EmptiedTopics._delete")
 def without_emptied_topics(*_):
     """Retry topics keep what was committed."""
     return {}
@@ -129,7 +129,7 @@ def without_refusal_of_deleted_positions(original, settings):
 @safeguard("P8.24")
 def without_waiting_for_brokers(patch: Patch) -> None:
     """A broker that can't be reached ends the process."""
-    patch.replace("processor.intake.broker_connection.is_access_problem", lambda error: True)
+    patch.replace("processor.health.broker_connection.is_access_problem", lambda error: True)
 
 
 @safeguard("P8.5")
@@ -154,7 +154,7 @@ def without_late_starts(original, self, consumer, partitions):
 @safeguard("P8.4")
 def without_replacement_of_clients(patch: Patch) -> None:
     """A Kafka client that has forgotten all brokers is never replaced."""
-    patch.replace("processor.intake.broker_connection.FORGOTTEN_AFTER_S", math.inf)
+    patch.replace("processor.health.broker_connection.FORGOTTEN_AFTER_S", math.inf)
 
 
 @safeguard("P8.20")
@@ -217,20 +217,20 @@ def without_names_of_unsettled_records(_, self):
     return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}
 
 
-@safeguard("P8.17", at="processor.shell.Shell.limit_finish")
+@safeguard("P8.17", at="processor.loop.Shell.limit_finish")
 def without_limit_of_a_stop(*_):
     """A stop waits a second time for what it has waited for in vain."""
 
 
-@safeguard("P8.22", at="processor.service.once.Once.reached")
+@safeguard("P8.22", at="processor.intake.stop_at_ends.Once.reached")
 def without_other_members_at_once(_, self, assigned):
     """`--once` ends in a process that has no partitions, although others are not read."""
-    return resolve_name("processor.service.once.reached")(self._ends, assigned.values())
+    return resolve_name("processor.intake.stop_at_ends.reached")(self._ends, assigned.values())
 
 
-@safeguard("P4.18", at="processor.pipeline.Pipeline._worked_off")
+@safeguard("P4.18", at="processor.wiring.Pipeline._worked_off")
 def without_settled_records_at_once(original, self):
     """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
     with pytest.MonkeyPatch.context() as nothing:
-        nothing.setattr("processor.open_records.OpenRecords.__len__", lambda self: 0)
+        nothing.setattr("processor.protocol.open_records.OpenRecords.__len__", lambda self: 0)
         return original(self)

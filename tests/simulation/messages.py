@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from processor.events import Done, Retry
-from processor.lifecycle import Entry
-from processor.settlement.outcomes import OUTCOMES
+from processor.protocol.events import Done, Retry
+from processor.protocol.record import Entry
+from processor.writing.outcomes import OUTCOMES
 from tests.simulation.world import Nature, RecordId, WaitEntry, World
 from wait_registry.records.topics import TopicPartition
 

@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 
-from processor.dispatch.bulkheads import Bulkheads
-from processor.dispatch.concurrency import FixedLimit
-from processor.dispatch.prefetch import Prefetch
-from processor.dispatch.retry_policy import Ladder
-from processor.engine import Engine, Rules
-from processor.events import (
+from processor.flow.bulkheads import Bulkheads
+from processor.flow.concurrency import FixedLimit
+from processor.flow.prefetch import Prefetch
+from processor.flow.retry_policy import Ladder
+from processor.intake.partition_start import Start, own_start
+from processor.protocol.engine import Engine, Rules
+from processor.protocol.events import (
     Assigned,
     CallsEnded,
     Cancel,
@@ -42,13 +43,10 @@ from processor.events import (
     Tick,
     WriteTombstones,
 )
-from processor.events import (
-    Start as Calls,
-)
-from processor.intake.partition_start import Start, own_start
-from processor.lifecycle import Entry, State
-from processor.pipeline import scheduler_of
-from processor.registration.policy import RegistrationPolicy
+from processor.protocol.events import Start as Calls
+from processor.protocol.record import Entry, State
+from processor.protocol.registering import RegistrationPolicy
+from processor.wiring import scheduler_of
 from tests.simulation.messages import Dead, Killed, News, Taken, key_of, record_of
 from tests.simulation.operators import TOPIC_ID, WAIT_TOPIC, metadata_of
 from tests.simulation.requests import Requests

@@ -14,9 +14,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from processor.events import CommitAnswered, Instant
-from processor.lifecycle import LifecycleError
-from processor.partition import PartitionError
+from processor.protocol.events import CommitAnswered, Instant
+from processor.protocol.partition import PartitionError
+from processor.protocol.record import LifecycleError
 from tests.simulation.choices import CHOICES
 from tests.simulation.exhaustive import Step
 from tests.simulation.messages import Dead, Killed

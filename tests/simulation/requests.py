@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from processor.events import (
+from processor.protocol.events import (
     Commit,
     CommitAnswered,
     DeadLetterRefused,
@@ -18,7 +18,7 @@ from processor.events import (
     Release,
     RetryRefused,
 )
-from processor.lifecycle import Entry
+from processor.protocol.record import Entry
 from tests.simulation.messages import Dead, Letter, letter_of, outcome_of, taken
 from tests.simulation.world import Committed, Nature, WaitEntry, World
 from wait_registry.records.topics import TopicPartition

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from processor.events import Instant
+from processor.protocol.events import Instant
 from tests.simulation.messages import Dead, Killed
 from tests.simulation.operators import Operators
 from tests.simulation.process import Process

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from processor.lifecycle import LifecycleError
-from processor.partition import PartitionError
+from processor.protocol.partition import PartitionError
+from processor.protocol.record import LifecycleError
 from tests.simulation.run import Run
 from tests.simulation.world import Breach
 

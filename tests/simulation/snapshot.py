@@ -18,13 +18,13 @@ from hashlib import blake2b
 from types import MethodType
 from typing import Any, Final
 
-from processor.commits import ANSWER_LIMIT_S, Commits
-from processor.dispatch.concurrency import FixedLimit
-from processor.dispatch.retry_policy import Ladder
-from processor.dispatch.slots import Slots
-from processor.engine import OWNERSHIP_S, Engine, Rules
-from processor.lifecycle import UNSTARTED, Entry, State
-from processor.registration.policy import RegistrationPolicy
+from processor.flow.concurrency import FixedLimit
+from processor.flow.retry_policy import Ladder
+from processor.flow.slots import Slots
+from processor.protocol.commits import ANSWER_LIMIT_S, Commits
+from processor.protocol.engine import OWNERSHIP_S, Engine, Rules
+from processor.protocol.record import UNSTARTED, Entry, State
+from processor.protocol.registering import RegistrationPolicy
 from tests.simulation.messages import taken
 from tests.simulation.process import BELIEF_S, REGISTER_AFTER_S
 from tests.simulation.world import Nature, World

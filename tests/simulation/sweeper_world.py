@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from processor.events import Done
-from processor.settlement.outcomes import Outcomes
+from processor.protocol.events import Done
+from processor.writing.outcomes import Outcomes
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep
 from tests.simulation.coordinator import Process, State, TransactionWorld, put, without_entry

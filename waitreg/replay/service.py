@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from processor.intake.range_progress import Progress, Window
-from processor.service.main import ProcessorService
+from processor.service import ProcessorService
 from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, RegistrationMode, SourceKind

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError
 
-from processor.intake import broker_connection
+from processor.health import broker_connection
 from tests.faults.processor.observation import Observation
 from tests.integration.processor.calls import Place
 from tests.integration.processor.running import Processors, RunningProcessor
@@ -142,7 +142,7 @@ def test_handshakes_cut_off_or_never_answered_are_waited_out(
     secured_settings: SecuredSettings, processors: Processors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[KafkaError] = []
-    monkeypatch.setattr("processor.intake.broker_connection.log_client_error", events.append)
+    monkeypatch.setattr("processor.health.broker_connection.log_client_error", events.append)
     settings = secured_settings.of(
         "processor",
         "SASL_PLAINTEXT",

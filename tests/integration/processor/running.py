@@ -7,8 +7,8 @@ import types
 import uuid
 from typing import Any
 
-from processor.service.main import ProcessorService
-from processor.service.stats import Stats
+from processor.health.stats import Stats
+from processor.service import ProcessorService
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.service.health import Health

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from processor.service import once
+from processor.intake import stop_at_ends as once
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import Gate, ScenarioFactory, scenarios_on
 from tests.support.kafka_io import group_member

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from processor.intake import log_ends
-from processor.settlement import emptied_topics
+from processor.writing import emptied_topics
 from tests.integration.processor.scenario import ProcessorScenario, ScenarioFactory
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.waiting import wait_until

@@ -20,7 +20,7 @@ from bench.harness.data import Data
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, shown
 from bench.harness.row import Bench, Case, Contender, Line, Round, Row
-from processor.service.main import ProcessorService
+from processor.service import ProcessorService
 
 PLACE = ("case", "one", "rate")
 

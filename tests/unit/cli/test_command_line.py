@@ -145,7 +145,7 @@ def test_config_says_what_services_refuse(waitreg: Run) -> None:
 def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run, tmp_path: Path) -> None:
     for package in ("processor", "sink", "sweeper"):
         (tmp_path / f"{package}.py").write_text("raise RuntimeError('not ours')")
-    (tmp_path / "broken.py").write_text("import processor.service.main, sink.service, sweeper.service, absent")
+    (tmp_path / "broken.py").write_text("import processor.service, sink.service, sweeper.service, absent")
     ended = waitreg(
         "processor",
         WAITREG_PROCESSOR__HANDLER="broken:handle",
@@ -190,7 +190,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     [
         ("main(['--help'])", {"confluent_kafka", "pydantic", "aiohttp", "psycopg", "pyspark", "rich"}),
         (
-            "main(['processor', '--help']); import processor.service.main",
+            "main(['processor', '--help']); import processor.service",
             {"psycopg", "pyspark", "pyarrow", "apscheduler"},
         ),
     ],

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from processor.fault import Fault
+from processor.health.broker_connection import BrokerConnection
+from processor.health.metrics import partition_readings, stats_readings
+from processor.health.stats import Stats
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.broker_connection import BrokerConnection
-from processor.intake.due_times import DueTimes
-from processor.partition import Partition
-from processor.service.ending import Fault
-from processor.service.metrics import partition_readings, stats_readings
-from processor.service.stats import Stats
+from processor.protocol.due_times import DueTimes
+from processor.protocol.partition import Partition
 from sink.apply.applier import Applied
 from sink.metrics import SinkTelemetry, TopicState
 from sink.position import LogEnds, Position

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from processor import events
-from processor.dispatch.bulkheads import Bulkheads
-from processor.dispatch.concurrency import FixedLimit
-from processor.dispatch.prefetch import Prefetch
-from processor.dispatch.retry_policy import Ladder
-from processor.engine import Engine, Rules
-from processor.lifecycle import Entry
-from processor.pipeline import scheduler_of
-from processor.registration.policy import RegistrationPolicy
+from processor.flow.bulkheads import Bulkheads
+from processor.flow.concurrency import FixedLimit
+from processor.flow.prefetch import Prefetch
+from processor.flow.retry_policy import Ladder
+from processor.protocol import events
+from processor.protocol.engine import Engine, Rules
+from processor.protocol.record import Entry
+from processor.protocol.registering import RegistrationPolicy
+from processor.wiring import scheduler_of
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import Ordering, RegistrationMode
 

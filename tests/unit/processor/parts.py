@@ -10,13 +10,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from processor.dispatch.attempts import Attempts
-from processor.dispatch.retry_decision import RetryDecision, time_limits
+from processor.calls.attempts import Attempts
+from processor.calls.retry_decision import RetryDecision, time_limits
 from processor.handlers.python import AsynchronousHandler
-from processor.intake.taken import Consumer, Taken
-from processor.lifecycle import Entry
-from processor.partition import Partition
-from processor.service.stats import Stats
+from processor.health.stats import Stats
+from processor.intake.delivery import Consumer, Taken
+from processor.protocol.partition import Partition
+from processor.protocol.record import Entry
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.handler import HandlerResult, Record
 from wait_registry.records.topics import TopicPartition

@@ -9,22 +9,22 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from processor.dispatch.attempts import Attempts
-from processor.dispatch.deadline import DeadlineWatchdog
-from processor.dispatch.retry_decision import RetryDecision, time_limits
-from processor.events import Polled
+from processor.calls.attempts import Attempts
+from processor.calls.deadline import DeadlineWatchdog
+from processor.calls.retry_decision import RetryDecision, time_limits
+from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.intake.broker_connection import BrokerConnection
+from processor.health.broker_connection import BrokerConnection
+from processor.health.stats import Stats
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_consumer import GroupConsumer
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.start_offsets import StartOffsets
 from processor.intake.subscription import subscription
-from processor.pipeline import Context, Pipeline
-from processor.service.ending import Fault
-from processor.service.stats import Stats
-from processor.settlement.outbox import Outbox
+from processor.protocol.events import Polled
+from processor.wiring import Context, Pipeline
+from processor.writing.outbox import Outbox
 from tests.unit.processor.parts import PLACE, done, taken
 from wait_registry.clock import SystemClock
 from wait_registry.handler import HandlerResult, Record

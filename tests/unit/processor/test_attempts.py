@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from processor.dispatch.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
-from processor.dispatch.retry_decision import asked_pause_s
-from processor.events import Discarded, Done, Failed, Result
+from processor.calls.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
+from processor.calls.retry_decision import asked_pause_s
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
-from processor.service.stats import Stats
+from processor.health.stats import Stats
+from processor.protocol.events import Discarded, Done, Failed, Result
 from tests.unit.processor.parts import (
     CLOCK,
     RECORD,
@@ -363,7 +363,7 @@ async def test_a_loop_that_is_late_every_time_still_ends_attempts() -> None:
 
 @pytest.mark.guarantee("P8.19")
 async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "processor.dispatch.deadline")
+    caplog.set_level(logging.WARNING, "processor.calls.deadline")
     release = asyncio.Event()
 
     async def refuses(record: Record) -> None:

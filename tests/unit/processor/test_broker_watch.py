@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from processor.intake.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
-from processor.intake.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
+from processor.fault import Fault
+from processor.health.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
+from processor.health.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.membership import Membership
-from processor.service.ending import Fault
-from processor.service.once import Once
+from processor.intake.stop_at_ends import Once
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import HaltedClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError

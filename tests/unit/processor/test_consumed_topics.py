@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from processor.events import Assigned, Instant
+from processor.health.broker_watch import IDENTITY_EVERY_S
 from processor.intake.absent_topics import AbsentTopics
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.broker_watch import IDENTITY_EVERY_S
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_config import tuning
 from processor.intake.log_ends import First, LogEnds, due_end
 from processor.intake.open_transactions import OPEN_FOR_S, OpenTransactions
 from processor.intake.subscription import subscription
+from processor.protocol.events import Assigned, Instant
 from tests.unit.processor.parts import PLACE, HaltedClock
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import TransientError

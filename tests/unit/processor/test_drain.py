@@ -144,12 +144,12 @@ async def test_the_line_ends_with_what_may_be_logged(
     handler: Handler, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
-    with caplog.at_level(logging.WARNING, "processor.settlement.dead_letters"):
+    with caplog.at_level(logging.WARNING, "processor.writing.dead_letters"):
         bench.context.watchdog.start()
         bench.poll(0)
         await bench.run_until(bench.settled)
         bench.context.watchdog.stop()
         await bench.pool.stop()
-    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.settlement.dead_letters"]
+    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.writing.dead_letters"]
     assert line.endswith(end)
     assert len(line) < 650

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.dispatch.concurrency import FixedLimit
-from processor.dispatch.prefetch import Prefetch
-from processor.dispatch.scheduler import Unordered
-from processor.events import Assigned, CallsEnded, Commit, Done, Polled, Tick
-from processor.lifecycle import Entry, LifecycleError
-from processor.partition import Recorded
-from processor.registration.policy import RegistrationPolicy
+from processor.flow.concurrency import FixedLimit
+from processor.flow.prefetch import Prefetch
+from processor.flow.scheduler import Unordered
+from processor.protocol.events import Assigned, CallsEnded, Commit, Done, Polled, Tick
+from processor.protocol.partition import Recorded
+from processor.protocol.record import Entry, LifecycleError
+from processor.protocol.registering import RegistrationPolicy
 from tests.unit.processor.engine_bench import A, EngineBench, play, stories
 from tests.unit.processor.parts import entries
 from wait_registry.settings.processor import RegistrationMode

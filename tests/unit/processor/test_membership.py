@@ -11,8 +11,8 @@ from processor.intake.assigned_log import AssignedLog
 from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
 from processor.intake.range_progress import Progress, Window
-from processor.service.once import Once, Share, share_of
-from processor.share.group_limits import share_group_problems
+from processor.intake.share_group_limits import share_group_problems
+from processor.intake.stop_at_ends import Once, Share, share_of
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.unit.processor.parts import HaltedClock

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from processor.handlers.python import PlainFunctionHandler
-from processor.settlement.outbox import Headers, Report
+from processor.writing.outbox import Headers, Report
 from tests.unit.processor.parts import iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError

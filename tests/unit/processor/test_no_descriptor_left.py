@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from processor.dispatch.deadline import DeadlineWatchdog
-from processor.events import Failed
+from processor.calls.deadline import DeadlineWatchdog
 from processor.handlers.descriptors import RESERVE, NoDescriptorError, no_descriptor, raise_descriptor_limit
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
+from processor.protocol.events import Failed
 from tests.support.command import run_waitreg
 from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import pytest
 
-from processor.dispatch.blocked_calls import HELD_SHARE, TOKEN_LASTS_S, BlockedCalls
-from processor.dispatch.bulkheads import Bulkheads, BulkheadScheduler
-from processor.dispatch.scheduler import Ordered, key_lane, partition_lane
-from processor.events import Done, Failed
-from processor.lifecycle import Entry, Step
-from processor.partition import Partition
+from processor.flow.blocked_calls import HELD_SHARE, TOKEN_LASTS_S, BlockedCalls
+from processor.flow.bulkheads import Bulkheads, BulkheadScheduler
+from processor.flow.scheduler import Ordered, key_lane, partition_lane
+from processor.protocol.events import Done, Failed
+from processor.protocol.partition import Partition
+from processor.protocol.record import Entry, Step
 from tests.unit.processor.engine_bench import play, stories
 from tests.unit.processor.parts import PLACE, entries
 

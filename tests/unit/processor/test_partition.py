@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import processor
-from processor.lifecycle import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, LifecycleError, State, Step
-from processor.partition import Partition, PartitionError
+from processor.protocol.partition import Partition, PartitionError
+from processor.protocol.record import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, LifecycleError, State, Step
 from tests.unit.processor.parts import PLACE, entries
 
 # What happens, each with a number from which its argument is drawn.
@@ -209,7 +209,7 @@ def test_states_are_grouped_by_what_their_steps_say() -> None:
     assert {state for state in State if REGISTERED in TRANSITIONS[state]} - {State.DROPPED} == IN_FLIGHT
 
 
-def test_only_the_lifecycle_assigns_the_state_of_a_record() -> None:
+def test_only_the_table_assigns_the_state_of_a_record() -> None:
     folder = Path(processor.__file__).parent
     writers = set()
     for file in folder.rglob("*.py"):
@@ -217,4 +217,4 @@ def test_only_the_lifecycle_assigns_the_state_of_a_record() -> None:
             assigned = isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store)
             if assigned or (isinstance(node, ast.Name) and node.id == "setattr"):
                 writers.add(file.name)
-    assert writers == {"lifecycle.py"}
+    assert writers == {"record.py"}

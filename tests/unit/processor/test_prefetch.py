@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bench.limits.__main__ import measure
 from bench.limits.called_service import Phase, Service, Trial
-from processor.dispatch.adaptive_limit import FIRST_LIMIT, AdaptiveLimit
-from processor.dispatch.concurrency import EndedCall, FixedLimit
-from processor.dispatch.prefetch import Prefetch
+from processor.flow.adaptive_limit import FIRST_LIMIT, AdaptiveLimit
+from processor.flow.concurrency import EndedCall, FixedLimit
+from processor.flow.prefetch import Prefetch
 
 MANY = 1 << 40
 

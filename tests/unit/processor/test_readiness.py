@@ -8,11 +8,11 @@ import threading
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from processor.dispatch.deadline import DeadlineWatchdog
-from processor.service.ending import Fault
-from processor.service.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
-from processor.service.stall_watchdog import WARN_AFTER_S, StallWatchdog
-from processor.settlement.outbox import ANY_PARTITION, Outbox
+from processor.calls.deadline import DeadlineWatchdog
+from processor.fault import Fault
+from processor.health.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
+from processor.health.stall_watchdog import WARN_AFTER_S, StallWatchdog
+from processor.writing.outbox import ANY_PARTITION, Outbox
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import PLACE
 from tests.unit.processor.pipeline_bench import PipelineBench

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from processor.dispatch.pace import Pace
-from processor.dispatch.retry_policy import Ladder
-from processor.events import DeadLetter, Failed, Retry
-from processor.intake.due_times import DueTimes
+from processor.flow.retry_policy import Ladder
+from processor.flow.start_rate import Pace
+from processor.protocol.due_times import DueTimes
+from processor.protocol.events import DeadLetter, Failed, Retry
 from tests.unit.processor.engine_bench import play, stories
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import TransientError

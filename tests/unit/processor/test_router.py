@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.dispatch.router import Router
 from processor.handlers.routed import load_handlers
+from processor.handlers.router import Router
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Discard, Record
 from wait_registry.records.headers import Headers

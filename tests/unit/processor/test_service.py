@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
+from processor.fault import Fault, run_and_end
+from processor.handlers.handler_life import HandlerLife
 from processor.handlers.python import AsynchronousHandler, ContextualHandler
-from processor.intake import broker_watch
-from processor.intake.broker_watch import BrokerWatch
+from processor.health import broker_watch
+from processor.health.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
-from processor.pipeline import Context
-from processor.service.ending import Fault, run_and_end
-from processor.service.handler_life import HandlerLife
-from processor.service.main import Facts, ProcessorService
-from processor.settlement.outbox import Outbox
+from processor.service import Facts, ProcessorService
+from processor.wiring import Context
+from processor.writing.outbox import Outbox
 from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import ConfigurationError, PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
@@ -64,7 +64,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
     settings = Settings.model_validate({"kafka": {"librdkafka": kafka}, "processor": processor})
 
     async def main() -> None:
-        monkeypatch.setattr("processor.service.main.Pipeline", lambda context: Works(context, work))
+        monkeypatch.setattr("processor.service.Pipeline", lambda context: Works(context, work))
         service = ProcessorService(settings)
         # Mock brokers have no cluster ID.
         facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
@@ -90,7 +90,7 @@ def test_a_tombstone_refused_in_the_last_flush_ends_the_process(monkeypatch: pyt
 
 
 def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processor.service.main.LAST_FLUSH_S", 0.0)
+    monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
 
     async def work(context: Context) -> None:
         _send_tombstone(context.outbox, 0)

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from processor.events import Instant, Tick
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.partition_start import Start
+from processor.protocol.events import Instant, Tick
 from tests.unit.processor.parts import PLACE, endless
 from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import PermanentError

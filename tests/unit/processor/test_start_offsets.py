@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from processor.fault import Fault
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.gone_positions import GonePositions
 from processor.intake.partition_start import Start, own_start
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets
-from processor.service.ending import Fault
 from tests.unit.processor.parts import PLACE
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.cluster import TopicIdentity

@@ -7,10 +7,10 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.dispatch.retry_decision import RetryDecision, is_retriable, time_limits
-from processor.registration.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, judge_skew
-from processor.service.ending import Fault
-from processor.service.stats import Stats
+from processor.calls.retry_decision import RetryDecision, is_retriable, time_limits
+from processor.fault import Fault
+from processor.health.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, judge_skew
+from processor.health.stats import Stats
 from tests.unit.processor.parts import CLOCK
 from wait_registry.errors import DataError, PermanentError, TransientError
 from wait_registry.settings.processor import ProcessorSettings, RetrySettings

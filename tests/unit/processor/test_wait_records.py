@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from processor.events import Lifetime, Register, Registered, RegistrationRefused
+from processor.fault import Fault
+from processor.health.clock_watch import ClockWatch
+from processor.health.stats import Stats
 from processor.intake.subscription import subscription
-from processor.lifecycle import Entry, Step
-from processor.registration.clock_watch import ClockWatch
-from processor.registration.wait_records import WaitRecords
-from processor.service.ending import Fault
-from processor.service.stats import Stats
-from processor.settlement.outbox import Outbox
+from processor.protocol.events import Lifetime, Register, Registered, RegistrationRefused
+from processor.protocol.record import Entry, Step
+from processor.writing.outbox import Outbox
+from processor.writing.wait_records import WaitRecords
 from tests.unit.processor.parts import CLOCK, entries
 from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.settings.root import Settings

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from processor.dispatch.deadline import DeadlineWatchdog
-from processor.dispatch.worker_pool import WorkerPool
-from processor.events import Discarded, Done, Failed, Result
+from processor.calls.deadline import DeadlineWatchdog
+from processor.calls.worker_pool import WorkerPool
+from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
-from processor.lifecycle import Entry
-from processor.service.ending import Fault
-from processor.service.stats import Stats
+from processor.health.stats import Stats
+from processor.protocol.events import Discarded, Done, Failed, Result
+from processor.protocol.record import Entry
 from tests.unit.processor.parts import (
     CLOCK,
     attempts_of,
@@ -119,7 +119,7 @@ async def test_each_answer_is_an_outcome(kind: str, caplog: pytest.LogCaptureFix
         return plain(record)
 
     bench = PoolBench(handler if kind == "async" else PlainFunctionHandler(plain, 1))
-    with caplog.at_level("INFO", "processor.dispatch.worker_pool"):
+    with caplog.at_level("INFO", "processor.calls.worker_pool"):
         for entry in entries(0, 1, 2, 3):
             await bench.run(entry)
     assert caplog.messages == ["discarded: old \\x1b[2J"]

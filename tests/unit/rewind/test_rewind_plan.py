@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from processor.events import Assigned
-from processor.partition import Partition
-from processor.registration.policy import RegistrationPolicy
+from processor.protocol.events import Assigned
+from processor.protocol.partition import Partition
+from processor.protocol.registering import RegistrationPolicy
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata, decode_metadata

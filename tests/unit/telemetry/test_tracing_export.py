@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
-from processor.service.traces import Traces
+from processor.health.traces import Traces
 from tests.support.grpc_service import serving
 from tests.support.http_service import Answer, HttpService
 from tests.support.traces import Traced, attributes, id_of, traceparent
@@ -229,7 +229,7 @@ def run(script: str, **variables: str) -> str:
 
 def test_no_tracing_library_is_loaded_while_tracing_is_off() -> None:
     loaded = json.loads(run(LOADED))
-    assert "processor.service.traces" in loaded
+    assert "processor.health.traces" in loaded
     assert [name for name in loaded if name.partition(".")[0] == "opentelemetry"] == []
 
 

@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from processor.dispatch.deadline import DeadlineWatchdog
+from processor.calls.deadline import DeadlineWatchdog
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from tests.support.traces import Traced, attributes, events, id_of, trace_of, traceparent
 from tests.unit.processor.parts import CLOCK, RECORD, attempts_of

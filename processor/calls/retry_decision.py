@@ -1,0 +1,126 @@
+"""Decides what follows a failed attempt, within the time to live: another one in this process, or none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from processor.calls.deadline import tick_s
+from processor.handlers.user_code import stored
+from wait_registry.backoff import backoff_s
+from wait_registry.errors import PermanentError, TransientError
+from wait_registry.settings.processor import ProcessorSettings
+
+log = logging.getLogger(__name__)
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Return whether the handler contract retries such a failure in process; of a group, each one of its members."""
+    return all(
+        isinstance(one, (TransientError, TimeoutError, OSError)) and not isinstance(one, PermanentError)
+        for one in _members(error)
+    )
+
+
+def asked_pause_s(error: BaseException) -> float:
+    """Return the pause that a failure asks for before the next attempt, s; 0 if it asks for none that is a number."""
+    return max(map(_asked_pause_s, _members(error)))
+
+
+def _members(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions of a group at all of its levels, which may be thousands; of any other error, itself."""
+    pending, seen = [error], {id(error)}
+    while pending:
+        one = pending.pop()
+        if not isinstance(one, BaseExceptionGroup):
+            yield one
+            continue
+        new = [each for each in stored(one, BaseExceptionGroup, "exceptions") if id(each) not in seen]
+        seen.update(map(id, new))
+        pending += new
+
+
+def _asked_pause_s(error: BaseException) -> float:
+    if not isinstance(error, TransientError):
+        return 0
+    try:
+        return float(error.retry_after_s or 0)
+    except Exception as unusable:  # noqa: BLE001 - the handler's own class may raise anything
+        name = type(error).__name__
+        log.warning("retry_after_s of a %s is no number of seconds, and counts as None: %s", name, unusable)
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """How much time to live the steps of a record need, s.
+
+    ``start_needs_s`` is what must be left to expiry when a handler is first called (every attempt, every pause, and
+    the margin); ``attempt_needs_s`` what must be left when one more attempt begins.
+    """
+
+    ttl_s: float
+    start_needs_s: float
+    attempt_needs_s: float
+
+    def start_by_s(self, registered_s: float) -> float:
+        """Return the latest reading of the clock at which a handler may be called for the first time."""
+        return registered_s + self.ttl_s - self.start_needs_s
+
+    def may_retry(self, now_s: float, pause_s: float, expires_s: float) -> bool:
+        """Return whether one more attempt after a pause would end in time."""
+        return now_s + pause_s + self.attempt_needs_s <= expires_s
+
+
+def time_limits(settings: ProcessorSettings) -> TimeLimits:
+    """Derive the limits from the settings."""
+    timeout_s, margin_s = settings.handler_timeout_s, settings.margin_s
+    # An attempt is ended up to one tick late; a first start must leave room for every attempt all the same.
+    all_attempts_s = (timeout_s + tick_s(timeout_s)) * settings.max_attempts + settings.longest_backoffs_s
+    return TimeLimits(settings.ttl_s, all_attempts_s + margin_s, timeout_s + margin_s)
+
+
+class RetryDecision:
+    """Exponential backoff with full jitter, within the time to live.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+
+    Args:
+        settings: attempts and pauses.
+        limits: the rules about time.
+        random: returns a number in [0, 1).
+    """
+
+    def __init__(self, settings: ProcessorSettings, limits: TimeLimits, random: Callable[[], float]) -> None:
+        self._max_attempts = settings.max_attempts
+        self._initial_s = settings.backoff_initial_s
+        self._longest_s = settings.backoff_max_s
+        self._has_retry_topics = bool(settings.retry.delays)
+        self._limits = limits
+        self._random = random
+
+    def pause_s(self, error: BaseException, attempts: int, now_s: float, expires_s: float) -> float | None:
+        """Decide about a record after a failed attempt.
+
+        Args:
+            error: how the attempt failed.
+            attempts: attempts made in this process, the failed one included.
+            now_s: the monotonic clock.
+            expires_s: when the registration expires, by the same clock.
+
+        Returns:
+            The pause before the next attempt, s, or None: there is none in this process.
+        """
+        if attempts >= self._max_attempts or not is_retriable(error):
+            return None
+        asked_s = asked_pause_s(error)
+        if asked_s > self._longest_s and self._has_retry_topics:
+            return None
+        pause_s = self._random() * backoff_s(attempts, self._initial_s, self._longest_s)
+        pause_s = max(pause_s, min(self._longest_s, asked_s))
+        return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
+
+    def still_in_time(self, now_s: float, expires_s: float) -> bool:
+        """Return whether an attempt that starts now would end in time."""
+        return self._limits.may_retry(now_s, 0.0, expires_s)

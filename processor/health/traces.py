@@ -1,0 +1,50 @@
+"""Hands the processor's records to a tracer; exists only while tracing is on."""
+
+from __future__ import annotations
+
+import logging
+
+from processor.intake.delivery import Taken
+from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
+
+log = logging.getLogger(__name__)
+
+
+class Traces:
+    """Begins the traces of records, each current in the calling task until it is left.
+
+    If the tracer fails, the record is processed without a trace; that is logged once.
+
+    Args:
+        tracer: makes the traces.
+        group, instance: who processes the records.
+    """
+
+    def __init__(self, tracer: Tracer, group: str, instance: str) -> None:
+        self._tracer = tracer
+        self._process = (group, instance)
+        self._failed = False
+
+    def begin(self, taken: Taken) -> RecordTrace | None:
+        """Begin the trace of a record that starts or is dead-lettered without a call; None if the tracer fails."""
+        known = taken.wait_offset is not None and taken.wait_offset >= 0
+        event = RecordTaken(
+            *taken.place,
+            taken.polled_offset,
+            taken.original,
+            *self._process,
+            taken.wait_id,
+            taken.delivery,
+            taken.sent_ms,
+            taken.wait_partition,
+            taken.wait_offset if known else None,
+            taken.acknowledged_ms,
+        )
+        try:
+            taken.trace = self._tracer.record_taken(event)
+        except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
+            if not self._failed:
+                # The class alone: a tracer's message may quote a header.
+                log.warning("records are processed without traces: the tracer fails (%s)", type(error).__name__)
+            self._failed = True
+        return taken.trace

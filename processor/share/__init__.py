@@ -1,1 +1,0 @@
-"""Share groups (KIP-932) as an experimental source of records."""

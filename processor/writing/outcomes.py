@@ -1,0 +1,160 @@
+"""Writes the outcomes of records: tombstones, dead letters and retry records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from processor.health.stats import Stats
+from processor.health.traces import Traces
+from processor.intake.delivery import Taken
+from processor.protocol.events import (
+    DeadLetter,
+    DeadLetterRefused,
+    Discarded,
+    Done,
+    Event,
+    Published,
+    Retry,
+    RetryRefused,
+)
+from processor.protocol.record import Entry, State
+from processor.writing.dead_letters import DeadLetters
+from processor.writing.outbox import Outbox
+from processor.writing.retry_records import RetryRecords
+from wait_registry.errors import PermanentError
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome, tombstone_headers
+
+# What tombstones, dead letters and metrics call them.
+OUTCOMES: Final[Mapping[type[Any], Outcome]] = {
+    Done: Outcome.DONE,
+    Discarded: Outcome.DISCARDED,
+    DeadLetter: Outcome.DEAD_LETTERED,
+    Retry: Outcome.RETRIED,
+}
+
+
+class Outcomes:
+    """Writes them, and turns the acknowledgments of dead letters and retry records into events.
+
+    A tombstone goes to the partition of its wait record, so that compaction and the sweeper find it after the wait
+    record, whatever partitioner wrote that record.
+
+    Args:
+        outbox: sends them; a refused one ends the process.
+        dead_letters: sends dead letters.
+        retry_records: sends retry records.
+        wait_topic: name of the wait topic.
+        stats: counts outcomes when their tombstone is acknowledged.
+        traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        retry_records: RetryRecords,
+        wait_topic: str,
+        stats: Stats,
+        traces: Traces | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._dead_letters = dead_letters
+        self._retry_records = retry_records
+        self._stats = stats
+        self._traces = traces
+        self._acknowledged: list[Entry] = []
+        self._refused: list[RetryRefused | DeadLetterRefused] = []
+        # By the kind of outcome.
+        self._tombstones = {
+            kind: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome), tombstone_headers(outcome))
+            for kind, outcome in OUTCOMES.items()
+        }
+
+    def write_tombstones(self, entries: Sequence[Entry]) -> None:
+        """Write the tombstones of registered records."""
+        self._outbox.expect(len(entries))
+        put, tombstones = self._outbox.put, self._tombstones
+        for entry in entries:
+            taken: Taken = entry.record
+            receipt = tombstones[entry.outcome.__class__]
+            put(receipt.topic, None, taken.wait_id, taken.wait_partition, receipt, receipt.headers)
+            if taken.trace is not None:
+                _end_trace(taken, entry)
+
+    def publish(self, entries: Iterable[Entry]) -> None:
+        """Write the dead letters or retry records of records that failed or can't be registered."""
+        for entry in entries:
+            taken: Taken = entry.record
+            outcome = entry.outcome
+            if isinstance(outcome, Retry):
+                self._retry_records.send(taken, outcome, partial(self._safe, entry), partial(self._refuse, entry))
+                continue
+            assert isinstance(outcome, DeadLetter)
+            trace = None
+            if self._traces is not None and taken.trace is None:
+                trace = self._traces.begin(taken)
+            error = outcome.error or PermanentError("no error was given")
+            self._dead_letters.send(
+                taken,
+                Reason(outcome.reason),
+                error,
+                partial(self._safe, entry),
+                partial(self._refuse_letter, entry),
+                outcome.ours,
+            )
+            if trace is not None:
+                trace.leave()
+
+    def _safe(self, entry: Entry) -> None:
+        self._acknowledged.append(entry)
+
+    def _refuse(self, entry: Entry, error: BaseException) -> None:
+        self._refused.append(RetryRefused(entry, error))
+
+    def _refuse_letter(self, entry: Entry) -> None:
+        self._refused.append(DeadLetterRefused(entry))
+
+    def events(self) -> list[Event]:
+        """Return which dead letters and retry records were acknowledged or refused since the last call."""
+        events: list[Event] = [*self._refused]
+        self._refused.clear()
+        if not self._acknowledged:
+            return events
+        acknowledged, self._acknowledged = self._acknowledged, []
+        for entry in acknowledged:
+            if entry.state is State.PUBLISHING:
+                # Without a registration there is no tombstone, which would be counted.
+                self._stats.settled[outcome_of(entry).value] += 1
+                _end_trace(entry.record, entry)
+        return [*events, Published(acknowledged)]
+
+
+class _Counted:
+    """Counts acknowledged tombstones of one outcome."""
+
+    __slots__ = ("_outcome", "_stats")
+
+    def __init__(self, stats: Stats, outcome: Outcome) -> None:
+        self._stats = stats
+        self._outcome = outcome.value
+
+    def __call__(self, message: Message) -> None:
+        self._stats.settled[self._outcome] += 1
+
+
+def outcome_of(entry: Entry) -> Outcome:
+    """Return what a record's tombstone says."""
+    return OUTCOMES[entry.outcome.__class__]
+
+
+def _end_trace(taken: Taken, entry: Entry) -> None:
+    if taken.trace is None:
+        return
+    if isinstance(entry.outcome, DeadLetter):
+        taken.trace.dead_lettered(Reason(entry.outcome.reason))
+    taken.trace.ended(outcome_of(entry))
