@@ -67,15 +67,16 @@ ARG JAVA_TOOL_OPTIONS
 COPY --from=java /opt/jre /opt/jre
 ENV JAVA_HOME=/opt/jre XDG_CACHE_HOME=/opt/cache
 COPY jvm wait_registry_jvm
-COPY wait_registry/__init__.py wait_registry/errors.py wait_registry/jvm.py wait_registry/jar_fetching.py wait_registry/
+COPY wait_registry/__init__.py wait_registry/errors.py wait_registry/
+COPY wait_registry/java wait_registry/java
 # Without it this is no checkout, and the jars go into the cache.
 RUN rm pyproject.toml
 
 FROM ivy AS spark-jars
-RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.jvm fetch spark
+RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.java.fetching fetch spark
 
 FROM ivy AS connect-jars
-RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
+RUN --mount=type=cache,target=/root/.ivy2,sharing=locked python -m wait_registry.java.fetching fetch connect debezium-jdbc debezium-postgres
 
 # The plugin's tests need the golden vectors; they run where the project is checked, not in every build.
 FROM ${MAVEN_IMAGE} AS plugin

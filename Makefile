@@ -27,14 +27,14 @@ setup: ## the virtual environment, exactly as locked
 	@sh setup/environment.sh
 
 jars: setup ## the jars of Spark's Kafka source and of the embedded broker, verified
-	@$(BIN)/python -m wait_registry.jvm fetch
+	@$(BIN)/python -m wait_registry.java.fetching fetch
 
 # Starts of Spark take the tests half the time with it; made once, in a quarter of a minute.
 $(CLASSES): requirements.txt tests/support/class_archive.py | jars
 	@$(BIN)/python -m tests.support.class_archive $@
 
 connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests and `waitreg stack up --connect`
-	@$(BIN)/python -m wait_registry.jvm fetch connect debezium-jdbc debezium-postgres
+	@$(BIN)/python -m wait_registry.java.fetching fetch connect debezium-jdbc debezium-postgres
 
 plugin: $(PLUGIN)/target/verified ## the jar with the Connect converter and transforms, built and tested by Maven
 

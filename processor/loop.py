@@ -299,9 +299,12 @@ class Shell:
         try:
             self.consumer.commit(commit)
         except KafkaException as error:
-            self.commit_answered(error.args[0], [Answer(*place, offset) for place, offset in commit.offsets.items()])
+            answers = [Answer(*place, offset) for place, offset in commit.offsets.items()]
+            self.commit_answered(error.args[0], answers, commit)
 
-    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
+    def commit_answered(
+        self, error: KafkaError | None, partitions: list[Answer], to: Commit | Release | None = None
+    ) -> None:
         """Take the answer of a commit, each partition's by itself.
 
         Only a confirmation shows what the coordinator has. The client repeats a commit by itself if its answer is lost
@@ -319,7 +322,7 @@ class Shell:
             else:
                 failed.append(place)
                 self._commit_failed(refusal, f"{answer.topic}[{answer.partition}]")
-        self.step(CommitAnswered(confirmed, failed))
+        self.step(CommitAnswered(confirmed, failed, to))
 
     def _commit_failed(self, error: KafkaError, what: str) -> None:
         self._stats.commits["failed"] += 1

@@ -44,7 +44,6 @@ from processor.intake.subscription import SubscribedTopic, subscription
 from processor.wiring import Context, Pipeline
 from processor.writing.emptied_topics import EmptiedTopics
 from processor.writing.outbox import Outbox
-from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError, TransientError
@@ -62,6 +61,7 @@ from wait_registry.service.health import Health
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.relations import require_relations
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
 from wait_registry.telemetry.metrics import READY
 from wait_registry.telemetry.server import TelemetryServer

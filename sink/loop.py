@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from sink.position import Positions
 from sink.progress import Connection
 from sink.read.kafka_reader import RangeReader
 from sink.topic_sync import DeletedUnread, Read, TopicSync
-from sink.topics import SinkTopic
+from sink.topics import SinkTopic, SinkTopics
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.settings.sink import SinkSettings
@@ -39,15 +39,15 @@ class Step:
 class SinkLoop:
     """Brings topics into Postgres over one connection that holds the sink's lock.
 
-    A topic other than the first that can't be read is reported and skipped for a while: it never stops the first one,
-    the wait topic. What Postgres refuses, or Kafka for the first topic, ends the loop with its error.
+    A topic other than the first that can't be read is reported and skipped for a while: it never stops the first one.
+    What Postgres refuses, or Kafka for the first topic, ends the loop with its error. The service repeats the loop.
     """
 
     def __init__(
         self,
         settings: SinkSettings,
         connection: Connection,
-        topics: Sequence[SinkTopic],
+        topics: SinkTopics,
         readers: Mapping[str, RangeReader],
         telemetry: SinkTelemetry,
         confirm: Callable[[Positions], None],
@@ -57,8 +57,8 @@ class SinkLoop:
         Args:
             settings: of the sink.
             connection: in autocommit; it holds the sink's lock.
-            topics: the wait topic, then the others; or the operations topic alone.
-            readers: for each `TopicState.stream`.
+            topics: what is read.
+            readers: for each topic, by its name.
             telemetry: counts and shows what happens.
             confirm: called with the committed positions.
         """
@@ -68,23 +68,22 @@ class SinkLoop:
         self._readers = readers
         self._telemetry = telemetry
         self._confirm = confirm
-        self._once = False
         self._syncs: dict[str, TopicSync] = {}
         self._skipped_until: dict[str, float] = {}
         self._refresh_at = time.monotonic() + settings.idle_progress_s
         self._stopping = threading.Event()
 
-    def run(self, stop: threading.Event, *, once: bool) -> None:
-        """Run until ``stop`` is set or, with ``once``, all that was in the topics at the first start is in Postgres.
+    def run(self, stop: threading.Event) -> None:
+        """Run until ``stop`` is set or `SinkTopics.once` ends it.
 
-        Raises what ended it.
+        Raises:
+            Exception: that of Postgres, or of the first topic.
         """
-        self._once = once
         self._open_due()
         with ThreadPoolExecutor(1, "sink-reader") as executor:
             reading = executor.submit(self._read)
             try:
-                while not stop.is_set() and not (once and self._drained):
+                while not stop.is_set() and not (self._topics.once and self._drained):
                     wait([reading], POLL_S)
                     self._refresh_due()
                     if reading.done():
@@ -120,7 +119,7 @@ class SinkLoop:
                 step.deleted.append(sync)
                 continue
             except (TransientError, ConfigurationError) as error:
-                if sync.topic is self._topics[0]:
+                if sync.topic is self._topics.first:
                     raise
                 step.failed.append((sync, error))
                 continue
@@ -128,7 +127,7 @@ class SinkLoop:
                 return step
             step.idle.append(sync)
         if not step.failed and not step.deleted:
-            self._readers[self._topics[0].state.stream].require_alive()
+            self._readers[self._topics.first.name].require_alive()
             due_at = min((sync.due_at for sync in [*self._syncs.values()]), default=now + POLL_S)
             self._stopping.wait(max(0.0, due_at - time.monotonic()))
         return step
@@ -138,13 +137,13 @@ class SinkLoop:
             self._committed(read.sync.topic, read.sync.apply(read.batch), time.monotonic() - read.began)
 
     def _open_due(self) -> None:
-        for topic in self._topics:
+        for topic in self._topics.all():
             if topic.name not in self._syncs and time.monotonic() >= self._skipped_until.get(topic.name, 0.0):
                 with self._skipping(topic):
                     self._open(topic)
 
     def _open(self, topic: SinkTopic) -> None:
-        sync = TopicSync(topic, self._readers[topic.state.stream], self._settings, self._connection)
+        sync = TopicSync(topic, self._readers[topic.name], self._settings, self._connection)
         self._telemetry.passed(topic.name, sync.passed)
         # Before the first record is read: a position that is too old is refused.
         self._committed(topic, sync.refresh(), 0.0)
@@ -174,8 +173,8 @@ class SinkLoop:
 
     def _skip(self, topic: SinkTopic, error: Exception) -> None:
         """Skip a topic for a while; raises the error if that is no way to continue."""
-        final = self._once and isinstance(error, ConfigurationError)
-        if final or topic is self._topics[0] or isinstance(error, PostgresUnavailable):
+        final = self._topics.once and isinstance(error, ConfigurationError)
+        if final or topic is self._topics.first or isinstance(error, PostgresUnavailable):
             raise error
         self._syncs.pop(topic.name, None)
         pause_s = topic.backoff.next_s()
@@ -185,7 +184,8 @@ class SinkLoop:
 
     @property
     def _drained(self) -> bool:
-        return len(self._syncs) == len(self._topics) and all(sync.reached_targets for sync in self._syncs.values())
+        syncs = [self._syncs.get(topic.name) for topic in self._topics.all()]
+        return all(sync is not None and sync.reached_targets for sync in syncs)
 
     def _cancel(self, reading: Future[Step]) -> None:
         """End a read that is under way: what it reads is dropped, and read again from the positions in Postgres."""

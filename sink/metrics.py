@@ -117,7 +117,6 @@ class SinkTelemetry:
         self._late = registry.counter(metrics.SINK_LATE)
         self._restarts = registry.counter(metrics.SINK_RESTARTS)
         registry.gauge(metrics.SINK_STANDBY).set_function(lambda: float(self._standby == "standby"))
-        registry.gauge(metrics.READY).labels("sink").set_function(lambda: float(self.ready().ok))
         self._postgres_up = registry.gauge(metrics.SINK_POSTGRES_UP)
         registry.collect_from(self._readings)
 

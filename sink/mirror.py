@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Assignment
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from sink.position import Positions
 from wait_registry.kafka.clients import consumer_config, usable_settings
@@ -25,7 +25,7 @@ class MirrorState:
     def __init__(self) -> None:
         self._failures: dict[str, str | None] = {}
 
-    def answered(self, error: KafkaError | None, offsets: list[Assignment]) -> None:
+    def answered(self, error: KafkaError | None, offsets: list[KafkaPartition]) -> None:
         """Take the broker's answer to a commit: an error for all of it, or one for each partition."""
         failures: dict[str, str | None] = {}
         for place in offsets:
@@ -65,7 +65,7 @@ class OffsetMirror:
 
     def commit(self, positions: Positions) -> None:
         """Send the positions; does not wait, and a failure is only logged, once the broker has answered."""
-        offsets = [Assignment(name.topic, name.partition, place.next_offset) for name, place in positions.items()]
+        offsets = [KafkaPartition(name.topic, name.partition, place.next_offset) for name, place in positions.items()]
         self._topics = self._topics | {name.topic for name in positions}
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -22,25 +21,23 @@ from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
-from sink.read.record_columns import columns_up_to
 from sink.topics import (
     DEAD_LETTER,
     OPERATIONS,
     WAIT,
-    SinkTopic,
-    dead_letter_topic,
+    DeadLetterTopic,
+    OperationsTopic,
+    OperationsTopicAlone,
+    SinkTopics,
+    WaitTopic,
     max_shown_bytes,
-    operations_topic,
-    operations_topic_alone,
-    wait_topic,
 )
-from wait_registry.backoff import Backoff
-from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import require_topics
+from wait_registry.outage import Backoff, through_outage
 from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
@@ -53,7 +50,7 @@ from wait_registry.settings.sink import SinkKind
 from wait_registry.spark import SparkGone, StartStopped
 from wait_registry.spark.session import require_spark, session_of
 from wait_registry.telemetry.exposition import MetricsRegistry
-from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.server import service_server
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +86,6 @@ class SinkService:
         self.telemetry = SinkTelemetry(MetricsRegistry(), [states[-1]] if self._operations_only else states)
         for topic in self._dead_letter_states:
             self.telemetry.passed(topic, 0)  # a counter that begins with its first increase would hide it from alerts
-        expose_certificate_ends(self.telemetry.registry, settings)
         self.telemetry_port: int | None = None
         self._stands_by = False
 
@@ -111,13 +107,8 @@ class SinkService:
         require_relations(settings, "sink")
         # Arrow's own pool keeps what the largest batch took; malloc gives most of it back.
         pa.set_memory_pool(pa.system_memory_pool())
-        server = TelemetryServer(
-            settings.telemetry.host,
-            settings.telemetry.port,
-            self.telemetry.registry,
-            self.telemetry.live,
-            self.telemetry.ready,
-        )
+        telemetry = self.telemetry
+        server = service_server(settings, "sink", telemetry.registry, telemetry.live, telemetry.ready)
         with server, stop_limit(STOP_LIMIT_S, self._stop, self._connections.give_up):
             self.telemetry_port = server.port
             if self._spark is None:
@@ -125,56 +116,54 @@ class SinkService:
             self.telemetry.waiting("starting Spark")
             with suppress(StartStopped), session_of(settings, "waitreg-sink", self._spark, self._stop) as spark:
                 self.telemetry.waiting("waiting for Postgres")
-                self._retry(spark, self._topics(open_admin(settings.kafka)))
+                topics = self._topics(open_admin(settings.kafka))
+                # Whatever the error is: nothing is lost, and the work starts again.
+                through_outage(
+                    partial(self._work, spark, topics), partial(self._pause_s, topics), self._stop.wait, (Exception,)
+                )
 
-    def _topics(self, admin: Admin) -> list[SinkTopic]:
-        """Return the wait topic, then the others; alongside a Kafka Connect sink the operations topic alone."""
-        name, state = self._settings.operations.topic, self._operations_state
+    def _topics(self, admin: Admin) -> SinkTopics:
+        """Return the wait topic and the others; alongside a Kafka Connect sink the operations topic alone."""
+        operations = self._settings.operations.topic, admin, self._operations_state, self._new_backoff()
         if self._operations_only:
-            return [operations_topic_alone(name, admin, state, self._new_backoff())]
-        return [
-            wait_topic(self._settings, admin, self._wait_state, self._new_backoff()),
-            *(
-                dead_letter_topic(topic, admin, state, self._new_backoff())
-                for topic, state in self._dead_letter_states.items()
-            ),
-            operations_topic(name, admin, state, self._new_backoff()),
-        ]
+            return SinkTopics(OperationsTopicAlone(*operations), once=self._once)
+        wait = WaitTopic(self._settings.wait, admin, self._wait_state, self._new_backoff())
+        shown_bytes = max_shown_bytes(self._settings)
+        dead_letters = (
+            DeadLetterTopic(name, admin, state, self._new_backoff(), shown_bytes)
+            for name, state in self._dead_letter_states.items()
+        )
+        return SinkTopics(wait, (*dead_letters, OperationsTopic(*operations)), self._once)
 
-    def _retry(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
-        """Run the loop again and again, with pauses: each time it starts from the positions in Postgres."""
-        while not self._stop.is_set():
-            began = time.monotonic()
-            try:
-                require_spark(spark)
-                self._run_loop(spark, topics)
-                return
-            except FATAL as error:
-                self.telemetry.broken(str(error))
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is: nothing is lost, and it starts again
-                if time.monotonic() - began > LONG_RUN_S:
-                    topics[0].backoff.reset()
-                self._pause(topics, error)
+    def _work(self, spark: SparkSession, topics: SinkTopics) -> None:
+        """Bring the topics into Postgres until stopped, from the positions in Postgres on."""
+        if self._stop.is_set():
+            return
+        require_spark(spark)
+        self._run_loop(spark, topics)
 
-    def _pause(self, topics: list[SinkTopic], error: Exception) -> None:
+    def _pause_s(self, topics: SinkTopics, error: Exception) -> float | None:
+        """Report why the work failed; return how long to wait, s, or None if only an operator can fix it."""
         reason = error_text(error)
+        if isinstance(error, FATAL):
+            self.telemetry.broken(str(error))
+            return None
         if isinstance(error, psycopg.OperationalError | PostgresUnavailable):
             self.telemetry.postgres(up=False)
         if self._stop.is_set():
             log.warning("the sink ends; the next start reads again what wasn't written: %s", reason)
-            return
+            return 0.0
         self.telemetry.broken(reason)
-        self.telemetry.failed(topics[0].state, error)
+        self.telemetry.failed(topics.first.state, error)
         self.telemetry.waiting(reason)
-        pause_s = topics[0].backoff.next_s()
+        pause_s = topics.first.backoff.next_s()
         # The trace of an outage or of Spark's own error says nothing, and that of a refusal by Postgres ends with the
         # rows that were refused; that of anything else may be all there is.
         known = isinstance(error, psycopg.Error | TransientError)
         log.warning("the sink failed (%s); starts again in %.1f s", reason, pause_s, exc_info=None if known else error)
-        self._stop.wait(pause_s)
+        return pause_s
 
-    def _run_loop(self, spark: SparkSession, topics: list[SinkTopic]) -> None:
+    def _run_loop(self, spark: SparkSession, topics: SinkTopics) -> None:
         settings = self._settings
         with self._lock(spark) as connection:
             if connection is None:
@@ -182,17 +171,13 @@ class SinkService:
             require_topics(settings, "sink")
             if not self._operations_only:
                 group = settings.sink.connect_group
-                require_no_second_sink(topics[0].admin, settings.kafka, group, settings.wait.topic)
-            readers = {
-                WAIT: SparkReader(spark, settings.kafka),
-                DEAD_LETTER: SparkReader(spark, settings.kafka, columns_up_to(max_shown_bytes(settings))),
-                OPERATIONS: SparkReader(spark, settings.kafka),
-            }
+                require_no_second_sink(topics.first.admin, settings.kafka, group, settings.wait.topic)
+            readers = {topic.name: SparkReader(spark, settings.kafka, topic.columns) for topic in topics.all()}
             group = settings.sink.offset_group or f"waitreg.sink.{settings.wait.topic}"
             with closing(OffsetMirror(settings.kafka, group)) as mirror:
                 self.telemetry.waiting(None)
                 loop = SinkLoop(settings.sink, connection, topics, readers, self.telemetry, mirror.commit)
-                loop.run(self._stop, once=self._once)
+                loop.run(self._stop)
 
     @contextmanager
     def _lock(self, spark: SparkSession) -> Iterator[Connection | None]:
@@ -221,4 +206,4 @@ class SinkService:
         self.telemetry.waiting("standby")
 
     def _new_backoff(self) -> Backoff:
-        return Backoff(FIRST_PAUSE_S, self._settings.sink.restart_backoff_max_s, random.random)
+        return Backoff(FIRST_PAUSE_S, self._settings.sink.restart_backoff_max_s, random.random, LONG_RUN_S)

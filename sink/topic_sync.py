@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sink.apply.applier import Applied, Applier
-from sink.position import LogEnds, TopicPartition, whole_from
+from sink.position import LogEnds, TopicPartition
 from sink.progress import Connection
 from sink.read.kafka_reader import Batch, RangeReader, ReadFailed
 from sink.read.limited_reader import LimitedReader
@@ -57,8 +57,7 @@ class TopicSync:
         self.passed = start.passed
         self._connection = connection
         self._read_to = {name: position.next_offset for name, position in start.positions.items()}
-        topic.targets = topic.targets or stable_ends(topic.admin, self._read_to)
-        topic.whole_from = whole_from(start.positions, start.new, self._list_ends(), topic.whole_from)
+        whole_from = topic.begin(start, self._list_ends())
         self.delete_retention_ms = topic.delete_retention_ms()
         self._applier = Applier(
             connection,
@@ -66,7 +65,7 @@ class TopicSync:
             start.positions,
             self._list_ends,
             delete_retention_ms=self.delete_retention_ms,
-            whole_from=topic.whole_from,
+            whole_from=whole_from,
         )
 
     def read(self) -> Read | None:

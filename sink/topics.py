@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter, show_marks_of_others
 from sink.apply.wait_writer import WaitWriter
 from sink.metrics import TopicState
-from sink.position import TopicPartition
+from sink.position import LogEnds, TopicPartition, whole_from
 from sink.progress import Connection
-from sink.read.start_positions import (
-    Start,
-    dead_letter_start,
-    operations_start,
-    require_same_topic,
-    wait_start,
-)
-from wait_registry.backoff import Backoff
+from sink.read.log_ends import stable_ends
+from sink.read.record_columns import ALL, Columns, columns_up_to
+from sink.read.start_positions import Start, dead_letter_start, operations_start, require_same_topic, wait_start
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES, Admin
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
+from wait_registry.outage import Backoff
 from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import WaitTopicSettings
 
 # The label ``stream`` of the metrics.
 WAIT: Final = "wait"
@@ -39,85 +35,128 @@ MAX_SHOWN_BYTES = 33_554_432
 LINEAGE_BYTES = 65_536
 
 
-@dataclass
-class SinkTopic:
-    """A topic, what is different for each kind, and what stays from one start of the loop to the next.
+class SinkTopic(ABC):
+    """A topic, and what stays from one start of the loop to the next.
 
-    Attributes:
+    Args:
         name: of the topic.
+        admin: a client of the cluster.
         state: what /metrics and /health show.
         backoff: of the pauses after failures.
-        admin: a client of the cluster.
-        writer: writes its batches.
+
+    Attributes:
+        columns: what is read of each record.
         largest_bytes: how large a record may be, uncompressed.
-        start: returns where to start; see `sink.read.start_positions`.
-        require_same: raises if the topic isn't what it was at the start.
-        delete_retention_ms: returns what bounds the age of a position, None for no bound.
-        write_by_time: writes what no batch brings, once per sink.idle_progress_s.
-        whole_from: see `sink.position.whole_from`.
         targets: where a sink that is run once stops, listed at its first start.
     """
 
-    name: str
-    state: TopicState
-    backoff: Backoff
-    admin: Admin
-    writer: Writer
-    largest_bytes: int
-    start: Callable[[Connection], Start]
-    require_same: Callable[[TopicIdentity], None]
-    delete_retention_ms: Callable[[], int | None] = lambda: None
-    write_by_time: Callable[[Connection], None] = lambda _: None
-    whole_from: dict[TopicPartition, int] = field(default_factory=dict)
-    targets: dict[TopicPartition, int] = field(default_factory=dict)
+    columns: Columns = ALL
+    largest_bytes: int = PRODUCER_MAX_MESSAGE_BYTES
+
+    def __init__(self, name: str, admin: Admin, state: TopicState, backoff: Backoff) -> None:
+        self.name = name
+        self.admin = admin
+        self.state = state
+        self.backoff = backoff
+        self.targets: dict[TopicPartition, int] = {}
+        self._whole_from: dict[TopicPartition, int] = {}
+
+    @property
+    @abstractmethod
+    def writer(self) -> Writer:
+        """What writes its batches."""
+
+    @abstractmethod
+    def start(self, connection: Connection) -> Start:
+        """Return where to start; see `sink.read.start_positions`."""
+
+    def begin(self, start: Start, ends: LogEnds) -> dict[TopicPartition, int]:
+        """Note a start of the loop; return the offsets of `sink.position.whole_from`."""
+        self.targets = self.targets or stable_ends(self.admin, start.positions)
+        self._whole_from = whole_from(start.positions, start.new, ends, self._whole_from)
+        return self._whole_from
+
+    def require_same(self, identity: TopicIdentity) -> None:
+        """Raise if the topic isn't what it was at the start."""
+        require_same_topic(self.admin, identity)
+
+    def delete_retention_ms(self) -> int | None:
+        """Return what bounds the age of a position, None for no bound."""
+        return None
+
+    def write_by_time(self, connection: Connection) -> None:  # noqa: B027 - most topics have nothing
+        """Write what no batch brings, once per sink.idle_progress_s."""
 
 
-def wait_topic(settings: Settings, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
-    """Return the wait topic, for the table ``wait``."""
-    return SinkTopic(
-        settings.wait.topic,
-        state,
-        backoff,
-        admin,
-        WaitWriter(settings.wait.topic),
-        settings.wait.max_message_bytes,
-        start=lambda connection: wait_start(connection, admin, settings.wait),
-        require_same=partial(require_same_wait_topic, admin),
-        delete_retention_ms=partial(delete_retention_ms, admin, settings.wait.topic),
-    )
+class WaitTopic(SinkTopic):
+    """The wait topic, for the table ``wait``."""
+
+    def __init__(self, wait: WaitTopicSettings, admin: Admin, state: TopicState, backoff: Backoff) -> None:
+        super().__init__(wait.topic, admin, state, backoff)
+        self._wait = wait
+        self.largest_bytes = wait.max_message_bytes
+        self._writer = WaitWriter(wait.topic)
+
+    @property
+    def writer(self) -> WaitWriter:
+        return self._writer
+
+    def start(self, connection: Connection) -> Start:
+        return wait_start(connection, self.admin, self._wait)
+
+    def require_same(self, identity: TopicIdentity) -> None:
+        require_same_wait_topic(self.admin, identity)
+
+    def delete_retention_ms(self) -> int | None:
+        return delete_retention_ms(self.admin, self.name)
 
 
-def dead_letter_topic(name: str, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
-    """Return a dead letter topic, for the table ``dead_letter``."""
-    return SinkTopic(
-        name,
-        state,
-        backoff,
-        admin,
-        DeadLetterWriter(),
-        PRODUCER_MAX_MESSAGE_BYTES,  # a record that is too large to be registered becomes a dead letter
-        start=lambda connection: dead_letter_start(connection, admin, name),
-        require_same=partial(require_same_topic, admin),
-    )
+class DeadLetterTopic(SinkTopic):
+    """A dead letter topic, for the table ``dead_letter``; a record that is too large to be registered comes here."""
+
+    writer = DeadLetterWriter()
+
+    def __init__(self, name: str, admin: Admin, state: TopicState, backoff: Backoff, shown_bytes: int) -> None:
+        super().__init__(name, admin, state, backoff)
+        self.columns = columns_up_to(shown_bytes)
+
+    def start(self, connection: Connection) -> Start:
+        return dead_letter_start(connection, self.admin, self.name)
 
 
-def operations_topic(name: str, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
-    """Return the operations topic, for the tables ``operation`` and ``dead_letter_mark``."""
-    return SinkTopic(
-        name,
-        state,
-        backoff,
-        admin,
-        OperationWriter(),
-        PRODUCER_MAX_MESSAGE_BYTES,
-        start=lambda connection: operations_start(connection, admin, name),
-        require_same=partial(require_same_topic, admin),
-    )
+class OperationsTopic(SinkTopic):
+    """The operations topic, for the tables ``operation`` and ``dead_letter_mark``."""
+
+    writer = OperationWriter()
+
+    def start(self, connection: Connection) -> Start:
+        return operations_start(connection, self.admin, self.name)
 
 
-def operations_topic_alone(name: str, admin: Admin, state: TopicState, backoff: Backoff) -> SinkTopic:
-    """Return the operations topic where a Kafka Connect sink writes the dead letters, and doesn't look at marks."""
-    return replace(operations_topic(name, admin, state, backoff), write_by_time=show_marks_of_others)
+class OperationsTopicAlone(OperationsTopic):
+    """The operations topic where a Kafka Connect sink writes the dead letters, and doesn't look at marks."""
+
+    def write_by_time(self, connection: Connection) -> None:
+        show_marks_of_others(connection)
+
+
+class SinkTopics(NamedTuple):
+    """What a sink reads.
+
+    Attributes:
+        first: the wait topic, or alongside a Connect sink the operations topic. If it fails, the loop ends.
+        others: if one of them fails, it is skipped for a while.
+        once: whether reading ends when all that was there at the first start is in Postgres.
+    """
+
+    first: SinkTopic
+    others: tuple[SinkTopic, ...] = ()
+    once: bool = False
+
+    def all(self) -> Iterator[SinkTopic]:
+        """Yield the first and the others."""
+        yield self.first
+        yield from self.others
 
 
 def max_shown_bytes(settings: Settings) -> int:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import psycopg
 
 from sweeper.backlog import read_backlog
-from sweeper.counting_thread import CountingThread, limit
+from sweeper.schedule import pause_after
 from wait_registry.errors import WaitRegistryError
+from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.root import Settings
@@ -37,7 +38,6 @@ class BacklogWatch:
         self._readings: tuple[Reading, ...] = ()
         self._read_at = 0.0
         self._failing = False
-        self.thread = CountingThread("backlog", self.read_once)
 
     def expose(self, registry: MetricsRegistry) -> None:
         """Show the last readings, and when they were read."""
@@ -47,21 +47,21 @@ class BacklogWatch:
         """Read the backlog over a new connection; if that fails, nothing old is shown any more.
 
         Returns:
-            How long it took, s.
+            The pause until it is to be read again, s.
         """
         began_s = time.monotonic()
         try:
             with self._connections.open(self._settings.postgres, "waitreg-sweeper backlog") as connection:
-                limit(connection)
+                limit_to_counting(connection)
                 self._readings = tuple(read_backlog(connection, self._settings.operations.topic))
         except (psycopg.Error, WaitRegistryError) as error:
             self._readings = ()
-            level = logging.DEBUG if self._failing or self.thread.stopping else logging.WARNING
+            level = logging.DEBUG if self._failing or self._connections.given_up else logging.WARNING
             self._failing = True
             log.log(level, "the metrics of dead letters can't be read, and are tried again: %s", error_text(error))
         else:
             self._read_at, self._failing = self._now(), False
-        return time.monotonic() - began_s
+        return pause_after(time.monotonic() - began_s)
 
     def _show(self) -> Readings:
         return [Reading(DEAD_LETTERS_READ, self._read_at), *self._readings]

@@ -16,9 +16,8 @@ from psycopg.rows import TupleRow
 
 from sweeper.health import longest_silence_s
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables_policy import OUR_SINK, RecordedTopic, Start, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, RecordedTopic, Scope, Start, TablesPolicy
 from sweeper.tail import Position, Tail, TailTooLong
-from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.postgres.open_connections import OpenConnections
@@ -109,16 +108,14 @@ class LogPolicy(TablesPolicy):
         """Return none: what an earlier sink recorded doesn't describe these tables."""
         return []
 
-    def start(
-        self, tables: TableSnapshot, settings: Settings, topic: WaitTopic, partition: int, log_end: Callable[[], int]
-    ) -> FirstDueRow:
+    def start(self, tables: TableSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> FirstDueRow:
         """Start at the first due row's wait record, or at the end of the log when no row is due.
 
         Raises:
             TailTooLong: more rows are due than the tail may hold.
         """
-        now, max_ids = tables.clock(), settings.sweeper.max_tail_records
-        old_before_ms = int((now - oldest_allowed(topic.delete_retention_ms)).timestamp() * 1000)
+        now, max_ids = tables.clock(), scope.settings.sweeper.max_tail_records
+        old_before_ms = int((now - oldest_allowed(scope.topic.delete_retention_ms)).timestamp() * 1000)
         due: dict[str, int] = dict(tables.ask(QUERIES, "due_places", limit=max_ids + 1))
         position = Position(min(due.values()) if due else log_end(), now)
         return FirstDueRow(position, TailOfIds(position.next_offset, max_ids, due, old_before_ms))

@@ -22,13 +22,13 @@ from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
 from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
 from sweeper.snapshot import TableSnapshot
-from sweeper.tables_policy import OUR_SINK, Start, TablesPolicy
+from sweeper.tables_policy import Scope, Start
 from sweeper.tail import Position, Verdict, require_not_overtaken
-from sweeper.wait_topic import WaitTopic, wait_log
+from sweeper.wait_topic import wait_log
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.kafka.tail_reader import LogPartition, TailReader
+from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.tombstone import Outcome
 from wait_registry.settings.root import Settings
@@ -69,27 +69,23 @@ class Task:
     """One partition of one sweep.
 
     Attributes:
-        settings: of the sweep.
-        topic: the wait topic as the sweep found it.
+        scope: of the sweep.
         partition: of the wait topic.
         held: closes what the export opens.
-        tables: what may be assumed of the tables.
         tracer: gets each record whose export is committed, if tracing is on.
         clock: for deadlines and DLQ_TIME.
     """
 
-    settings: Settings
-    topic: WaitTopic
+    scope: Scope
     partition: int
     held: Held
-    tables: TablesPolicy = OUR_SINK
     tracer: Tracer | None = None
     clock: Clock = field(default_factory=SystemClock)
 
     @property
-    def log(self) -> LogPartition:
-        """Return what the tail is read from."""
-        return wait_log(self.settings, self.partition)
+    def settings(self) -> Settings:
+        """Return those of the sweep."""
+        return self.scope.settings
 
 
 def fence(task: Task) -> Fenced:
@@ -112,8 +108,8 @@ class Fenced:
         """Take the snapshot of the tables; errors as `TableSnapshot` and `TablesPolicy.start`."""
         task = self.task
         tables = task.held.keep(TableSnapshot(task.settings, task.partition))
-        start = task.tables.start(tables, task.settings, task.topic, task.partition, self._log_end)
-        reader = TailReader(task.log, self.admin, task.clock, start.tail)
+        start = task.scope.tables.start(tables, task.scope, task.partition, self._log_end)
+        reader = TailReader(wait_log(task.settings, task.partition), self.admin, task.clock, start.tail)
         return Snapshot(self, tables, start, task.held.keep(reader))
 
     def _log_end(self) -> int:
@@ -155,7 +151,7 @@ class DueRows:
         """Read the tail on to the end of the log; errors as `TailReader.read_on` and `require_not_overtaken`."""
         before_listing = self._tables.clock()
         end = self._reader.read_on()
-        require_not_overtaken(self._position, end, self._tables.clock(), self._task.topic.delete_retention_ms)
+        require_not_overtaken(self._position, end, self._tables.clock(), self._task.scope.topic.delete_retention_ms)
         self._position = Position(end, before_listing)
 
     def chunks(self) -> Iterator[Chunk]:

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from sweeper.result import PartitionResult
 from sweeper.sweep_task import sweep_partitions
-from sweeper.tables_policy import OUR_SINK, TablesPolicy
-from sweeper.wait_topic import WaitTopic
+from sweeper.tables_policy import Scope
 from wait_registry.errors import TransientError
 from wait_registry.settings.root import Settings
 from wait_registry.spark import jvm_gone
@@ -32,16 +31,9 @@ class SweepJobFailed(TransientError):
 class SparkJob:
     """Runs sweeps in one Spark session, which is started when it is first needed or asked for."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        session: SparkSession | None = None,
-        tables: TablesPolicy = OUR_SINK,
-        stop: Event | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, session: SparkSession | None = None, stop: Event | None = None) -> None:
         """Start nothing yet; a given session is neither configured nor stopped here, ``stop`` gives a start up."""
         self._settings = settings
-        self._tables = tables
         self._session = session
         self._own = session is None
         self._stop = stop
@@ -53,7 +45,7 @@ class SparkJob:
             self._session = spark_session(self._settings, "waitreg-sweeper", self._stop)
         return self._session
 
-    def __call__(self, settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
+    def __call__(self, scope: Scope, partitions: Sequence[int]) -> list[PartitionResult]:
         """Sweep partitions, as many at a time as Spark has cores.
 
         Spark runs each task once (spark.task.maxFailures=1): a second run would be safe, since it would start at the
@@ -67,8 +59,8 @@ class SparkJob:
         """
         context = self.start().sparkContext
         context.addJobTag(self._tag)
-        context.setJobDescription(f"sweep of {len(partitions)} partitions of {topic.identity.topic}")
-        work = partial(sweep_partitions, settings, topic, self._tables)
+        context.setJobDescription(f"sweep of {len(partitions)} partitions of {scope.topic.identity.topic}")
+        work = partial(sweep_partitions, scope)
         try:
             results: list[PartitionResult] = (
                 context.parallelize(partitions, len(partitions)).mapPartitions(work).collect()

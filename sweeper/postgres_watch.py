@@ -10,7 +10,6 @@ from typing import Final
 import psycopg
 from psycopg.rows import TupleRow
 
-from sweeper.counting_thread import CountingThread
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
@@ -41,15 +40,14 @@ class PostgresWatch:
         self._failure: str | None = None
         self._held = ExitStack()
         self._connection: psycopg.Connection[TupleRow] | None = None
-        self.thread = CountingThread("postgres-watch", self.ask_once, self._held.close, lambda _: PAUSE_S)
 
     def ask_once(self) -> float:
         """Ask, over the same connection until it fails.
 
         Returns:
-            How long it took, s.
+            The pause until it is to be asked again, s.
         """
-        began_s = self._asked_s = self._monotonic()
+        self._asked_s = self._monotonic()
         try:
             if self._connection is None:
                 opening = self._connections.open(self._settings.postgres, "waitreg-sweeper watch")
@@ -57,12 +55,16 @@ class PostgresWatch:
             self._connection.execute("select 1")
         except (psycopg.Error, WaitRegistryError) as error:
             self._failure = error_text(error)
-            self._connection = None
-            self._held.close()
+            self.close()
         else:
             self._failure = None
         self._asked_s = None
-        return self._monotonic() - began_s
+        return PAUSE_S
+
+    def close(self) -> None:
+        """Close the connection; the next question opens another one."""
+        self._connection = None
+        self._held.close()
 
     def trouble(self) -> str | None:
         """Return why Postgres can't be used, None while it can."""

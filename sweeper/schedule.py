@@ -1,13 +1,17 @@
-"""The schedule: one sweep at a time, at fixed intervals; one sweep replaces all that were missed."""
+"""The sweeper's periods: each piece of work at once and then at intervals, never twice at the same time."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
+from typing import Final
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
+from apscheduler.job import Job
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 log = logging.getLogger(__name__)
@@ -17,10 +21,19 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 CLOCK_CHECK_S = 5.0
 # A clock that is set back by less delays a run by less, too.
 CLOCK_SLACK = timedelta(seconds=1)
+COUNT_PAUSE_S: Final = 30.0
+# A large backlog takes Postgres at most a twentieth of one core.
+COUNT_PAUSE_FACTOR: Final = 20.0
+JOIN_S: Final = 5.0
+
+
+def pause_after(took_s: float) -> float:
+    """Return how long to wait after counting in Postgres took so long, both s."""
+    return max(COUNT_PAUSE_S, COUNT_PAUSE_FACTOR * took_s)
 
 
 class Schedule:
-    """Runs a job at once and then at intervals, until `request_stop` or until the job raises."""
+    """Runs a job until `request_stop` or until it raises; one run replaces all that were missed."""
 
     def __init__(self, job: Callable[[], None], interval_s: float) -> None:
         """Start nothing yet.
@@ -36,15 +49,17 @@ class Schedule:
         self._interval = timedelta(seconds=interval_s)
         self._scheduler = BackgroundScheduler(timezone=UTC)
         self._scheduler.add_listener(self._still_at_work, EVENT_JOB_MAX_INSTANCES)
-        self.planned = self._scheduler.add_job(
-            self._run,
-            "interval",
-            seconds=interval_s,
-            next_run_time=datetime.now(UTC),
-            coalesce=True,
-            max_instances=1,
-            misfire_grace_time=None,
-        )
+        self._watches: list[_Watch] = []
+        self.planned = self._plan(self._run, interval_s)
+
+    def watch(self, look: Callable[[], float], close: Callable[[], None] = lambda: None) -> None:
+        """Have something done alongside, in a thread of its own, which no sweep delays.
+
+        Args:
+            look: returns the pause until it is called again, s. An error is logged, and it is called again.
+            close: called at the end, unless ``look`` still runs.
+        """
+        self._watches.append(_Watch(look, close, self._plan))
 
     @property
     def alive(self) -> bool:
@@ -71,10 +86,10 @@ class Schedule:
                 self._follow_the_clock()
         finally:
             self._scheduler.shutdown(wait=False)
-            if self._at_work.acquire(timeout=drain_s):
-                self._at_work.release()
-            else:
+            if not _ends(self._at_work, drain_s):
                 log.warning("a sweep still runs after %g s, stopping without it", drain_s)
+            for watch in self._watches:
+                watch.end()
         if self._error is not None:
             raise self._error
 
@@ -82,19 +97,32 @@ class Schedule:
         """Ask `run` to end; from any thread, also before it was called."""
         self._ended.set()
 
-    def _still_at_work(self, _: JobSubmissionEvent) -> None:
-        log.warning(
-            "a sweep takes longer than sweeper.interval_s (%g s), and the next one starts when it has ended. If this "
-            "lasts, Postgres or Kafka may not answer: see /health/ready",
-            self._interval.total_seconds(),
+    def _plan(self, work: Callable[[], None], interval_s: float) -> Job:
+        return self._scheduler.add_job(
+            work,
+            "interval",
+            seconds=interval_s,
+            next_run_time=datetime.now(UTC),
+            coalesce=True,
+            max_instances=1,
+            misfire_grace_time=None,
         )
+
+    def _still_at_work(self, late: JobSubmissionEvent) -> None:
+        if late.job_id == self.planned.id:
+            log.warning(
+                "a sweep takes longer than sweeper.interval_s (%g s), and the next one starts when it has ended. If "
+                "this lasts, Postgres or Kafka may not answer: see /health/ready",
+                self._interval.total_seconds(),
+            )
 
     def _follow_the_clock(self) -> None:
         """Plan again when the host's clock was set back: APScheduler would wait until it has caught up."""
-        planned, latest = self.planned.next_run_time, datetime.now(UTC) + self._interval
-        if planned > latest + CLOCK_SLACK:
-            log.warning("this host's clock was set back: the run planned for %s comes at %s", planned, latest)
-            self.planned.modify(next_run_time=latest)
+        for job in self._scheduler.get_jobs():
+            planned, latest = job.next_run_time, datetime.now(UTC) + job.trigger.interval
+            if planned > latest + CLOCK_SLACK:
+                log.warning("this host's clock was set back: the run planned for %s comes at %s", planned, latest)
+                job.modify(next_run_time=latest)
 
     def _run(self) -> None:
         with self._at_work:
@@ -105,3 +133,33 @@ class Schedule:
             except BaseException as error:  # noqa: BLE001 - handed to `run`, which raises it
                 self._error = error
                 self._ended.set()
+
+
+class _Watch:
+    """What is done alongside the sweeps; `Schedule.watch` has the arguments."""
+
+    def __init__(
+        self, look: Callable[[], float], close: Callable[[], None], plan: Callable[[Callable[[], None], float], Job]
+    ) -> None:
+        self._look = look
+        self._close = close
+        self._at_work = Lock()
+        self._planned = plan(self._run, COUNT_PAUSE_S)
+
+    def _run(self) -> None:
+        with self._at_work:
+            pause_s = self._look()
+        with suppress(JobLookupError):  # the schedule has ended meanwhile
+            self._planned.reschedule("interval", seconds=pause_s)
+
+    def end(self) -> None:
+        if _ends(self._at_work, JOIN_S):
+            self._close()
+
+
+def _ends(at_work: Lock, limit_s: float) -> bool:
+    """Wait for the end of what holds a lock, s at most; return whether it ended."""
+    ended = at_work.acquire(timeout=limit_s)
+    if ended:
+        at_work.release()
+    return ended

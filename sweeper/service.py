@@ -23,7 +23,6 @@ from sweeper.result import Sweep, SweepResult
 from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
 from sweeper.tables_policy import OUR_SINK, TablesPolicy
-from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.service.health import Health
@@ -34,8 +33,8 @@ from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.spark import StartStopped
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.metrics import READY, SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
-from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.metrics import SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL
+from wait_registry.telemetry.server import service_server
 from wait_registry.telemetry.tracing import require_tracing
 
 log = logging.getLogger(__name__)
@@ -77,22 +76,33 @@ class SweeperService:
         self._settings = settings
         self._once = once
         self._registry = MetricsRegistry()
-        expose_certificate_ends(self._registry, settings)
         self._stop = Event()
         self._connections = OpenConnections()
         self._require_startable = require_startable or (lambda _: None)
-        self._spark = SparkJob(settings, spark, tables, self._stop)
+        self._spark = SparkJob(settings, spark, self._stop)
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
-        self._sweeper = Sweeper(settings, self._spark, instruments, instance, None, self._connections, tables)
+        self._sweeper = Sweeper(settings, self._spark, instruments, instance, self._connections, tables)
         self._postgres = PostgresWatch(settings, self._connections)
-        self._watches: list[BacklogWatch | AlertWatch] = [BacklogWatch(settings, self._connections)]
-        if settings.alerts.rule:
-            self._watches.append(AlertWatch(settings, self._connections))
-        self._schedule = Schedule(self._sweep, settings.sweeper.interval_s)
+        self._schedule = self._scheduled()
+        self._registry.collect_from(self._readings)
         self._last: Sweep | None = None
         self._last_ended = 0.0
         self._began = time.monotonic()
+
+    def _scheduled(self) -> Schedule:
+        """Plan the sweeps, and what is watched alongside."""
+        settings, connections = self._settings, self._connections
+        schedule = Schedule(self._sweep, settings.sweeper.interval_s)
+        schedule.watch(self._postgres.ask_once, self._postgres.close)
+        backlog = BacklogWatch(settings, connections)
+        backlog.expose(self._registry)
+        schedule.watch(backlog.read_once)
+        if settings.alerts.rule:
+            alerts = AlertWatch(settings, connections)
+            alerts.expose(self._registry)
+            schedule.watch(alerts.run_once, alerts.close)
+        return schedule
 
     def run(self) -> None:
         """Sweep until `request_stop`.
@@ -151,20 +161,12 @@ class SweeperService:
             raise SweepIncomplete(sweep.in_words())
 
     def _run_scheduled(self) -> None:
-        telemetry = self._settings.telemetry
-        self._registry.collect_from(self._readings)
-        for watch in self._watches:
-            watch.expose(self._registry)
-        with TelemetryServer(telemetry.host, telemetry.port, self._registry, self._live, self.ready) as server:
+        with service_server(self._settings, "sweeper", self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            threads = [self._postgres.thread, *(watch.thread for watch in self._watches)]
-            for thread in threads:
-                thread.start()
             try:
                 self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
             finally:
-                for thread in threads:
-                    thread.stop()
+                self._connections.give_up()  # of what still counts, for which the process would wait
 
     def _sweep(self) -> None:
         self._began = time.monotonic()
@@ -174,7 +176,6 @@ class SweeperService:
 
     def _readings(self) -> Readings:
         return [
-            Reading(READY, float(self.ready().ok), ("sweeper",)),
             Reading(SWEEPER_INTERVAL, self._settings.sweeper.interval_s),
             Reading(SWEEPER_CONNECT_SINK, float(self._settings.sink.kind is SinkKind.CONNECT)),
         ]

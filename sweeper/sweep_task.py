@@ -10,16 +10,14 @@ from functools import lru_cache
 from sweeper.export import Held, Task, fence
 from sweeper.result import NAMED_UNSENDABLE, PartitionResult, Skip
 from sweeper.snapshot import UNAVAILABLE
-from sweeper.tables_policy import OUR_SINK, TablesPolicy, TopicChanged
+from sweeper.tables_policy import Scope, TopicChanged
 from sweeper.tail import PositionOvertaken, TailTooLong
-from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.tail_reader import OpenTransaction
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
 from wait_registry.postgres.error_text import error_text
 from wait_registry.service.gc_tuning import tune_gc
-from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import Tracer, start_tracing
 
@@ -39,37 +37,27 @@ _SKIPS: tuple[tuple[type[Exception], Skip], ...] = (
 )
 
 
-def sweep_partitions(
-    settings: Settings, topic: WaitTopic, tables: TablesPolicy, partitions: Iterable[int]
-) -> Iterator[PartitionResult]:
+def sweep_partitions(scope: Scope, partitions: Iterable[int]) -> Iterator[PartitionResult]:
     """Sweep partitions one after another, in a worker process of Spark; arguments as `sweep_partition`."""
-    configure_logging(settings.log, "sweeper")
+    configure_logging(scope.settings.log, "sweeper")
     tune_gc()
-    with task_tracer(settings.telemetry) as tracer:
+    with task_tracer(scope.settings.telemetry) as tracer:
         for partition in partitions:
-            yield sweep_partition(settings, topic, partition, tables, tracer)
+            yield sweep_partition(scope, partition, tracer)
 
 
-def sweep_partition(
-    settings: Settings,
-    topic: WaitTopic,
-    partition: int,
-    tables: TablesPolicy = OUR_SINK,
-    tracer: Tracer | None = None,
-) -> PartitionResult:
+def sweep_partition(scope: Scope, partition: int, tracer: Tracer | None = None) -> PartitionResult:
     """Sweep one partition from its fence to its last due row, or to the first error.
 
     Args:
-        settings: of the sweep; they hold secrets, so they are neither logged nor printed.
-        topic: the wait topic as the sweep found it.
+        scope: of the sweep.
         partition: of the wait topic.
-        tables: what may be assumed of the tables.
         tracer: gets each exported record.
     """
     result = PartitionResult(partition)
     try:
         with Held() as held:
-            task = Task(settings, topic, partition, held, tables, tracer)
+            task = Task(scope, partition, held, tracer)
             for chunk in fence(task).snapshot().read_tail().chunks():
                 result.counts.update(chunk.counts)
                 result.named = (*result.named, *chunk.unsendable)[:NAMED_UNSENDABLE]

@@ -16,9 +16,9 @@ from sweeper.housekeeping import ROWS_AT_ONCE, marks_days, purge, record_sweep
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, Skip, Sweep, SweepResult
 from sweeper.snapshot import UNAVAILABLE
-from sweeper.tables_policy import OUR_SINK, TablesPolicy
+from sweeper.tables_policy import OUR_SINK, Scope, TablesPolicy
 from sweeper.wait_topic import WaitTopic, look_up
-from wait_registry.clock import Clock, SystemClock
+from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 IDENTITY_CHECK_S = 30.0
 PURGE_INTERVAL_S = 3600.0
 
-Job = Callable[[Settings, WaitTopic, Sequence[int]], list[PartitionResult]]
+Job = Callable[[Scope, Sequence[int]], list[PartitionResult]]
 
 
 class Sweeper:
@@ -46,7 +46,6 @@ class Sweeper:
         job: Job,
         instruments: Instruments,
         instance: str = "",
-        clock: Clock | None = None,
         connections: OpenConnections | None = None,
         tables: TablesPolicy = OUR_SINK,
     ) -> None:
@@ -57,15 +56,15 @@ class Sweeper:
             job: sweeps the partitions that have due rows.
             instruments: where sweeps are reported.
             instance: this process's name in the sweep table.
-            clock: for durations and intervals; the clock of Postgres decides which rows are due.
             connections: those of the service, to be given up with it.
-            tables: what may be assumed of the tables, as the job does.
+            tables: what may be assumed of the tables.
         """
         self._settings = settings
         self._job = job
         self._instruments = instruments
         self._instance = instance
-        self._clock = clock or SystemClock()
+        # For durations and intervals; the clock of Postgres decides which rows are due.
+        self._clock = SystemClock()
         self._admin = admin(settings.kafka)
         self._connections = connections or OpenConnections()
         self._tables = tables
@@ -116,7 +115,8 @@ class Sweeper:
             if not due.partitions:
                 return sweep
             self._look_up_at = 0.0
-            results = self._job(self._settings, self._wait_topic(connection), due.partitions)
+            scope = Scope(self._settings, self._wait_topic(connection), self._tables)
+            results = self._job(scope, due.partitions)
             return replace(sweep, due=due.rows, partitions=results)
 
     def _now(self) -> datetime:

@@ -56,15 +56,12 @@ class TablesPolicy:
         rows = connection.execute(QUERIES["recorded_topic"], {"topic": topic}).fetchall()
         return [RecordedTopic(TopicIdentity(topic, topic_id, count), age_s) for topic_id, count, age_s in rows]
 
-    def start(
-        self, tables: TableSnapshot, settings: Settings, topic: WaitTopic, partition: int, log_end: Callable[[], int]
-    ) -> Start:
+    def start(self, tables: TableSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> Start:
         """Return where the tail of a partition starts: at the sink's position.
 
         Args:
             tables: the snapshot.
-            settings: of the sweep.
-            topic: the wait topic as the sweep found it.
+            scope: of the sweep.
             partition: of the wait topic.
             log_end: asks for the partition's high watermark.
 
@@ -73,6 +70,7 @@ class TablesPolicy:
             ConfigurationError: no sink has recorded its progress in this schema, or sink.kind names another.
             psycopg.Error: Postgres is unavailable; retry.
         """
+        settings, topic = scope.settings, scope.topic
         progress, wait_topic = tables.progress, settings.wait.topic
         if settings.sink.kind is not SinkKind.SPARK:
             raise ConfigurationError(f"sink.kind is {settings.sink.kind.value}: start `waitreg sweeper`")
@@ -91,3 +89,18 @@ class TablesPolicy:
 
 
 OUR_SINK: Final = TablesPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one sweep is about; Spark's workers get it.
+
+    Attributes:
+        settings: of the sweep; they hold secrets, so they are neither logged nor printed.
+        topic: the wait topic as the sweep found it.
+        tables: what may be assumed of the tables.
+    """
+
+    settings: Settings
+    topic: WaitTopic
+    tables: TablesPolicy = OUR_SINK

@@ -8,7 +8,7 @@ import sys
 import click
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.kafka_relations import kafka_problems
+from wait_registry.settings.kafka import kafka_problems
 from wait_registry.settings.names import setting_names
 from wait_registry.settings.secrets import describe, shown_settings
 from wait_registry.settings.topic_relations import topic_problems

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from wait_registry.jvm import CONNECT_JAR_KINDS, JAR_KINDS, JarKind, main
+from wait_registry.java.fetching import main
+from wait_registry.java.jars import CONNECT_JAR_KINDS, JAR_KINDS, JarKind
 from waitreg.command import Command, Group, Invocation
 
 _EXAMPLES = ("waitreg jars fetch", "waitreg jars fetch connect debezium-jdbc", "waitreg jars verify")

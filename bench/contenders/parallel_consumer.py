@@ -24,8 +24,8 @@ from typing import Final
 from bench.contenders.flow_program import FlowArguments
 from bench.harness.row import ROOT, Bench
 from wait_registry.errors import ConfigurationError
-from wait_registry.jar_fetching import fetch_jars
-from wait_registry.jvm import committed_sums, java_command, verify_jars
+from wait_registry.java.fetching import fetch_jars
+from wait_registry.java.jars import committed_sums, java_command, verify_jars
 
 SOURCES: Final = Path(__file__).with_name("java")
 LISTS: Final = ROOT / "bench" / "jars"

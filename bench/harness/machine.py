@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import libversion
 
 from bench.harness.row import ROOT
-from wait_registry.jvm import jars_home, java_command
+from wait_registry.java.jars import jars_home, java_command
 
 PACKAGES: Final = ("confluent-kafka", "orjson", "aiohttp", "pyspark", "pyarrow", "psycopg")
 # Below this share of the cores the work of others changes ratios less than rounds differ anyway.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from processor.calls.deadline import tick_s
 from processor.handlers.user_code import stored
-from wait_registry.backoff import backoff_s
 from wait_registry.errors import PermanentError, TransientError
+from wait_registry.outage import backoff_s
 from wait_registry.settings.processor import ProcessorSettings
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from processor.handlers.exact_decimals import takes_decimal, with_exact_numbers
 from processor.handlers.payload import Format, Payload
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record
-from wait_registry.schema_registry import SchemaRegistry, id_before_json, id_in_header, names_schema
+from wait_registry.schemas.registry import SchemaRegistry, id_before_json, id_in_header, names_schema
 from wait_registry.settings.processor import SchemaRegistrySettings
 
 _SHOWN_PROBLEMS: Final = 5

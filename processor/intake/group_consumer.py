@@ -295,7 +295,7 @@ class GroupConsumer:
         if release is not None and (offsets := self.offsets(release)):
             # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
             error, answers = self._commit_last(offsets)
-            self._on_loop(lambda: self._listener.commit_answered(error, answers))
+            self._on_loop(lambda: self._listener.commit_answered(error, answers, release))
         self._guarded(lambda: self._unassign(consumer, partitions), None)
 
     def on_lost(self, consumer: Consumer, partitions: list[Answer]) -> None:

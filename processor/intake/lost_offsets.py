@@ -12,7 +12,7 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_existing, describe_topic, may, topic_names
 from wait_registry.kafka.committed_offsets import committed_offsets
-from wait_registry.kafka.last_records import last_records
+from wait_registry.kafka.log_reader import last_records
 from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.header_names import ORIGINAL_TOPIC, WAIT_GROUP

@@ -27,8 +27,8 @@ class Listener(Protocol):
     def lost(self, places: list[TopicPartition]) -> None:
         """Release partitions that another member may have already; no commit is possible."""
 
-    def commit_answered(self, error: KafkaError | None, partitions: list[Answer]) -> None:
-        """Take the answer of a commit."""
+    def commit_answered(self, error: KafkaError | None, partitions: list[Answer], to: Release | None = None) -> None:
+        """Take the answer of a commit: of a last one, if it is given, else of the asynchronous ones in their order."""
 
 
 class RecordSource(Protocol):

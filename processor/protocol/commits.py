@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from processor.protocol.events import Commit, CommitAnswered, Release
 from processor.protocol.partition import Partition, Recorded
@@ -12,6 +13,16 @@ from wait_registry.records.topics import TopicPartition
 
 # A commit whose answer is lost must not stop all further commits.
 ANSWER_LIMIT_S: Final = 30.0
+# Longer than the client waits for the broker; the answer of an older commit doesn't come any more.
+LATE_LIMIT_S: Final = 300.0
+
+
+class Sent(NamedTuple):
+    """A commit, when it was sent, and what of it isn't answered."""
+
+    commit: Commit | Release
+    at_s: float
+    targets: dict[TopicPartition, tuple[Partition, int]]
 
 
 class Commits:
@@ -28,8 +39,11 @@ class Commits:
     def __init__(self, interval_s: float, recorded: Recorded) -> None:
         self._interval_s = interval_s
         self._recorded = recorded
-        self._in_flight: dict[Partition, int] = {}
-        self._last: dict[Partition, int] = {}
+        # A late answer isn't one to a later commit of the same offset: between the two, the partition may have been
+        # another process's.
+        self._sent: deque[Sent] = deque()
+        self._in_flight: Sent | None = None
+        self._last: set[Partition] = set()
         # Partitions whose records wait for a commit: it announces this process's mode and bound, or shows that they are
         # still this process's.
         self._unproved: set[Partition] = set()
@@ -54,7 +68,7 @@ class Commits:
 
     def may_cover_more(self, partition: Partition) -> bool:
         """Return whether the answer of a commit of this partition is awaited."""
-        return partition in self._in_flight or partition in self._last
+        return partition in self._last or any(partition is awaited for awaited, _ in self._awaited())
 
     def request(self, partitions: Iterable[Partition], now_s: float) -> tuple[Commit | None, list[Partition]]:
         """Return the next commit, None if it must wait or there is nothing to commit.
@@ -62,7 +76,7 @@ class Commits:
         Returns:
             The commit, and the partitions whose last commit is no longer awaited.
         """
-        if (self._in_flight and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
+        if (self._awaited() and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
             return None, []
         self._soon = False
         self._due_s = now_s + self._interval_s
@@ -71,39 +85,64 @@ class Commits:
             for partition in partitions
             if partition.committable > partition.confirmed or partition in self._unproved
         }
-        unanswered = [partition for partition in self._in_flight if partition not in targets]
-        self._in_flight = targets
+        unanswered = [partition for partition, _ in self._awaited() if partition not in targets]
         if not targets:
+            self._in_flight = None
             return None, unanswered
         self.sent_s = now_s
-        return Commit(*self._content(targets)), unanswered
+        commit = Commit(*self._content(targets))
+        self._in_flight = self._send(commit, targets, now_s)
+        return commit, unanswered
 
-    def release(self, targets: Mapping[Partition, int]) -> Release:
+    def release(self, targets: Mapping[Partition, int], now_s: float) -> Release:
         """Return the last commit of partitions that are given up.
 
         It commits the same offset again where records beyond it may be registered: its metadata says how many.
         """
         last = {p: target for p, target in targets.items() if target > p.confirmed or p.uncommitted}
         self._last.update(last)
-        return Release(*self._content(last))
+        release = Release(*self._content(last))
+        self._send(release, last, now_s)
+        return release
 
     def forget(self, partition: Partition) -> None:
         """Prove a partition no more."""
         self._unproved.discard(partition)
 
-    def answered(self, event: CommitAnswered, now_s: float) -> Iterator[tuple[Partition, int | None]]:
-        """Yield the partitions in the answer, each with its offset, or None if its commit failed."""
-        for requests in (self._in_flight, self._last):
-            for partition, target in list(requests.items()):
-                # An answer with another offset belongs to an earlier commit.
-                if event.confirmed.get(partition.place) == target:
-                    del requests[partition]
+    def answered(self, event: CommitAnswered, now_s: float) -> Iterator[tuple[Partition, int | None, float]]:
+        """Yield the partitions in the answer.
+
+        Each comes with its offset, or None if its commit failed, and when that commit was sent, s.
+        """
+        for place, offset in event.confirmed.items():
+            yield from self._answered(event, place, offset)
+        for place in event.failed:
+            self._not_before_s = now_s + self._interval_s
+            yield from self._answered(event, place, None)
+
+    def _answered(
+        self, event: CommitAnswered, place: TopicPartition, offset: int | None
+    ) -> Iterator[tuple[Partition, int | None, float]]:
+        for sent in self._sent:
+            is_meant = isinstance(sent.commit, Commit) if event.to is None else sent.commit is event.to
+            if is_meant and place in sent.targets and offset in (sent.targets[place][1], None):
+                partition, _ = sent.targets.pop(place)
+                if sent is self._in_flight and offset is not None:
                     self._unproved.discard(partition)
-                    yield partition, target
-                elif partition.place in event.failed:
-                    del requests[partition]
-                    self._not_before_s = now_s + self._interval_s
-                    yield partition, None
+                if isinstance(sent.commit, Release):
+                    self._last.discard(partition)
+                yield partition, offset, sent.at_s
+                return
+
+    def _awaited(self) -> Collection[tuple[Partition, int]]:
+        return () if self._in_flight is None else self._in_flight.targets.values()
+
+    def _send(self, commit: Commit | Release, targets: Mapping[Partition, int], now_s: float) -> Sent:
+        while self._sent and (not self._sent[0].targets or now_s - self._sent[0].at_s > LATE_LIMIT_S):
+            self._sent.popleft()
+        places = {partition.place: (partition, target) for partition, target in targets.items()}
+        self._sent.append(sent := Sent(commit, now_s, places))
+        return sent
 
     def _content(
         self, targets: Mapping[Partition, int]

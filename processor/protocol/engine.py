@@ -619,9 +619,9 @@ class Engine:
             self._leave_held(partition)
 
     def _commit_answered(self, event: CommitAnswered, now: Instant) -> None:
-        for partition, offset in self._commits.answered(event, now.s):
+        for partition, offset, sent_s in self._commits.answered(event, now.s):
             if offset is not None:
-                self._confirm(partition, offset)
+                self._confirm(partition, offset, sent_s)
             self._leave_held(partition)
         if event.confirmed and self._held.wait_for_commit():
             self._commit(now)
@@ -636,8 +636,8 @@ class Engine:
         self._close(self._held.abandon(partition))
         self._release_held(partition)
 
-    def _confirm(self, partition: Partition, offset: int) -> None:
-        partition.confirm(offset, self._commits.sent_s)
+    def _confirm(self, partition: Partition, offset: int, sent_s: float) -> None:
+        partition.confirm(offset, sent_s)
         self._release_held(partition)
         # The answer may be late, and the place may have been assigned again and be full by now.
         if self._is_assigned(partition):
@@ -678,7 +678,7 @@ class Engine:
             if entry.state in UNSTARTED and entry.offset >= partition.requested:
                 first[partition] = min(entry.offset, first.get(partition, entry.offset))
         targets = {partition: partition.last_commit(first.get(partition)) for partition in partitions}
-        release = self._commits.release(targets)
+        release = self._commits.release(targets, now.s)
         self._give_up(partitions, targets)
         self._effects.append(release)
 

@@ -104,10 +104,14 @@ class CommitAnswered(NamedTuple):
     """The broker answered a commit: the offsets that are committed, and the partitions whose commit failed.
 
     A failed commit may be done all the same. A partition in neither has no answer yet.
+
+    Attributes:
+        to: the commit, if it was answered at once; the answers of the others come in the order of the commits.
     """
 
     confirmed: Mapping[TopicPartition, int]
     failed: Sequence[TopicPartition] = ()
+    to: Commit | Release | None = None
 
 
 class CallsEnded(NamedTuple):

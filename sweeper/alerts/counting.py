@@ -12,9 +12,9 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.alerts.notice import most_counted
-from sweeper.counting_thread import limit
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.queries import Queries
@@ -100,7 +100,7 @@ class Counting:
         if self._connection is None:
             opened = self._connections.open(self._settings.postgres, "waitreg-sweeper alerts")
             connection = self._held.enter_context(opened)
-            limit(connection)
+            limit_to_counting(connection)
             self._leads = bool(_value(connection, QUERIES["try_lock"]))
             if not self._leads:
                 self.close()

@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 
 from sweeper.alerts.state import Message
 from wait_registry.records.delays import parse_delay
-from wait_registry.settings.alert_relations import NOT_EVALUATED
-from wait_registry.settings.alerts import AlertRule
+from wait_registry.settings.alerts import NOT_EVALUATED, AlertRule
 
 # Counting ends here or at the rule's own limit, so that a large backlog costs no more.
 MOST: Final = 10_000

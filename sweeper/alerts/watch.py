@@ -16,8 +16,8 @@ from sweeper.alerts.forms import json_of
 from sweeper.alerts.notice import TROUBLE, notice_of
 from sweeper.alerts.state import Alert, Message, Phase
 from sweeper.alerts.webhook import Undelivered, post
-from sweeper.counting_thread import PAUSE_S, CountingThread
-from wait_registry.backoff import Backoff
+from sweeper.schedule import COUNT_PAUSE_S, pause_after
+from wait_registry.outage import Backoff
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertRule
 from wait_registry.settings.root import Settings
@@ -52,6 +52,7 @@ class AlertWatch:
             ConfigurationError: a rule has a condition that can't be read.
         """
         self._alerting = settings.alerts
+        self._connections = connections
         self._counting = Counting(settings, connections)
         self._now, self._monotonic = now, monotonic
         self._rules: tuple[AlertRule, ...] = (TROUBLE, *settings.alerts.rule)
@@ -59,10 +60,9 @@ class AlertWatch:
         self._evaluated_s = 0.0
         self._problem = ""
         self._deliveries = dict.fromkeys((result for (result,) in ALERTS_DELIVERIES.known), 0)
-        self._backoff = Backoff(PAUSE_S, LONGEST_PAUSE_S, random.random)
+        self._backoff = Backoff(COUNT_PAUSE_S, LONGEST_PAUSE_S, random.random)
         self._failing = False
         self._next_try_s = monotonic()
-        self.thread = CountingThread("alerts", self.run_once, self.close)
 
     def expose(self, registry: MetricsRegistry) -> None:
         """Show which alerts fire, when they were evaluated, and what became of their messages."""
@@ -72,7 +72,7 @@ class AlertWatch:
         """Evaluate all rules, and send what is due; a failure is reported, and tried again the next time.
 
         Returns:
-            How long Postgres worked, s.
+            The pause until they are to be evaluated again, s.
         """
         began_s, now_s = time.monotonic(), self._now()
         counts = self._counting.counts(datetime.fromtimestamp(now_s, UTC))
@@ -80,7 +80,7 @@ class AlertWatch:
         self._observe(counts, now_s)
         if self._monotonic() >= self._next_try_s:
             self._deliver()
-        return took_s
+        return pause_after(took_s)
 
     def close(self) -> None:
         """Leave the alerts to another sweeper."""
@@ -94,7 +94,7 @@ class AlertWatch:
         if not missing:
             self._evaluated_s = now_s
         if bool(counts.problem) != bool(self._problem):
-            if counts.problem and not self.thread.stopping:
+            if counts.problem and not self._connections.given_up:
                 log.warning("alert rules can't be evaluated, and are tried again: %s", counts.problem)
             elif not counts.problem:
                 log.info("all alert rules are evaluated again")

@@ -30,7 +30,7 @@ from tests.chaos.settling import settle
 from tests.chaos.stage import Place, Stage
 from tests.support.committed_offsets import committed
 from tests.support.waiting import wait_until
-from wait_registry.jvm import java_command
+from wait_registry.java.jars import java_command
 from wait_registry.records.tombstone import Outcome
 from waitreg.reconcile.wait_log import WaitEntry
 

@@ -9,6 +9,7 @@ import pytest
 from sweeper.export import Fenced, Task, fence
 from sweeper.result import RowOutcome, Skip
 from sweeper.sweep_task import sweep_partition
+from sweeper.tables_policy import Scope
 from tests.integration.sink.conftest import SinkScenario, StartSink
 from tests.integration.sweeper.scenario import Scenario, export_all, ids
 from tests.support.database import Database
@@ -90,7 +91,7 @@ def test_a_sweeper_whose_link_breaks_exports_each_row_in_the_next_sweep(link: Ka
     due, topic = at.due(ROWS), at.topic()
     for break_link in (link.stall, link.half_open):
         break_link()
-        left = sweep_partition(behind.settings, topic, 0)
+        left = sweep_partition(Scope(behind.settings, topic), 0)
         link.flow()
         # A request to fence that was held back takes effect now, and not while the next sweep exports.
         wait_until(lambda: not link.open_with(INIT_PRODUCER_ID), what="the answer to what was held back")

@@ -54,7 +54,7 @@ def without_shortened_messages(_, error):
 @safeguard("P2.5")
 def without_fixed_acknowledgments(patch: Patch) -> None:
     """A client property switches acknowledgments off, and the processor waits for them indefinitely."""
-    patch.replace("wait_registry.settings.kafka_relations._OURS_IN_LIBRDKAFKA", frozenset())
+    patch.replace("wait_registry.settings.kafka._OURS_IN_LIBRDKAFKA", frozenset())
 
 
 @safeguard("P4.16", at="wait_registry.settings.relations._sweeper_problems")

@@ -198,7 +198,7 @@ def without_malformed_records(original, self, record):
 @safeguard("P1.29")
 def without_waiting_for_schema_registries(patch: Patch) -> None:
     """A record is malformed while the schema registry can't be asked."""
-    patch.replace("wait_registry.schema_registry.TransientError", resolve_name("wait_registry.errors.MalformedError"))
+    patch.replace("wait_registry.schemas.registry.TransientError", resolve_name("wait_registry.errors.MalformedError"))
 
 
 @safeguard("P1.33", at="processor.intake.range_consumer.RangeConsumer._settle")

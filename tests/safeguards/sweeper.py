@@ -182,10 +182,10 @@ def without_clock_allowance(patch: Patch) -> None:
 
 
 @safeguard("P8.12", at="sweeper.tables_policy.TablesPolicy.start")
-def without_identity_of_swept_topics(original, self, tables, settings, topic, *others):
+def without_identity_of_swept_topics(original, self, tables, scope, *others):
     """A recreated wait topic is swept by the tables of the old one."""
-    same = replace(topic.identity, topic_id=tables.progress.topic_id)
-    return original(self, tables, settings, replace(topic, identity=same), *others)
+    same = replace(scope.topic.identity, topic_id=tables.progress.topic_id)
+    return original(self, tables, replace(scope, topic=replace(scope.topic, identity=same)), *others)
 
 
 def _exports_twice(original: Any, self: Any, given: Any, tombstones_first: bool) -> None:

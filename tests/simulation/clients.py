@@ -16,6 +16,7 @@ from sink.apply.wait_writer import Staged, WaitWriter
 from sink.read.record_columns import KEY, OFFSET, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
+from sweeper.tables_policy import Scope
 from sweeper.wait_topic import WaitTopic
 from tests.simulation import redrive_clients
 from tests.simulation.kafka_clients import Consumer, Producer
@@ -137,5 +138,5 @@ def install(patch: MonkeyPatch) -> None:
 
 def sweep() -> None:
     """Sweep the partition, as a task of Spark does."""
-    result = sweep_partition(SETTINGS, TOPIC, NAME.partition)
+    result = sweep_partition(Scope(SETTINGS, TOPIC), NAME.partition)
     assert result.skip is not Skip.FAILED, result.reason

@@ -75,6 +75,12 @@ class Operators:
             named = before.offset if before.named is None else before.named
             committed = before._replace(offset=target, named=named)
         self._move(place, committed)
+        if committed.named == target:
+            # To the byte what the group itself committed here, which had registered or settled each record before.
+            world = self._world
+            own = {record for record in world.skipped if record[:2] == place and world.registrations(record)}
+            world.skipped -= own
+            world.may_expire |= own
         return f"reset {place} to {target}, with metadata of {committed.named}"
 
     def _delete(self, place: TopicPartition, before: int) -> str:

@@ -79,7 +79,7 @@ class Requests:
         confirmed = self._commit(effect, generations)
         if lost and self._random.random() < lost:
             confirmed = {}
-        return CommitAnswered(confirmed, [place for place in effect.offsets if place not in confirmed])
+        return CommitAnswered(confirmed, [place for place in effect.offsets if place not in confirmed], effect)
 
     # ---- the broker takes it, and answers
 

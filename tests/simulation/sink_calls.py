@@ -12,33 +12,41 @@ from sink.position import Position
 from sink.read.kafka_reader import Batch, SparkReader
 from sink.read.log_ends import log_ends, stable_ends
 from sink.read.ranges import plan
-from sink.read.start_positions import wait_start
 from sink.rebuild.tables import rebuild
 from sink.topic_sync import TopicSync
-from sink.topics import WAIT, SinkTopic
+from sink.topics import WAIT, WaitTopic
 from tests.simulation.clients import SETTINGS, Spark, table_of
 from tests.simulation.postgres import Connection
 from tests.simulation.wait_log import NAME, RETENTION_MS, Records
-from wait_registry.backoff import Backoff
+from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.outage import Backoff
 
 _NO_CLIENT: Any = None
+
+
+class _Topic(WaitTopic):
+    """The wait topic, which stays the same."""
+
+    def __init__(self, *arguments: Any) -> None:
+        *others, self._given = arguments
+        super().__init__(*others)
+        self.targets = {NAME: 0}
+
+    @property
+    def writer(self) -> WaitWriter:
+        return self._given
+
+    def require_same(self, identity: TopicIdentity) -> None:
+        pass
+
+    def delete_retention_ms(self) -> int:
+        return RETENTION_MS
 
 
 def start(writer: WaitWriter) -> tuple[int, Position]:
     """Start a sink; return where it reads on, and the position that it has left."""
     connection: Any = Connection()
-    topic = SinkTopic(
-        NAME.topic,
-        TopicState(WAIT, 60),
-        Backoff(1, 1, lambda: 0.5),
-        _NO_CLIENT,
-        writer,
-        SETTINGS.wait.max_message_bytes,
-        start=lambda connection: wait_start(connection, _NO_CLIENT, SETTINGS.wait),
-        require_same=lambda _: None,
-        delete_retention_ms=lambda: RETENTION_MS,
-        targets={NAME: 0},
-    )
+    topic = _Topic(SETTINGS.wait, _NO_CLIENT, TopicState(WAIT, 60), Backoff(1, 1, lambda: 0.5), writer)
     sync = TopicSync(topic, _NO_CLIENT, SETTINGS.sink, connection)
     return sync._read_to[NAME], sync.refresh().positions[NAME]
 

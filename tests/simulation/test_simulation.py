@@ -27,6 +27,8 @@ BROKE = {
     97083706: "the oracle: a record whose dead letter is refused is kept by its registration, also if that comes later",
     856666572: "the world: a rebalance did not flush a slow call's registration in time, and took that for calm",
     248966115: "the world: no warm-up reaches what a process registered of records that came after it was replaced",
+    889846436: "P7: the late answer to a commit of an earlier assignment confirmed a later one of the same offset",
+    889813684: "the world: an operator put back, to the byte, what the group itself had committed",
     95009026: "the checker: a call began exactly in time, and 1 ms too late by times that are cut to whole ms",
 }
 

@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.chosen_stack import not_tested
 from tests.support.prometheus import TOOLS
 from tests.support.server_process import server_process
-from wait_registry.jvm import java_command
+from wait_registry.java.jars import java_command
 from waitreg.local.ports import LOOPBACK, free_ports
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wait_registry.telemetry.tracing_spans import SpanTracer
+from wait_registry.telemetry.tracing import Tracer, chosen_ids
+from wait_registry.telemetry.tracing_export import provider_of
+
+
+def tracer_of(processor: SpanProcessor) -> Tracer:
+    """Return a tracer whose spans this processor receives."""
+    return Tracer(provider_of(processor, chosen_ids.get))
 
 
 class Traced:
@@ -21,7 +27,7 @@ class Traced:
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
-        self.tracer = SpanTracer(SimpleSpanProcessor(self._exporter))
+        self.tracer = tracer_of(SimpleSpanProcessor(self._exporter))
 
     def spans(self, beginning: str = "") -> list[ReadableSpan]:
         """Return the spans whose name begins so, in the order in which they ended."""

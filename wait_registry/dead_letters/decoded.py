@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from wait_registry.errors import MalformedError, TransientError
 from wait_registry.records.headers import Headers
-from wait_registry.schema_registry import PREFIX_BYTES, SchemaRegistry, id_before_json, id_in_header, names_schema
+from wait_registry.schemas.registry import PREFIX_BYTES, SchemaRegistry, id_before_json, id_in_header, names_schema
 
 # Larger values are shown as they are.
 MOST_BYTES: Final = 1_048_576

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from confluent_kafka import TopicPartition as Answer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.dead_letters.dead_letter import Reader, Redriven
@@ -167,7 +167,7 @@ class Outcomes:
         return self._reader.execute(QUERIES[query].encode(), values).fetchall()
 
 
-def _committed_of(answer: Answer) -> Committed:
+def _committed_of(answer: KafkaPartition) -> Committed:
     recorded, offset = decode_metadata(answer.metadata, answer.offset), max(0, answer.offset)
     # Only processors write metadata of their offset, and keep in it what another program had passed.
     return Committed(offset, offset if recorded is None else recorded.kept_below or 0)

@@ -89,23 +89,17 @@ class FencedProducer:
         self._failed: list[tuple[KafkaError, str]] = []
         # The topic whose error ended the last transaction, if a record had one.
         self.refused_by: str | None = None
-        self._producer = Producer(
-            producer_config(
-                kafka,
-                **{
-                    "transactional.id": name,
-                    "transaction.timeout.ms": timeout_ms,
-                    # Within a transaction a message can't outlive it.
-                    "message.timeout.ms": timeout_ms,
-                    "queue.buffering.max.messages": kafka.librdkafka.get(
-                        "queue.buffering.max.messages", max(100_000, queued)
-                    ),
-                    "batch.size": self._batch_bytes,
-                    "linger.ms": 50,
-                    "delivery.report.only.error": not answers,
-                },
-            )
-        )
+        queue = "queue.buffering.max.messages"
+        own = {
+            "transactional.id": name,
+            "transaction.timeout.ms": timeout_ms,
+            "message.timeout.ms": timeout_ms,  # within a transaction a message can't outlive it
+            queue: kafka.librdkafka.get(queue, max(100_000, queued)),
+            "batch.size": self._batch_bytes,
+            "linger.ms": 50,
+            "delivery.report.only.error": not answers,
+        }
+        self._producer = Producer(producer_config(kafka, **own))
 
     def fence(self) -> None:
         """Shut out every earlier producer of this ID; its transactions are completed or aborted on return.

@@ -14,6 +14,7 @@ from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.errors import is_refused_topic, is_unknown_topic, kafka_failure
+from wait_registry.outage import through_outage
 
 T = TypeVar("T")
 
@@ -112,13 +113,7 @@ def persistently(admin: AdminClient, request: Callable[[], T], clock: Clock | No
     """
     monotonic = (clock or SystemClock()).monotonic
     deadline = monotonic() + timeout_of(admin)
-    while True:
-        try:
-            return request()
-        except TransientError:
-            if monotonic() >= deadline:
-                raise
-            admin.poll(RETRY_PAUSE_S)
+    return through_outage(request, lambda _: RETRY_PAUSE_S if monotonic() < deadline else None, admin.poll)
 
 
 def _failure(admin: AdminClient, error: KafkaException, doing: str) -> WaitRegistryError:

@@ -119,25 +119,24 @@ def missing(spec: TopicSpec, bootstrap_servers: str, existing: Iterable[str] = (
     seen = f"missing, did you mean {close[0]}?" if close else "missing"
     rule = f"the {spec.role} topic"
     if spec.required:
-        return _diagnosis(spec, rule, Severity.ERROR, seen, "to exist", fix)
+        return _diagnosis(spec, rule, Severity.ERROR, f"{seen}, expected to exist", fix)
     why = "without it the group's dead letters can't be redriven"
-    return _diagnosis(spec, rule, Severity.WARNING, "missing, or hidden from this user", "to exist", fix, why)
+    return _diagnosis(spec, rule, Severity.WARNING, "missing, or hidden from this user, expected to exist", fix, why)
 
 
 def unseen(spec: TopicSpec) -> Diagnosis:
     """Report a topic whose configuration this user may not read, and that isn't required."""
     fix = f"grant this user DESCRIBE_CONFIGS on topic {spec.topic} (kafka-acls --add)"
-    return _diagnosis(spec, "configuration", Severity.WARNING, "hidden from this user", "to be readable", fix)
+    found = "hidden from this user, expected to be readable"
+    return _diagnosis(spec, "configuration", Severity.WARNING, found, fix)
 
 
-def _diagnosis(
-    spec: TopicSpec, rule: str, severity: Severity, seen: object, expected: str, fix: str = "", why: str = ""
-) -> Diagnosis:
+def _diagnosis(spec: TopicSpec, rule: str, severity: Severity, seen: str, fix: str = "", why: str = "") -> Diagnosis:
     role = f"topic.{spec.role.replace(' ', '_')}"
     name = "missing" if rule == f"the {spec.role} topic" else rule.replace(" ", ".")
     if severity is Severity.OK:
         fix = why = ""
-    message = f"{rule} is {seen}, expected {expected}{f' ({why})' if why else ''}"
+    message = f"{rule} is {seen}{f' ({why})' if why else ''}"
     return Diagnosis(f"topic {spec.topic}", severity, message, fix, f"{role}.{name}")
 
 
@@ -156,7 +155,9 @@ def check_topic(spec: TopicSpec, state: TopicState, bootstrap_servers: str) -> l
     if spec.role is TopicRole.OPERATIONS:
         severity = Severity.OK if state.partitions == 1 else Severity.ERROR
         fix = "create it again under another name with one partition, and set operations.topic to it"
-        found.append(_diagnosis(spec, "number of partitions", severity, state.partitions, "1, for one order", fix))
+        found.append(
+            _diagnosis(spec, "number of partitions", severity, f"{state.partitions}, expected 1, for one order", fix)
+        )
     return [*found, *_replication(spec, state, alter)]
 
 
@@ -181,8 +182,7 @@ def check_mark_retention(
         spec,
         "retention beyond dead letters",
         Severity.OK if enough else Severity.WARNING,
-        "unlimited" if seen == math.inf else f"{seen:.0f} ms",
-        f"more than that of {longest}, " + ("unlimited" if least == math.inf else f"{least:.0f} ms"),
+        f"{_kept_text(seen)}, expected more than that of {longest}, {_kept_text(least)}",
         f"{_alter(spec, bootstrap_servers)} retention.ms={wanted}",
         "a dead letter whose mark is deleted first may be sent again after a rebuild",
     )
@@ -192,6 +192,10 @@ def _kept_ms(retention_ms: str | None) -> float:
     """Return a retention, ms; -1 is unlimited."""
     kept = int(retention_ms or -1)
     return math.inf if kept < 0 else kept
+
+
+def _kept_text(kept_ms: float) -> str:
+    return "unlimited" if kept_ms == math.inf else f"{kept_ms:.0f} ms"
 
 
 def _alter(spec: TopicSpec, bootstrap_servers: str) -> str:
@@ -204,8 +208,8 @@ def _alter(spec: TopicSpec, bootstrap_servers: str) -> str:
 def _judged(spec: TopicSpec, state: TopicState, rule: _Rule, alter: str) -> Diagnosis:
     seen, wanted = state.config.get(rule.name), spec.creation_config[rule.name]
     severity = Severity.OK if rule.holds(seen, wanted) else rule.broken
-    expected, fix = rule.expected.format(wanted), f"{alter} {rule.name}={wanted}"
-    return _diagnosis(spec, rule.name, severity, seen or "unknown", expected, fix, rule.why)
+    found = f"{seen or 'unknown'}, expected {rule.expected.format(wanted)}"
+    return _diagnosis(spec, rule.name, severity, found, f"{alter} {rule.name}={wanted}", rule.why)
 
 
 def _tombstones(spec: TopicSpec, state: TopicState, alter: str) -> Diagnosis:
@@ -213,22 +217,24 @@ def _tombstones(spec: TopicSpec, state: TopicState, alter: str) -> Diagnosis:
     seen, least = int(state.config.get(name, 0)), min(DAY_MS, wanted)
     severity = Severity.OK if seen >= wanted else Severity.WARNING if seen >= least else Severity.ERROR
     why = "a sink or sweeper that is behind by half of it needs a rebuild, since tombstones may be gone"
-    return _diagnosis(spec, name, severity, seen, f"{wanted} (at least {least})", f"{alter} {name}={wanted}", why)
+    found = f"{seen}, expected {wanted} (at least {least})"
+    return _diagnosis(spec, name, severity, found, f"{alter} {name}={wanted}", why)
 
 
 def _partitions(spec: TopicSpec, state: TopicState) -> Diagnosis:
-    rule, seen, expected = "number of partitions", state.partitions, f"wait.partitions = {spec.partitions}"
+    rule, seen = "number of partitions", state.partitions
+    found = f"{seen}, expected wait.partitions = {spec.partitions}"
     if seen == spec.partitions:
-        return _diagnosis(spec, rule, Severity.OK, seen, expected)
+        return _diagnosis(spec, rule, Severity.OK, found)
     if seen < spec.partitions:
         fix = f"set wait.partitions to {seen}, for every service, if the topic was created with that number"
-        return _diagnosis(spec, rule, Severity.ERROR, seen, expected, fix, "some keys would have no partition")
+        return _diagnosis(spec, rule, Severity.ERROR, found, fix, "some keys would have no partition")
     why = "partitions were added, or it was created with another number; the others stay empty and unread"
     fix = (
         "nothing if partitions were added; if the topic was created with that number and is still empty, set "
         "wait.partitions of every service to it"
     )
-    return _diagnosis(spec, rule, Severity.WARNING, seen, expected, fix, why)
+    return _diagnosis(spec, rule, Severity.WARNING, found, fix, why)
 
 
 def _input_size(spec: TopicSpec, state: TopicState) -> Diagnosis:
@@ -240,7 +246,8 @@ def _input_size(spec: TopicSpec, state: TopicState) -> Diagnosis:
     fix = (
         f"set wait.max_message_bytes to {largest}, then run `waitreg topics check` for the topics that must accept more"
     )
-    return _diagnosis(spec, name, severity, largest, f"at most wait.max_message_bytes = {fits}", fix, why)
+    found = f"{largest}, expected at most wait.max_message_bytes = {fits}"
+    return _diagnosis(spec, name, severity, found, fix, why)
 
 
 def _input_delay(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
@@ -250,8 +257,8 @@ def _input_delay(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
     fits = keeps_ms < 0 or keeps_ms > spec.delay_s * 1000
     why = "records would be deleted before they are due"
     fix = f"raise {name} of the topic, or lower processor.delay_s"
-    expected = f"-1, or more than processor.delay_s = {spec.delay_s * 1000:.0f}"
-    yield _diagnosis(spec, name, Severity.OK if fits else Severity.ERROR, keeps_ms, expected, fix, why)
+    found = f"{keeps_ms}, expected -1, or more than processor.delay_s = {spec.delay_s * 1000:.0f}"
+    yield _diagnosis(spec, name, Severity.OK if fits else Severity.ERROR, found, fix, why)
 
 
 def _input_policy(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
@@ -263,7 +270,8 @@ def _input_policy(spec: TopicSpec, state: TopicState) -> Iterator[Diagnosis]:
         "and no dead letter is redriven to the input"
     )
     fix = "set processor.redeliver_to to group"
-    yield _diagnosis(spec, name, Severity.WARNING, seen, "delete with processor.redeliver_to = origin", fix, why)
+    found = f"{seen}, expected delete with processor.redeliver_to = origin"
+    yield _diagnosis(spec, name, Severity.WARNING, found, fix, why)
 
 
 def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Diagnosis]:
@@ -272,9 +280,10 @@ def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Dia
     yield _replicated(spec, "replication factor", state.replicas, 3, fix)
     name, insync = "min.insync.replicas", int(state.config.get("min.insync.replicas", 1))
     if insync > state.replicas:
-        most, fix = f"at most {state.replicas}, the number of replicas", f"{alter} {name}={state.replicas}"
+        found = f"{insync}, expected at most {state.replicas}, the number of replicas"
+        fix = f"{alter} {name}={state.replicas}"
         why = "the broker takes the smaller of the two, so it protects less than it says"
-        yield _diagnosis(spec, name, Severity.WARNING, insync, most, fix, why)
+        yield _diagnosis(spec, name, Severity.WARNING, found, fix, why)
     elif state.replicas >= 2:  # with a single replica the diagnosis above is enough
         yield _replicated(spec, name, insync, 2, f"{alter} {name}=2")
 
@@ -282,4 +291,4 @@ def _replication(spec: TopicSpec, state: TopicState, alter: str) -> Iterator[Dia
 def _replicated(spec: TopicSpec, rule: str, seen: int, least: int, fix: str) -> Diagnosis:
     severity = Severity.OK if seen >= least else Severity.WARNING
     why = "with fewer, a lost disk loses acknowledged records"
-    return _diagnosis(spec, rule, severity, seen, f"at least {least}", fix, why)
+    return _diagnosis(spec, rule, severity, f"{seen}, expected at least {least}", fix, why)

@@ -73,11 +73,9 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
     # A topic that this user may not describe isn't among the names.
     asked = [spec.topic for spec in specs if spec.required or spec.topic in names]
     states, existing = persistently(client, lambda: _look_up(client, asked, optional))
-    found: list[Diagnosis] = []
-    if service in (None, "redrive"):
-        # For the other services, the check of the settings reports it.
-        for problem in redelivery_name_problems(settings):
-            found.append(replace(problem, subject="redelivery topics", id="topic.redelivery.name"))
+    # For the other services, the check of the settings reports it.
+    names_checked = redelivery_name_problems(settings) if service in (None, "redrive") else ()
+    found = [replace(one, subject="redelivery topics", id="topic.redelivery.name") for one in names_checked]
     for spec in specs:
         state = states.get(spec.topic)
         bootstrap = quote(settings.kafka.bootstrap_servers)  # a list may have blanks in it
@@ -88,11 +86,8 @@ def check_topics(settings: Settings, service: TopicUser | None = None) -> list[D
         else:
             found.append(missing(spec, bootstrap, existing))
         if state and spec.role is TopicRole.OPERATIONS:
-            dead_letters = {
-                one.topic: states[one.topic]
-                for one in specs
-                if one.role is TopicRole.DEAD_LETTER and one.topic in states
-            }
+            named = [one.topic for one in specs if one.role is TopicRole.DEAD_LETTER]
+            dead_letters = {topic: states[topic] for topic in named if topic in states}
             found.append(check_mark_retention(spec, state, dead_letters, settings.sweeper.retention_days, bootstrap))
     return found
 

@@ -40,6 +40,7 @@ _NO_TIME_LIMITS = sql.SQL(
     "select set_config(name, '0', {}) from pg_settings where name in ('statement_timeout', "
     "'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')"
 )
+COUNTING_LIMIT_MS = 60_000
 # The first version that has it.
 _TRANSACTION_TIMEOUT = 170_000
 
@@ -221,6 +222,13 @@ def _set(
     values = {**_SETTINGS, "search_path": search_path, **more}
     each = (sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in values.items())
     return sql.SQL("select {}").format(sql.SQL(", ").join(each))
+
+
+def limit_to_counting(connection: psycopg.Connection[TupleRow]) -> None:
+    """Have a connection only read, on one core, and for at most `COUNTING_LIMIT_MS` per statement."""
+    connection.execute("set default_transaction_read_only to on")
+    connection.execute("set max_parallel_workers_per_gather to 0")
+    connection.execute(f"set statement_timeout to {COUNTING_LIMIT_MS}".encode())
 
 
 def lift_time_limits(connection: psycopg.Connection[TupleRow], *, local: bool = False) -> None:

@@ -27,6 +27,11 @@ class OpenConnections:
         self._sockets: set[socket.socket] = set()
         self._given_up = False
 
+    @property
+    def given_up(self) -> bool:
+        """Whether `give_up` was called."""
+        return self._given_up
+
     @contextmanager
     def open(self, settings: PostgresSettings, application_name: str) -> Iterator[psycopg.Connection[TupleRow]]:
         """Open a connection in autocommit, closed at the end; arguments and errors as `connect`.

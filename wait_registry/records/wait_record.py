@@ -138,11 +138,9 @@ class WaitRecordEncoder:
             _expiry_header(expires_at_ms),
             *self._group,
             _delivery_header(delivery),
-            *self._policy,
+            *(self._policy if max_deliveries is None else self._limited(max_deliveries)),
+            *self._origin,
         ]
-        if max_deliveries is not None:
-            encoded[-1] = (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
-        encoded += self._origin
         if idempotency_key not in (None, wait_id):
             encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
         if source is not None:
@@ -152,6 +150,9 @@ class WaitRecordEncoder:
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
                 encoded.append(header)
         return encoded
+
+    def _limited(self, max_deliveries: int) -> tuple[tuple[str, bytes], ...]:
+        return *self._policy[:-1], (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries)
 
 
 @lru_cache(maxsize=1024)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from typing import Final
 
 from pydantic import Field, SecretStr
 
+from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings import Section
+from wait_registry.settings.contradictions import pair_problems, pem_problems
+
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
+_METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
 
 
 class GrpcStatus(StrEnum):
@@ -57,3 +65,31 @@ class GrpcHandlerSettings(Section):
     )
     certificate: str | None = Field(None, repr=False, description="client certificate chain, PEM text, for mutual TLS")
     key: SecretStr | None = Field(None, description="client key, PEM text (unencrypted), for mutual TLS")
+
+
+def grpc_problems(settings: GrpcHandlerSettings, handlers: Sequence[str]) -> Iterator[Diagnosis]:
+    """Yield what is wrong with ``processor.grpc``; ``handlers`` are the names of all."""
+    both = sorted(set(settings.retry_statuses) & set(settings.discard_statuses))
+    if both:
+        yield error(
+            f"gRPC statuses {', '.join(both)} are in processor.grpc.retry_statuses and in discard_statuses: remove one "
+            "of them"
+        )
+    for name in settings.forward_headers:
+        if _METADATA_NAME.fullmatch(name.lower()) is None:
+            yield error(
+                f"processor.grpc.forward_headers has {name!r}, which gRPC doesn't take as metadata: letters, digits "
+                "and _.- are allowed, and neither grpc- in front nor -bin at the end. Remove it; each call has the "
+                "record's headers anyway"
+            )
+    key = None if settings.key is None else settings.key.get_secret_value()
+    pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
+    schemes = {name.partition(":")[0] for name in handlers}
+    for name, text in pem.items():
+        yield from pem_problems(f"processor.grpc.{name}", text)
+        if text is not None and "grpc" in schemes and "grpcs" not in schemes:
+            yield error(
+                f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
+                "grpcs://, or remove it"
+            )
+    yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)

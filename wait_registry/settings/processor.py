@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from wait_registry.backoff import backoff_s
+from wait_registry.diagnosis import Diagnosis, error
+from wait_registry.outage import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.settings import Section
+from wait_registry.settings.contradictions import pair_problems
 from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.routes import Route
 
@@ -239,3 +243,56 @@ class ProcessorSettings(Section):
         """The sum of the longest pauses between all attempts, s."""
         failures = range(1, self.max_attempts)
         return sum(backoff_s(failure, self.backoff_initial_s, self.backoff_max_s) for failure in failures)
+
+
+def ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
+    """Yield the settings that give up the order which is asked for."""
+    if not processor.ordered:
+        return
+    ordering, registration, retry = processor.ordering.value, processor.registration, processor.retry
+    if registration is not RegistrationMode.OFF:
+        yield error(
+            f"processor.ordering is {ordering}, but in processor.registration = {registration.value} a commit may "
+            "pass an unsettled record, so after a crash later records overtake it. Set processor.registration=off"
+        )
+    if retry.delays and not retry.allow_reordering:
+        yield error(
+            f"processor.ordering is {ordering}, but a record in a retry topic is overtaken by later ones. Remove "
+            "processor.retry.delays, or set processor.retry.allow_reordering=true if that is acceptable"
+        )
+
+
+def schema_registry_problems(settings: SchemaRegistrySettings) -> Iterator[Diagnosis]:
+    """Yield what is wrong with ``processor.schema_registry``."""
+    section = "processor.schema_registry"
+    addresses = [urlsplit(url.strip()) for url in settings.url.split(",")] if settings.url else []
+    if any("@" in one.netloc for one in addresses):
+        yield error(f"{section}.url names a user: give {section}.username and {section}.password instead")
+    elif not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
+        yield error(f"{section}.url is {settings.url!r}: expected http(s)://host:port, or several with commas")
+    pair = {"username": settings.username, "password": settings.password}
+    yield from pair_problems(section, "basic authentication", **pair)
+
+
+def share_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
+    """Yield the settings that rely on offsets, which a share group doesn't have."""
+    if processor.source is not SourceKind.SHARE:
+        return
+    mode = processor.registration
+    if mode is not RegistrationMode.OFF:
+        yield _refused("registration", mode.value, "the broker keeps a record until it is acknowledged", "off")
+    if processor.ordered:
+        why = "the broker leases records of one key to several members"
+        yield _refused("ordering", processor.ordering.value, why, "unordered")
+    if processor.retry.delays:
+        why = "a record that isn't due can't be put back"
+        yield _refused("retry.delays", ", ".join(processor.retry.delays), why, "[]")
+    if processor.delay_s:
+        yield _refused("delay_s", f"{processor.delay_s:g}", "a record that isn't due can't be put back", "0")
+    if processor.group_protocol is not GroupProtocol.CLASSIC:
+        why = "a share group has a protocol of its own"
+        yield _refused("group_protocol", processor.group_protocol.value, why, "classic")
+
+
+def _refused(name: str, value: str, why: str, allowed: str) -> Diagnosis:
+    return error(f"processor.{name} is {value}, but with processor.source = share {why}. Set it to {allowed}")

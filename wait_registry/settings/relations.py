@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-import re
 from collections.abc import Iterator
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
-from wait_registry.settings.alert_relations import alert_problems
-from wait_registry.settings.kafka_relations import kafka_problems, more_than, pair_problems, pem_problems
+from wait_registry.settings.alerts import alert_problems
+from wait_registry.settings.contradictions import more_than
+from wait_registry.settings.grpc import grpc_problems
+from wait_registry.settings.kafka import kafka_problems
 from wait_registry.settings.processor import (
     AUTO,
     AssignmentStrategy,
     GroupProtocol,
     ProcessorSettings,
     RegistrationMode,
-    SchemaRegistrySettings,
+    ordering_problems,
+    schema_registry_problems,
+    share_problems,
 )
 from wait_registry.settings.root import Settings, unresolved_placeholders
-from wait_registry.settings.route_relations import route_problems
-from wait_registry.settings.runtime import TelemetrySettings
-from wait_registry.settings.share_relations import share_problems
+from wait_registry.settings.routes import route_problems
+from wait_registry.settings.runtime import telemetry_problems
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.topic_relations import topic_problems
@@ -33,18 +33,12 @@ Service = Literal["processor", "sink", "sweeper"]
 
 log = logging.getLogger(__name__)
 
-MISSING_EXTRA: Final = (
-    "telemetry.traces is on, but OpenTelemetry isn't installed: run pip install 'wait-registry[otel]', "
-    "or set telemetry.traces=false"
-)
 # Of librdkafka, and of the broker for the group protocol 'consumer'.
 DEFAULT_SESSION_S: Final = 45.0
 SESSION_SHARE: Final = 4
 # Of librdkafka. The other half of it is left to the last commit.
 DEFAULT_POLL_S: Final = 300.0
 POLL_SHARE: Final = 2
-# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
-_METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
 
 
 def require_relations(settings: Settings, service: Service) -> None:
@@ -63,7 +57,7 @@ def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     problems = [*kafka_problems(settings.kafka), *topic_problems(settings)]
     if service == "sink":  # which traces and produces nothing
         return [*problems, *_sink_problems(settings)]
-    problems += [*_telemetry_problems(settings.telemetry), *_queue_problems(settings)]
+    problems += [*telemetry_problems(settings.telemetry), *_queue_problems(settings)]
     return [*problems, *(_processor_problems if service == "processor" else _sweeper_problems)(settings)]
 
 
@@ -93,10 +87,10 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
     for name, value in (("group", processor.group), ("topics", processor.topics)):
         if not value:
             yield error(f"processor.{name} isn't set; the processor needs it")
-    yield from route_problems(processor)
+    yield from route_problems(processor.routes, processor.topics, processor.handler)
     yield from _expiry_problems(settings)
     yield from _registration_problems(settings)
-    yield from _ordering_problems(processor)
+    yield from ordering_problems(processor)
     yield from _limit_problems(settings)
     yield from _rebalance_problems(settings)
     yield from share_problems(processor)
@@ -107,52 +101,13 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"processor.assignment_strategy is {processor.assignment_strategy.value}, but with "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
-    yield from _schema_registry_problems(processor.schema_registry)
+    yield from schema_registry_problems(processor.schema_registry)
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
         yield error(
             f"HTTP statuses {both} are in processor.http.retry_statuses and in discard_statuses: remove one of them"
         )
-    yield from _grpc_problems(processor)
-
-
-def _grpc_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
-    settings = processor.grpc
-    both = sorted(set(settings.retry_statuses) & set(settings.discard_statuses))
-    if both:
-        yield error(
-            f"gRPC statuses {', '.join(both)} are in processor.grpc.retry_statuses and in discard_statuses: remove one "
-            "of them"
-        )
-    for name in settings.forward_headers:
-        if _METADATA_NAME.fullmatch(name.lower()) is None:
-            yield error(
-                f"processor.grpc.forward_headers has {name!r}, which gRPC doesn't take as metadata: letters, digits "
-                "and _.- are allowed, and neither grpc- in front nor -bin at the end. Remove it; each call has the "
-                "record's headers anyway"
-            )
-    key = None if settings.key is None else settings.key.get_secret_value()
-    pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
-    schemes = {name.partition(":")[0] for name in processor.handler_names}
-    for name, text in pem.items():
-        yield from pem_problems(f"processor.grpc.{name}", text)
-        if text is not None and "grpc" in schemes and "grpcs" not in schemes:
-            yield error(
-                f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
-                "grpcs://, or remove it"
-            )
-    yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)
-
-
-def _schema_registry_problems(settings: SchemaRegistrySettings) -> Iterator[Diagnosis]:
-    section = "processor.schema_registry"
-    addresses = [urlsplit(url.strip()) for url in settings.url.split(",")] if settings.url else []
-    if any("@" in one.netloc for one in addresses):
-        yield error(f"{section}.url names a user: give {section}.username and {section}.password instead")
-    elif not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
-        yield error(f"{section}.url is {settings.url!r}: expected http(s)://host:port, or several with commas")
-    pair = {"username": settings.username, "password": settings.password}
-    yield from pair_problems(section, "basic authentication", **pair)
+    yield from grpc_problems(processor.grpc, processor.handler_names)
 
 
 def _expiry_problems(settings: Settings) -> Iterator[Diagnosis]:
@@ -192,22 +147,6 @@ def _registration_problems(settings: Settings) -> Iterator[Diagnosis]:
         yield error(
             f"processor.register_after_s is {after_s:g} s, not less than processor.ttl_s = {ttl_s:g} s, which counts "
             "from the registration. Lower the first or raise the second"
-        )
-
-
-def _ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
-    if not processor.ordered:
-        return
-    ordering, registration, retry = processor.ordering.value, processor.registration, processor.retry
-    if registration is not RegistrationMode.OFF:
-        yield error(
-            f"processor.ordering is {ordering}, but in processor.registration = {registration.value} a commit may "
-            "pass an unsettled record, so after a crash later records overtake it. Set processor.registration=off"
-        )
-    if retry.delays and not retry.allow_reordering:
-        yield error(
-            f"processor.ordering is {ordering}, but a record in a retry topic is overtaken by later ones. Remove "
-            "processor.retry.delays, or set processor.retry.allow_reordering=true if that is acceptable"
         )
 
 
@@ -308,23 +247,3 @@ def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"{chunk_rows}: a chunk could never be sent; raise the first or lower the second"
         )
     yield from alert_problems(settings.alerts)
-
-
-def _telemetry_problems(settings: TelemetrySettings) -> Iterator[Diagnosis]:
-    """Yield the problems that prevent traces."""
-    if not settings.traces:
-        return
-    if not _installed():
-        yield error(MISSING_EXTRA)
-    if settings.traces_endpoint and not settings.traces_endpoint.startswith(("http://", "https://")):
-        yield error(
-            f"telemetry.traces_endpoint is {settings.traces_endpoint!r}, expected the http(s) URL of an OTLP/HTTP "
-            "receiver, path included (http://localhost:4318/v1/traces)"
-        )
-
-
-def _installed() -> bool:
-    try:
-        return all(importlib.util.find_spec(f"opentelemetry.{part}") for part in ("sdk", "exporter.otlp.proto.http"))
-    except ModuleNotFoundError:
-        return False

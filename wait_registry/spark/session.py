@@ -22,7 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
-from wait_registry.jvm import jar_directory, java_command
+from wait_registry.java.jars import jar_directory, java_command
 from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import SparkSettings
 from wait_registry.settings.secrets import sounds_secret

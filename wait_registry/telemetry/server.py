@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
@@ -14,9 +14,12 @@ import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from wait_registry.errors import ConfigurationError
 from wait_registry.service.health import Health
+from wait_registry.service.http_server import listening
+from wait_registry.settings.root import Settings
+from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry
+from wait_registry.telemetry.metrics import READY
 
 log = logging.getLogger(__name__)
 
@@ -47,47 +50,38 @@ class TelemetryServer:
         ready: Check,
         request_limit_s: float = REQUEST_LIMIT_S,
     ) -> None:
-        """Take the port at once; ``port`` is then the one listened on.
+        """Prepare; `start` listens.
 
         Args:
             host, port: where to listen; port 0 takes a free one.
             registry: what /metrics shows.
             live, ready: what /health/live and /health/ready answer.
             request_limit_s: how long a client may take for its request, and for the answer, s.
+        """
+        self._address = host, port
+        self._registry = registry
+        self._checks = {"/health/live": live, "/health/ready": ready}
+        self._limit_s = request_limit_s
+        self.port = port
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = Thread(target=self._run, name="telemetry", daemon=True)
+        self._listens: Future[int] = Future()
+
+    def start(self) -> Self:
+        """Begin to answer; ``port`` is then the one listened on.
 
         Raises:
             ConfigurationError: the port is taken, or the address isn't one of this host.
         """
-        self._registry = registry
-        self._checks = {"/health/live": live, "/health/ready": ready}
-        self._limit_s = request_limit_s
-        try:
-            # Clients beyond the backlog try again in whole seconds; refusing one is quicker.
-            self._socket = socket.create_server((host, port), backlog=4 * MAX_CONNECTIONS)
-        except OSError as error:
-            raise ConfigurationError(
-                f"can't listen on {host}:{port} for metrics and health: {error.strerror or error}. "
-                "Set telemetry.port to a free one (0 takes any) or telemetry.host to an address of this host."
-            ) from error
-        self.port = int(self._socket.getsockname()[1])
-        self._stop = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: Thread | None = None
-
-    def start(self) -> Self:
-        """Begin to answer."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, args=(self._loop,), name="telemetry", daemon=True)
         self._thread.start()
+        self.port = self._listens.result()
         return self
 
     def stop(self) -> None:
         """Stop answering and give the port back."""
-        if self._thread is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(STOP_LIMIT_S)
-            self._thread = None
-        self._socket.close()
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(STOP_LIMIT_S)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -95,14 +89,17 @@ class TelemetryServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self) -> None:
         try:
-            loop.run_until_complete(self._serve(loop))
+            self._loop.run_until_complete(self._serve())
+        except Exception as error:
+            if self._listens.done():
+                raise
+            self._listens.set_exception(error)
         finally:
-            loop.close()
+            self._loop.close()
 
-    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        server = web.Server(self._answer)
+    async def _serve(self) -> None:
         limits: dict[str, Any] = {
             "keepalive_timeout": self._limit_s,  # counts from the connection on, until its request is complete
             "max_headers": MAX_HEADERS,
@@ -111,10 +108,13 @@ class TelemetryServer:
             "lingering_time": 0,
             "access_log": None,
         }
-        listening = await loop.create_server(lambda: _Connection(server, loop=loop, **limits), sock=self._socket)
-        await self._stop.wait()
-        listening.close()
-        await server.shutdown(STOP_LIMIT_S / 2)
+        runner = web.ServerRunner(_Server(self._answer, **limits), shutdown_timeout=STOP_LIMIT_S / 2)
+        fix = "Set telemetry.port to a free one (0 takes any) or telemetry.host to an address of this host."
+        # Clients beyond the backlog try again in whole seconds; refusing one is quicker.
+        backlog = 4 * MAX_CONNECTIONS
+        async with listening(runner, *self._address, "metrics and health", fix, backlog) as port:
+            self._listens.set_result(port)
+            await self._stop.wait()
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         if request.method not in ("GET", "HEAD"):
@@ -146,6 +146,34 @@ class TelemetryServer:
             health = Health(False, (f"the check itself failed: {type(error).__name__}",))
         body = orjson.dumps({"ok": health.ok, "reasons": health.reasons}) + b"\n"
         return web.Response(status=200 if health.ok else 503, body=body, headers={"Content-Type": "application/json"})
+
+
+def service_server(
+    settings: Settings, service: str, registry: MetricsRegistry, live: Check, ready: Check
+) -> TelemetryServer:
+    """Return the server of a service, and add the metrics that every service has.
+
+    Args:
+        settings: where to listen, and the certificates whose ends are shown.
+        service: its name, the label of the metric that says whether it is ready.
+        registry: of the service; each of its checks returns `Health.of` the reasons against it.
+        live: whether the process should be left running.
+        ready: whether it does its work now.
+    """
+    expose_certificate_ends(registry, settings)
+    registry.gauge(READY).labels(service).set_function(lambda: float(ready().ok))
+    return TelemetryServer(settings.telemetry.host, settings.telemetry.port, registry, live, ready)
+
+
+class _Server(web.Server):
+    """Makes the connections; their limits are those that it was given."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.Response]], **limits: Any) -> None:
+        super().__init__(handler)
+        self._limits = limits
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._limits)
 
 
 class _Connection(web.RequestHandler):

@@ -9,11 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from wait_registry.logs import RepeatFilter
+from wait_registry.settings.runtime import TelemetrySettings
+
+# Returns the IDs of the trace and of the span that are to be used next, None for random ones.
+ChosenIds: TypeAlias = Callable[[], tuple[int | None, int | None]]
 
 # They write a line for each failed request, and for each span that the queue drops.
 _LOGGERS: Final = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
@@ -40,6 +49,34 @@ class SpanSender(BatchSpanProcessor):
         _run_within(STOP_LIMIT_S, super().shutdown)
 
 
+class _Ids(RandomIdGenerator):
+    def __init__(self, chosen: ChosenIds) -> None:
+        self._chosen = chosen
+
+    def generate_trace_id(self) -> int:
+        return self._chosen()[0] or super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return self._chosen()[1] or super().generate_span_id()
+
+
+def provider_of(processor: SpanProcessor, chosen_ids: ChosenIds, resource: Resource | None = None) -> TracerProvider:
+    """Return a provider whose spans this processor receives."""
+    provider = TracerProvider(resource=resource, id_generator=_Ids(chosen_ids), shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    return provider
+
+
+def collector_provider(settings: TelemetrySettings, service: str, chosen_ids: ChosenIds) -> TracerProvider:
+    """Send spans to an OTLP/HTTP receiver; the user's own spans too, unless the process has a provider."""
+    limit_log_lines()
+    sender = SpanSender(OTLPSpanExporter(settings.traces_endpoint or None))
+    provider = provider_of(sender, chosen_ids, _resource(service))
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        trace.set_tracer_provider(provider)
+    return provider
+
+
 def limit_log_lines() -> None:
     """Let the SDK log each kind of failure once in five minutes."""
     for name in _LOGGERS:
@@ -53,3 +90,10 @@ def _run_within(limit_s: float, work: Callable[[], object]) -> threading.Thread:
     thread.start()
     thread.join(limit_s)
     return thread
+
+
+def _resource(service: str) -> Resource:
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        return resource.merge(Resource({SERVICE_NAME: f"waitreg-{service}"}))
+    return resource

@@ -11,7 +11,7 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.errors import is_unknown_topic
-from wait_registry.kafka.first_records import first_records
+from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.requests import persistently
 from wait_registry.settings.root import Settings

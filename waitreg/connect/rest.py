@@ -18,8 +18,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.settings.connect import ConnectSettings
-from wait_registry.settings.connect_relations import require_connect
+from wait_registry.settings.connect import ConnectSettings, require_connect
 from waitreg.connect.state import ConnectorState
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from wait_registry.backoff import backoff_s
+from wait_registry.outage import backoff_s
 from wait_registry.settings.connect import ConnectSettings
 
 

@@ -16,7 +16,6 @@ from typing import Final
 
 import psycopg
 
-from wait_registry.certificate_ends import expose_certificate_ends
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
@@ -25,6 +24,7 @@ from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.telemetry import metrics as m
+from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.server import TelemetryServer
 from waitreg.connect.lag import sink_lags

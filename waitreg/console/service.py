@@ -9,8 +9,8 @@ from functools import partial
 from aiohttp import web
 
 from wait_registry.dead_letters.decoded import decoded
-from wait_registry.errors import ConfigurationError
-from wait_registry.schema_registry import for_display
+from wait_registry.schemas.registry import for_display
+from wait_registry.service.http_server import listening
 from wait_registry.settings.root import Settings
 from waitreg.console.access.masks import parse_masks
 from waitreg.console.acting.actor import Actor
@@ -80,18 +80,11 @@ class ConsoleService:
             keepalive_timeout=IDLE_S,
             max_line_size=_MOST_LINE_BYTES,
         )
-        await runner.setup()
+        fix = "Set console.port to a free one (0 takes any) or console.host to an address of this host."
         try:
-            await web.TCPSite(runner, console.host, console.port).start()
-            self.port = runner.addresses[0][1]
-            log.info("the console is at http://%s:%d/", console.host, self.port)
-            await self._stop.wait()
-        except OSError as error:
-            raise ConfigurationError(
-                f"can't listen on {console.host}:{console.port} for the console: {error.strerror or error}. "
-                "Set console.port to a free one (0 takes any) or console.host to an address of this host."
-            ) from error
+            async with listening(runner, console.host, console.port, "the console", fix) as self.port:
+                log.info("the console is at http://%s:%d/", console.host, self.port)
+                await self._stop.wait()
         finally:
-            await runner.cleanup()
             if self._actor is not None:
                 await asyncio.to_thread(self._actor.close)

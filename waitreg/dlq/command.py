@@ -105,7 +105,7 @@ def show(invocation: Invocation, which: str, body: Path | None, as_json: bool) -
     """
     from wait_registry.dead_letters.outcomes import last_redrive
     from wait_registry.postgres.query_file import bind, load_query
-    from wait_registry.schema_registry import for_display
+    from wait_registry.schemas.registry import for_display
     from waitreg.query import print_rows
     from waitreg.read_tables import age, read_tables
 

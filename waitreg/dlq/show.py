@@ -12,7 +12,7 @@ from wait_registry.dead_letters.dead_letter import DeadLetter, Redriven
 from wait_registry.dead_letters.decoded import Decoded, decoded
 from wait_registry.display import bytes_text, lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
-from wait_registry.schema_registry import SchemaRegistry
+from wait_registry.schemas.registry import SchemaRegistry
 
 _INDENT = "  "
 # A terminal shows no more bytes of a value.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from wait_registry.certificate_ends import certificate_ends
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.kafka.broker_question import ask_brokers
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.root import Settings
+from wait_registry.telemetry.certificate_ends import certificate_ends
 from wait_registry.tls import end_of
 
 FIX: Final = "replace it, and start each service that uses it again"

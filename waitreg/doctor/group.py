@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from wait_registry.clock import SystemClock
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
@@ -15,14 +16,14 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
 from wait_registry.kafka.errors import cause_of, is_access_problem
-from wait_registry.kafka.first_records import first_records
 from wait_registry.kafka.group_description import group_members
+from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.outside_log import REWIND, outside_log, partitions_text
 from wait_registry.kafka.positions import earliest_offsets, end_offsets, offsets_from_time
 from wait_registry.kafka.requests import persistently
 from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
-from wait_registry.records.topics import TopicPartition as TopicAndPartition
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
 
@@ -87,7 +88,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         wait_topic = describe_wait_topic(client, wait.topic, wait.partitions)
         offsets = StartOffsets(wait_topic, consumed, lambda _: True, another=list, ends=_unasked, beginnings=_unasked)
         for topic in consumed.names:
-            partitions = [TopicPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
+            partitions = [KafkaPartition(topic, number) for number in range(describe_topic(client, topic).partitions)]
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             found = {start.partition: -1 if start.offset is None else start.offset for start in starts}
@@ -134,7 +135,7 @@ def _unasked(_: object) -> dict[tuple[str, int], int]:
     return {}
 
 
-def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start]:
+def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[KafkaPartition]) -> list[Start]:
     found = offsets.at_once(consumer, partitions)
     if found is None:
         raise TransientError("the group's coordinator doesn't answer what has been committed")
@@ -242,5 +243,5 @@ def _outside(logs: Mapping[str, _Logs], group: str) -> Iterator[Diagnosis]:
         )
 
 
-def _by_place(by_topic: Mapping[str, Mapping[int, int]]) -> dict[TopicAndPartition, int]:
+def _by_place(by_topic: Mapping[str, Mapping[int, int]]) -> dict[TopicPartition, int]:
     return {(topic, number): offset for topic, found in by_topic.items() for number, offset in found.items()}

@@ -10,7 +10,7 @@ from typing import Final
 import confluent_kafka
 
 from wait_registry.diagnosis import Diagnosis, ok
-from wait_registry.jvm import jar_directory, java_command
+from wait_registry.java.jars import jar_directory, java_command
 from wait_registry.settings.root import Settings
 
 INSTALL_JAVA: Final = "install a Java runtime of version 17 or newer, and put it on PATH or name it in JAVA_HOME"

@@ -11,6 +11,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.service.http_server import listening
 from waitreg.downstream.calls import ABORTED, Call
 from waitreg.downstream.capacity import Capacity
 from waitreg.downstream.mixture import DROPPED, parse_latency, parse_rotation, parse_status
@@ -68,7 +70,7 @@ class Downstream:
         self._behave(mixture, failures, capacity)
         self._log_file = log
         self._log: JsonLines | None = None
-        self._runner: web.AppRunner | None = None
+        self._held = AsyncExitStack()
         self._started = 0
         self._in_flight = 0
         self._by_status: Counter[int] = Counter()
@@ -85,26 +87,26 @@ class Downstream:
         application.router.add_post("/mixture", self._change_mixture)
         application.router.add_post("/{path:.*}", self._answer_call)
         # When a caller dies its call ends with it, and its work counts as not done.
-        self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=STOP_S)
-        try:
-            if self._log_file is not None:
+        runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=STOP_S)
+        if self._log_file is not None:
+            try:
                 self._log = JsonLines(self._log_file)
-            await self._runner.setup()
-            await web.TCPSite(self._runner, self.host, self.port, backlog=1024).start()
-        except OSError as error:
+            except OSError as error:
+                raise ConfigurationError(
+                    f"the downstream can't write its log: {error}; choose another --log"
+                ) from error
+            self._held.callback(self._log.close)
+        fix = "Choose another --port (0 takes a free one)."
+        try:
+            serving = listening(runner, self.host, self.port, "the downstream", fix, backlog=1024)
+            self.port = await self._held.enter_async_context(serving)
+        except ConfigurationError:
             await self.stop()
-            raise ConfigurationError(
-                f"the downstream can't start on {self.host}:{self.port}: {error}; "
-                "choose another --port (0 takes a free one) or --log"
-            ) from error
-        self.port = self._runner.addresses[0][1]
+            raise
 
     async def stop(self) -> None:
         """Stop listening, abort running calls, close the log."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-        if self._log is not None:
-            self._log.close()
+        await self._held.aclose()
 
     def stats(self) -> dict[str, Any]:
         """Return how many calls got an answer, run now, and ended with each status (0: dropped, 499: hung up)."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
+from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 from waitreg.local.ports import LOOPBACK
 from waitreg.local.server import JvmServer, http_get
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from wait_registry.errors import WaitRegistryError
-from wait_registry.jvm import JarKind, jar_directory, java_command
+from wait_registry.java.jars import JarKind, jar_directory, java_command
 from waitreg.local.account import Account
 from waitreg.local.child import GuardedChild, Program, log_tail
 from waitreg.local.ports import LOOPBACK

@@ -14,8 +14,8 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets
-from wait_registry.kafka.first_records import first_records
 from wait_registry.kafka.group_description import group_members
+from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.settings.root import Settings

@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 import psycopg
 from confluent_kafka import Message
 
-from wait_registry.backoff import Backoff
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.dead_letters.outcome import Verdict
@@ -31,6 +30,7 @@ from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.errors import RecordRefused
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
+from wait_registry.outage import Backoff
 from wait_registry.records.lineage import one_more
 from wait_registry.records.operation import (
     Advanced,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Answer
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import FencedError, WaitRegistryError
@@ -104,7 +104,9 @@ def positions(
     return found
 
 
-def _as_of_this_topic(answer: Answer, wait_topic: TopicIdentity, topic_id: str) -> tuple[int | None, CommitMetadata]:
+def _as_of_this_topic(
+    answer: KafkaPartition, wait_topic: TopicIdentity, topic_id: str
+) -> tuple[int | None, CommitMetadata]:
     """Return the committed offset and its metadata; an offset of a deleted topic says nothing about this one."""
     recorded = decode_metadata(answer.metadata, answer.offset)
     if recorded is None:
@@ -122,7 +124,9 @@ def commit(kafka: KafkaSettings, group: str, moves: Iterable[Move]) -> None:
         FencedError: it has.
         WaitRegistryError: any other refusal; run the command again, which shows what was committed.
     """
-    offsets = [Answer(*move.place, move.target, move.metadata.encode(move.target)) for move in moves if move.changes]
+    offsets = [
+        KafkaPartition(*move.place, move.target, move.metadata.encode(move.target)) for move in moves if move.changes
+    ]
     if not offsets:
         return
     # A consumer that never subscribes, for the reason in `committed_offsets`.

@@ -23,7 +23,7 @@ from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
+from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 from waitreg.local.connect_worker import plugin_jar
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20

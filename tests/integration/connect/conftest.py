@@ -19,7 +19,7 @@ from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import CONNECT_JAR_KINDS, jar_directory
+from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 from wait_registry.settings.root import Settings
 from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports

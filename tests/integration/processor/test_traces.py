@@ -18,7 +18,7 @@ from tests.support.traces import Traced, attributes, events, id_of, trace_of, tr
 from wait_registry.handler import Discard, HandlerResult, Record, TransientError
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.telemetry.tracing_spans import FirstDelivery
+from wait_registry.telemetry.tracing import FirstDelivery
 
 VALUES = (b"done", b"discard", b"fail", b"flaky", b"slow")
 TRACES = {value: 0xABC0 + number for number, value in enumerate(VALUES)}

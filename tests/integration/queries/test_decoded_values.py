@@ -16,7 +16,7 @@ from tests.support.schema_registry import SchemaRegistryServer, running_schema_r
 from tests.support.settings import changed
 from wait_registry.dead_letters.dead_letter import find
 from wait_registry.postgres.connection import connect
-from wait_registry.schema_registry import for_display
+from wait_registry.schemas.registry import for_display
 from wait_registry.settings.processor import SchemaRegistrySettings
 from wait_registry.settings.root import Settings
 from waitreg.dlq.show import lines

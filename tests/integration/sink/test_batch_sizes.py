@@ -17,16 +17,17 @@ from sink.metrics import SinkTelemetry, TopicState
 from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY, Batch
 from sink.read.ranges import GROWTH, Ranges
 from sink.read.record_columns import SCHEMA
-from sink.topics import wait_topic
+from sink.topics import SinkTopics
+from sink.topics import WaitTopic as WaitTopicInSink
 from tests.conftest import SettingsFactory
 from tests.integration.sink.conftest import SinkScenarioFactory
 from tests.integration.sink.wait_topic import WaitTopic, new_id, wait_record
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.backoff import Backoff
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
+from wait_registry.outage import Backoff
 from wait_registry.settings.root import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -115,12 +116,13 @@ def settings(prepared: SettingsFactory, topics: Topics) -> Settings:
 
 def run(settings: Settings, database: Database, reader: CountingReader) -> None:
     state = TopicState("wait", 90.0)
-    topic = wait_topic(settings, admin(settings.kafka), state, Backoff(1, 1, random.random))
+    topic = WaitTopicInSink(settings.wait, admin(settings.kafka), state, Backoff(1, 1, random.random))
     with closing(database.connect(settings)) as connection:
         connection.autocommit = True
         telemetry = SinkTelemetry(MetricsRegistry(), [state])
-        loop = SinkLoop(settings.sink, connection, [topic], {"wait": reader}, telemetry, lambda positions: None)
-        loop.run(threading.Event(), once=True)
+        topics, readers = SinkTopics(topic, once=True), {topic.name: reader}
+        loop = SinkLoop(settings.sink, connection, topics, readers, telemetry, lambda positions: None)
+        loop.run(threading.Event())
 
 
 @pytest.mark.guarantee("P7.14")

@@ -21,6 +21,7 @@ from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome
 from sweeper.sweep_task import sweep_partition
 from sweeper.sweeper import Job, Sweeper
+from sweeper.tables_policy import Scope
 from sweeper.wait_topic import WaitTopic, look_up
 from tests.integration.sink.applying import row_in_the_log
 from tests.support.database import Database
@@ -70,9 +71,9 @@ def ids(registered: Iterable[Registered]) -> list[str]:
     return sorted(item.wait_id for item in registered)
 
 
-def in_process(settings: Settings, topic: WaitTopic, partitions: Sequence[int]) -> list[PartitionResult]:
+def in_process(scope: Scope, partitions: Sequence[int]) -> list[PartitionResult]:
     """Do the work of the Spark job without Spark."""
-    return [sweep_partition(settings, topic, partition, tables_policy(settings)) for partition in partitions]
+    return [sweep_partition(scope, partition) for partition in partitions]
 
 
 def sweeper_of(
@@ -238,7 +239,7 @@ class Scenario:
 
     def sweep(self, partition: int = 0, **changes: object) -> PartitionResult:
         """Sweep one partition in this process, with settings of the sweeper changed as given."""
-        (result,) = in_process(self.with_sweeper(**changes), self.topic(), [partition])
+        (result,) = in_process(self.scope(**changes), [partition])
         if result.counts[RowOutcome.EXPORTED] or result.counts[RowOutcome.REDELIVERED]:
             for topic in (self.settings.wait.topic, self.settings.dead_letter.topic):
                 self.topics.wait_settled(topic)
@@ -248,7 +249,11 @@ class Scenario:
     def export(self, partition: int = 0, **changes: object) -> Iterator[Task]:
         """Give a task whose export is to be driven step by step."""
         with Held() as held:
-            yield Task(self.with_sweeper(**changes), self.topic(), partition, held, tables_policy(self.settings))
+            yield Task(self.scope(**changes), partition, held)
+
+    def scope(self, **changes: object) -> Scope:
+        """Return what a sweep is about, with settings of the sweeper changed as given."""
+        return Scope(self.with_sweeper(**changes), self.topic(), tables_policy(self.settings))
 
     def with_sweeper(self, **changes: object) -> Settings:
         """Return the settings with some of the sweeper's changed."""

@@ -102,7 +102,7 @@ def test_an_old_wait_record_compacted_during_the_read_is_not_exported(by_connect
     _ghost, standing = at.register([at.wait_record(0), at.wait_record(1)], days_old=10)
     shown_by_connect(at)
     with at.export() as task:
-        again = replace(task, tables=CleanedMeanwhile(at, [standing]))
+        again = replace(task, scope=replace(task.scope, tables=CleanedMeanwhile(at, [standing])))
         counts = export_all(fence(again).snapshot().read_tail().chunks())
     assert counts == {"exported": 1, "unseen": 1}
     assert at.dead_lettered_ids() == [standing.wait_id]

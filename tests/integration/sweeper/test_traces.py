@@ -14,8 +14,7 @@ from tests.support.collector import Collector
 from tests.support.traces import Traced, attributes, id_of, trace_of, traceparent
 from wait_registry.records.original import Original
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.telemetry.tracing import RecordPublished
-from wait_registry.telemetry.tracing_spans import FirstDelivery
+from wait_registry.telemetry.tracing import FirstDelivery, RecordPublished
 
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
@@ -26,7 +25,7 @@ def test_exports_are_spans_of_the_trace_of_their_record(at: Scenario, traced: Tr
     dead, redelivered = at.due(
         [at.wait_record(1, headers=PARENTED), at.wait_record(2, expiry_policy="redeliver", value=b"card 4711")]
     )
-    sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
+    sweep_partition(at.scope(), 0, tracer=traced.tracer)
     [letter], [delivery] = at.dead_letters(), at.topics.read(again)
     assert letter.headers[: len(PARENTED)] == PARENTED, "the dead letter names the trace as the record did"
     [exported] = traced.spans(f"send {letter.topic}")
@@ -54,7 +53,7 @@ def test_a_tracer_that_fails_ends_no_export_and_its_chunks_are_counted(
         raise RuntimeError(f"can't trace {published.headers}")
 
     monkeypatch.setattr(traced.tracer, "record_published", fail)
-    result = sweep_partition(at.settings, at.topic(), 0, tracer=traced.tracer)
+    result = sweep_partition(at.scope(), 0, tracer=traced.tracer)
     assert (result.counts[RowOutcome.EXPORTED], result.skip, len(at.dead_letters())) == (2, None, 2)
     assert "no traces of exported records: RuntimeError" in caplog.text
     assert "can't trace" not in caplog.text
@@ -64,7 +63,7 @@ def test_a_sweep_in_spark_has_sent_its_spans_when_it_is_over(scenario: ScenarioF
     with Collector() as collector:
         at = scenario({"telemetry.traces": True, "telemetry.traces_endpoint": collector.endpoint})
         at.due([at.wait_record(1, headers=PARENTED)])
-        [result] = SparkJob(at.settings, spark)(at.settings, at.topic(), [0])
+        [result] = SparkJob(at.settings, spark)(at.scope(), [0])
         assert result.counts[RowOutcome.EXPORTED] == 1
     [span] = collector.received
     assert (span.service, span.trace_id, span.parent_id) == ("waitreg-sweeper", f"{TRACE:032x}", f"{PARENT:016x}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.connect_relations import connect_problems, require_connect
+from wait_registry.settings.connect import connect_problems, require_connect
 from wait_registry.settings.loading import load_settings
 from waitreg.connect.apply import CLIENTS, with_client_security
 from waitreg.connect.connector_file import Connector, Family, Role, own_files

@@ -13,8 +13,8 @@ import fastavro
 import pytest
 from fastavro.utils import generate_many
 
-from wait_registry.avro import MOST_LEVELS, AvroSchema
 from wait_registry.errors import MalformedError
+from wait_registry.schemas.avro import MOST_LEVELS, AvroSchema
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ HOSTILE = {
 }
 READ_ALL = """
 import json, resource, sys
-from wait_registry.avro import AvroSchema
+from wait_registry.schemas.avro import AvroSchema
 from wait_registry.errors import MalformedError
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 for schema, data in json.load(sys.stdin):

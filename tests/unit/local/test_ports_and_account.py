@@ -14,8 +14,8 @@ import pytest
 from sink.history.directory import HistoryDirectory
 from tests.support.own_postgres import reachable
 from wait_registry.errors import ConfigurationError
-from wait_registry.jar_fetching import fetch_jars, ivy_command
-from wait_registry.jvm import JAR_KINDS, JarKind, committed_sums, jar_directory, jar_lists, jars_home, java_major
+from wait_registry.java.fetching import fetch_jars, ivy_command
+from wait_registry.java.jars import JAR_KINDS, JarKind, committed_sums, jar_directory, jar_lists, jars_home, java_major
 from wait_registry.settings.loading import load_settings
 from waitreg.local.account import unprivileged_account, unreachable_part
 from waitreg.local.environment import as_environment

@@ -144,9 +144,12 @@ def test_off_registers_in_the_warm_up_of_another_mode(story: str) -> None:
     HELD | unconfirmed | tick | after 1 > commit 3 | confirmed 3 > start 0 1 2
     a commit whose answer is lost is sent again after 30 s
     HELD | after 29 | after 1 > commit 3 | confirmed 3 > start 0 1 2
-    the answer of an earlier commit confirms nothing
-    poll 0 1 > register 0 1 | registered 0 > commit 1 | later 30 | registered 1 > commit 2 | confirmed 1 |
-    confirmed 2 > start 0 1
+    a late answer confirms what its own commit covers
+    poll 0 1 > register 0 1 | registered 0 > commit 1 | later 30 | registered 1 > commit 2 | confirmed 1 > start 0 |
+    confirmed 2 > start 1
+    the answer to a commit of an earlier assignment confirms nothing
+    poll 0 > register 0 | registered 0 > commit 1 | lost | assigned > resume a | later 30 | poll 0 > register 0 |
+    registered 0 > commit 1 | confirmed 1 | confirmed 1 > start 0
     a record that is registered again when its commit is confirmed needs no other
     poll 0 > register 0 | registered 0 > commit 1 | after 41 > register 0; commit 1 | confirmed 1 |
     registered 0 > start 0

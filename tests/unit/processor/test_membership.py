@@ -19,9 +19,8 @@ from tests.unit.processor.parts import HaltedClock
 from wait_registry.diagnosis import Severity
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
+from wait_registry.settings.processor import GroupProtocol, ProcessorSettings, share_problems
 from wait_registry.settings.root import Settings
-from wait_registry.settings.share_relations import share_problems
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 

@@ -19,9 +19,9 @@ from processor.handlers.loading import handler_from
 from tests.support.certificates import Authority
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.waiting import wait_until
-from wait_registry import schema_registry
 from wait_registry.errors import ConfigurationError, MalformedError, PermanentError, TransientError
 from wait_registry.handler import Avro
+from wait_registry.schemas import registry as schema_registry
 from wait_registry.settings.processor import ProcessorSettings, SchemaRegistrySettings
 from waitreg.local.ports import LOOPBACK
 from waitreg.testing import DeadLetter, HandlerTester, record

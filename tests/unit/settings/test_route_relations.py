@@ -9,12 +9,10 @@ import orjson
 import pytest
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.alert_relations import NOT_EVALUATED, alert_problems
-from wait_registry.settings.alerts import AlertsSettings
+from wait_registry.settings.alerts import NOT_EVALUATED, AlertsSettings, alert_problems
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.route_relations import route_problems
-from wait_registry.settings.routes import Route, RouteMatch
+from wait_registry.settings.routes import Route, RouteMatch, route_problems
 from wait_registry.settings.secrets import describe
 
 EXPRESS = {"header": "shipping", "value": "express"}
@@ -26,7 +24,8 @@ REST = {"handler": "shop:rest"}
 
 def problems(routes: list[dict[str, Any]], handler: str = "shop:handle") -> list[str]:
     values = {"topics": ("orders", "refunds"), "routes": routes, "handler": handler}
-    return [problem.message for problem in route_problems(ProcessorSettings.model_validate(values))]
+    processor = ProcessorSettings.model_validate(values)
+    return [one.message for one in route_problems(processor.routes, processor.topics, processor.handler)]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sweeper.export import Held
 from sweeper.result import Skip
 from sweeper.service import SweeperService
 from sweeper.sweep_task import skip_of, sweep_partition, task_tracer
+from sweeper.tables_policy import Scope
 from sweeper.tail import PositionOvertaken, TailTooLong
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError, FencedError, PermanentError, TransientError
@@ -46,7 +47,7 @@ def test_every_error_of_a_partition_has_its_skip(error: Exception, skip: Skip) -
 def test_a_client_that_cannot_be_made_skips_its_partition() -> None:
     librdkafka = {"plugin.library.paths": "no-such-library"}
     settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1", "librdkafka": librdkafka}})
-    result = sweep_partition(settings, WaitTopic(TopicIdentity("wait", "id", 1), 86_400_000), 4)
+    result = sweep_partition(Scope(settings, WaitTopic(TopicIdentity("wait", "id", 1), 86_400_000)), 4)
     assert (result.partition, result.skip) == (4, Skip.REFUSED)
     assert "no-such-library" in result.reason
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from sweeper.backlog import OTHERS, bounded
-from sweeper.counting_thread import pause_after
 from sweeper.export_decision import Obstacle, Unsendable
 from sweeper.health import readiness
 from sweeper.housekeeping import marks_days
 from sweeper.metrics import REMINDER_S, Instruments
 from sweeper.postgres_watch import LATE_S, PostgresWatch
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
+from sweeper.schedule import pause_after
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections

@@ -103,3 +103,23 @@ def test_a_stop_before_the_start_runs_nothing() -> None:
     schedule = Schedule(job, 3600)
     schedule.request_stop()
     schedule.run(10)
+
+
+def test_what_is_watched_is_looked_at_again_after_an_error_too_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweeper.schedule.COUNT_PAUSE_S", 0.02)
+    looks: list[int] = []
+    closed = Event()
+
+    def look() -> float:
+        looks.append(1)
+        if len(looks) == 1:
+            raise ValueError("logged, and no reason to end")
+        if len(looks) == 3:
+            schedule.request_stop()
+        return 0.03 if len(looks) == 2 else 3600.0
+
+    schedule = Schedule(lambda: None, 3600)
+    schedule.watch(look, closed.set)
+    schedule.run(10)
+    assert len(looks) == 3
+    assert closed.is_set()

@@ -91,7 +91,7 @@ def test_other_paths_answer_404_with_the_paths_there_are() -> None:
 def test_a_taken_port_is_a_configuration_error_that_names_the_setting() -> None:
     with server() as running:
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{running.port} .*Set telemetry\.port"):
-            TelemetryServer("127.0.0.1", running.port, MetricsRegistry(), well, well)
+            TelemetryServer("127.0.0.1", running.port, MetricsRegistry(), well, well).start()
 
 
 def test_a_scraper_that_disconnects_early_costs_no_line_in_the_log(

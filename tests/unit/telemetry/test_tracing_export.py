@@ -22,19 +22,19 @@ from processor.handlers.open_handler import OpenHandler
 from processor.health.traces import Traces
 from tests.support.grpc_service import serving
 from tests.support.http_service import Answer, HttpService
-from tests.support.traces import Traced, attributes, id_of, traceparent
+from tests.support.traces import Traced, attributes, id_of, traceparent, tracer_of
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import taken
 from wait_registry.handler import Record
 from wait_registry.records.original import Original
 from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.processor import HttpHandlerSettings
-from wait_registry.settings.relations import MISSING_EXTRA, relation_problems
+from wait_registry.settings.relations import relation_problems
 from wait_registry.settings.root import Settings
+from wait_registry.settings.runtime import MISSING_EXTRA
 from wait_registry.telemetry import tracing_export
-from wait_registry.telemetry.tracing import RecordTaken, RecordTrace
+from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
 from wait_registry.telemetry.tracing_export import SpanSender, limit_log_lines
-from wait_registry.telemetry.tracing_spans import SpanTracer
 
 
 class Collector(SpanExporter):
@@ -53,7 +53,7 @@ class Collector(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def send(tracer: SpanTracer, spans: int = 1) -> None:
+def send(tracer: Tracer, spans: int = 1) -> None:
     for _ in range(spans):
         tracer.tracer.start_span("one").end()
         tracer.flush()
@@ -75,7 +75,7 @@ def test_each_kind_of_failure_is_logged_once(caplog: pytest.LogCaptureFixture) -
 def test_an_exporter_that_raises_loses_its_batch_and_nothing_else() -> None:
     collector = Collector(OSError("no route"))
     collector.release.set()
-    send(SpanTracer(SpanSender(collector)), 2)
+    send(tracer_of(SpanSender(collector)), 2)
     assert collector.exported == 1
 
 
@@ -83,7 +83,7 @@ def test_a_silent_collector_is_waited_for_once_and_gets_its_spans_later(monkeypa
     monkeypatch.setattr(tracing_export, "FLUSH_LIMIT_S", 0.05)
     collector = Collector()
     sender = SpanSender(collector)
-    send(SpanTracer(sender), 3)
+    send(tracer_of(sender), 3)
     assert collector.exported == 0
     collector.release.set()
     wait_until(sender.force_flush, 60, "the first flush")
@@ -95,7 +95,7 @@ def test_a_silent_collector_is_waited_for_once_and_gets_its_spans_later(monkeypa
 def test_a_full_queue_drops_spans_and_a_hanging_end_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing_export, "STOP_LIMIT_S", 0.05)
     collector = Collector()
-    tracer = SpanTracer(SpanSender(collector, max_queue_size=4, max_export_batch_size=2))
+    tracer = tracer_of(SpanSender(collector, max_queue_size=4, max_export_batch_size=2))
     try:
         for _ in range(12):
             tracer.tracer.start_span("one").end()
@@ -204,7 +204,7 @@ assert start() is None
 print(json.dumps(sorted(sys.modules)))
 """
 WITHOUT_THE_EXTRA = """
-sys.modules["opentelemetry"] = None
+sys.modules["opentelemetry.sdk"] = None
 print(*(one.message for one in relation_problems(Settings(telemetry={"traces": True}), "sweeper")))
 start(traces=True)
 """
@@ -227,10 +227,10 @@ def run(script: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_no_tracing_library_is_loaded_while_tracing_is_off() -> None:
+def test_of_the_tracing_library_only_the_api_is_loaded_while_tracing_is_off() -> None:
     loaded = json.loads(run(LOADED))
     assert "processor.health.traces" in loaded
-    assert [name for name in loaded if name.partition(".")[0] == "opentelemetry"] == []
+    assert [name for name in loaded if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
 
 
 def test_without_its_packages_start_check_and_start_name_the_extra() -> None:

@@ -23,8 +23,7 @@ from wait_registry.errors import TransientError
 from wait_registry.handler import Record
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.telemetry.tracing import RecordPublished, RecordTaken
-from wait_registry.telemetry.tracing_spans import FirstDelivery, context_of
+from wait_registry.telemetry.tracing import FirstDelivery, RecordPublished, RecordTaken, context_of
 
 TRACE_IDS = st.integers(1, 2**128 - 1)
 SPAN_IDS = st.integers(1, 2**64 - 1)

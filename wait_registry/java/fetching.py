@@ -6,15 +6,26 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.jvm import JAR_KINDS, committed_sums, jar_lists, java_command, verify_jars
+from wait_registry.java.jars import (
+    JAR_KINDS,
+    JarKind,
+    committed_sums,
+    jar_directory,
+    jar_lists,
+    jars_home,
+    java_command,
+    verify_jars,
+)
 
 RETRIEVE_PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
@@ -115,3 +126,23 @@ def _one_at_a_time(home: Path) -> Iterator[None]:
     with (home / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def main(action: str, kinds: Sequence[JarKind]) -> int:
+    """Run `fetch` (download missing or changed jars) or `verify` for some kinds of jars; returns 0.
+
+    Raises:
+        ConfigurationError: a jar differs from its committed sum, or can't be fetched.
+    """
+    if action == "fetch":
+        fetch_jars(jars_home(), kinds or JAR_KINDS)
+    for kind in kinds or JAR_KINDS:
+        print(f"jars: {len(committed_sums(kind))} verified in {jar_directory(kind)}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1], cast("Sequence[JarKind]", sys.argv[2:])))
+    except ConfigurationError as problem:
+        sys.exit(f"jars: {problem}")

@@ -14,6 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from fastavro import parse_schema, schemaless_reader
+from fastavro.read import LOGICAL_READERS
+
 from wait_registry.errors import MalformedError
 
 # As Protobuf, and as planned for Avro's own readers (AVRO-4302).
@@ -46,8 +49,6 @@ class AvroSchema:
     """
 
     def __init__(self, text: str, references: Sequence[str] = ()) -> None:
-        from fastavro import parse_schema
-
         self._names: dict[str, Any] = {}
         try:
             for reference in references:
@@ -78,8 +79,6 @@ class AvroSchema:
             MalformedError: it is nested too deep, has too many values, or one that Python has no type for.
             Exception: it isn't written by the schema.
         """
-        from fastavro import schemaless_reader
-
         if self._is_bytes:
             return data
         if self.is_quick(len(data)):
@@ -193,8 +192,6 @@ class _Reader:
     """Reads one value and counts."""
 
     def __init__(self, names: Mapping[str, Any], data: bytes, most_values: int, raw: bool) -> None:
-        from fastavro.read import LOGICAL_READERS
-
         self._names = names
         self._data = data
         self._at = 0

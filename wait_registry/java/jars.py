@@ -7,12 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 
@@ -112,25 +111,3 @@ def java_major(printed: str) -> int | None:
     """Return the major version in the output of `java -version` (1.8 counts as 8), or None."""
     match = re.search(r'version "(?:1\.)?(\d+)', printed)
     return int(match.group(1)) if match else None
-
-
-def main(action: str, kinds: Sequence[JarKind]) -> int:
-    """Run `fetch` (download missing or changed jars) or `verify` for some kinds of jars; returns 0.
-
-    Raises:
-        ConfigurationError: a jar differs from its committed sum, or can't be fetched.
-    """
-    if action == "fetch":
-        from wait_registry.jar_fetching import fetch_jars
-
-        fetch_jars(jars_home(), kinds or JAR_KINDS)
-    for kind in kinds or JAR_KINDS:
-        print(f"jars: {len(committed_sums(kind))} verified in {jar_directory(kind)}")
-    return 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1], cast("Sequence[JarKind]", sys.argv[2:])))
-    except ConfigurationError as problem:
-        sys.exit(f"jars: {problem}")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from base64 import b64decode
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from wait_registry.avro import AvroSchema
 from wait_registry.errors import ConfigurationError, MalformedError, TransientError
 from wait_registry.records.headers import Headers
 from wait_registry.settings.processor import SchemaRegistrySettings
+
+if TYPE_CHECKING:
+    from wait_registry.schemas.avro import AvroSchema
 
 log = logging.getLogger(__name__)
 
@@ -98,9 +99,10 @@ class SchemaRegistry:
 
     def protobuf(self, message_class: Any) -> Callable[[bytes], Any]:
         """Return what decodes a Protobuf value to a message; see `_remembering`."""
-        from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
+        # Without the extra there is no registry, so this isn't reached.
+        from wait_registry.schemas.protobuf import deserializer
 
-        return self._remembering(ProtobufDeserializer(message_class, schema_registry_client=self._lookups))
+        return self._remembering(deserializer(message_class, self._lookups))
 
     def content(self, value: bytes) -> tuple[str, Any]:
         """Decode a value by the schema that it names, to be shown.
@@ -115,7 +117,10 @@ class SchemaRegistry:
         try:
             schema = self._lookups.get_schema(int.from_bytes(value[1:PREFIX_BYTES]), fmt=_SERIALIZED)
             if schema.schema_type == "PROTOBUF":
-                return "Protobuf", self._message(value, schema)
+                # As in `protobuf`.
+                from wait_registry.schemas.protobuf import content_of
+
+                return "Protobuf", content_of(value, schema, self._references(schema, {}, fmt=_SERIALIZED))
             if schema.schema_type == "AVRO":
                 return "Avro", self._avro_schema(value).shown(value[PREFIX_BYTES:], _MOST_SHOWN_VALUES)
         except (MalformedError, TransientError):
@@ -128,6 +133,9 @@ class SchemaRegistry:
 
     def _avro_schema(self, value: bytes) -> AvroSchema:
         """Return the schema that a value names, looked up once."""
+        # As in `protobuf`.
+        from wait_registry.schemas.avro import AvroSchema
+
         prefix = value[:PREFIX_BYTES]
         if prefix not in self._avro:
             schema = self._lookups.get_schema(int.from_bytes(prefix[1:]))
@@ -146,27 +154,6 @@ class SchemaRegistry:
                 found[reference.name] = version.schema
         return found
 
-    def _message(self, value: bytes, schema: Any) -> Any:
-        from confluent_kafka.schema_registry import prefix_schema_id_deserializer
-        from confluent_kafka.schema_registry.serde import SchemaId
-        from google.protobuf import descriptor_pool, json_format, message_factory, text_format
-
-        pool = descriptor_pool.DescriptorPool()
-        referred = self._references(schema, {}, fmt=_SERIALIZED)
-        for name, one in (*referred.items(), ("value.proto", schema)):
-            _add_file(pool, name, one, referred)
-        named = SchemaId("PROTOBUF")
-        content = prefix_schema_id_deserializer(value, None, named).read()
-        first, *nested = named.message_indexes or [0]
-        kind = list(pool.FindFileByName("value.proto").message_types_by_name.values())[first]
-        for index in nested:
-            kind = kind.nested_types[index]
-        message = message_factory.GetMessageClass(kind).FromString(content)
-        try:
-            return json_format.MessageToDict(message, preserving_proto_field_name=True)
-        except (ValueError, ArithmeticError, json_format.Error):  # a time outside of the calendar, for example
-            return text_format.MessageToString(message, as_utf8=True).splitlines()
-
     def _remembering(self, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         """Return a decoder that remembers which schemas its deserializer has, and looks up others.
 
@@ -179,18 +166,6 @@ class SchemaRegistry:
             return decoded
 
         return decode
-
-
-def _add_file(pool: Any, name: str, schema: Any, known: Collection[str]) -> None:
-    """Add a schema to those that it refers to; Google's own files are known without a registry."""
-    from google.protobuf import descriptor_pb2, descriptor_pool
-
-    file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(schema.schema_str, validate=True))
-    for dependency in file.dependency:
-        if dependency not in known:
-            pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(dependency).serialized_pb)
-    file.name = name
-    pool.Add(file)
 
 
 class _Lookups:
@@ -220,6 +195,7 @@ class _Lookups:
 
 def _client(settings: SchemaRegistrySettings) -> Any:
     try:
+        # The extra schema-registry may be missing.
         from confluent_kafka.schema_registry import SchemaRegistryClient
     except ImportError as error:
         raise ConfigurationError(
