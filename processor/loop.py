@@ -20,34 +20,36 @@ from processor.intake.delivery import Consumer, polled
 from processor.intake.partition_start import Start as StartOffset
 from processor.intake.record_source import RecordSource
 from processor.intake.subscription import SubscribedTopic
+from processor.protocol.effects import (
+    Cancel,
+    Commit,
+    Pause,
+    Publish,
+    Register,
+    Release,
+    Resume,
+    Rewind,
+    Start,
+    WriteTombstones,
+)
 from processor.protocol.engine import Engine
 from processor.protocol.events import (
     Assigned,
     CallsEnded,
-    Cancel,
-    Commit,
     CommitAnswered,
     Draining,
     Event,
     Instant,
     Lost,
-    Pause,
     PollingWithoutRoom,
-    Publish,
     ReadTo,
-    Register,
-    Release,
-    Result,
-    Resume,
     Revoked,
     Revoking,
-    Rewind,
     SlotsBlocked,
-    Start,
     Tick,
-    WriteTombstones,
 )
 from processor.protocol.record import Entry, State
+from processor.protocol.results import Result
 from processor.writing.outbox import Outbox
 from processor.writing.outcomes import OUTCOMES, Outcomes
 from processor.writing.wait_records import WaitRecords

@@ -17,9 +17,10 @@ from processor.fault import Fault
 from processor.flow.adaptive_limit import AdaptiveLimit
 from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import ConcurrencyLimit, FixedLimit
+from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
-from processor.flow.retry_policy import Ladder
 from processor.flow.scheduler import Ordered, Scheduler, Unordered, key_lane, partition_lane
+from processor.flow.slots import Slots
 from processor.handlers.router import Router
 from processor.health.broker_connection import BrokerConnection
 from processor.health.clock_watch import ClockWatch
@@ -39,9 +40,11 @@ from processor.intake.start_offsets import StartOffsets
 from processor.intake.stop_at_ends import Once
 from processor.intake.subscription import SubscribedTopic
 from processor.loop import Shell
-from processor.protocol.engine import Engine, Rules
+from processor.protocol.engine import Engine
 from processor.protocol.events import EndsSeen
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.open_records import OpenRecords
+from processor.protocol.registering import Rules
+from processor.protocol.results import RetryDelays
 from processor.writing.dead_letters import DeadLetters
 from processor.writing.emptied_topics import Committed
 from processor.writing.outbox import Outbox
@@ -115,7 +118,9 @@ class Pipeline:
         self.leaving: asyncio.Future[None] | None = None
         self._end_s: float | None = None
         self._bulkheads = bulkheads_of(context.settings.processor)
-        self.engine = engine_of(context.settings, context.limits, self._bulkheads)
+        records = OpenRecords()
+        self.flow = flow_of(context.settings.processor, records, self._bulkheads)
+        self.engine = engine_of(context.settings, context.limits, records, self.flow)
         self.shell = self._make_shell(context)
         self.group_consumer = self.shell.consumer
 
@@ -279,7 +284,7 @@ class Pipeline:
             self._draining,
             context.membership.joined,
             context.blocked(),
-            self.engine.in_flight_limit,
+            self.flow.slots.limit,
             len(self.group_consumer.pending_starts),
             context.watchdog.late_s(),
             self.engine.records.registering_s(context.clock.monotonic()),
@@ -290,9 +295,9 @@ class Pipeline:
     def readings(self) -> Iterable[Reading]:
         """Return the records in flight and prefetched, the limits, and the lags."""
         yield Reading(metrics.PROCESSOR_IN_FLIGHT, self.shell.pool.running)
-        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, self.engine.in_flight_limit)
+        yield Reading(metrics.PROCESSOR_IN_FLIGHT_LIMIT, self.flow.slots.limit)
         yield Reading(metrics.PROCESSOR_OLDEST_IN_FLIGHT, self._context.watchdog.oldest_s())
-        yield Reading(metrics.PROCESSOR_WAITING, self.engine.waiting)
+        yield Reading(metrics.PROCESSOR_WAITING, self.flow.slots.waiting)
         yield Reading(metrics.PROCESSOR_PREFETCH, len(self.engine.records))
         yield Reading(metrics.PROCESSOR_PREFETCH_LIMIT, self.engine.prefetch_limit)
         yield Reading(metrics.PROCESSOR_PREFETCH_BYTES, self.engine.records.size)
@@ -304,29 +309,35 @@ class Pipeline:
             for route, free in self._bulkheads.free.items():
                 yield Reading(metrics.PROCESSOR_ROUTE_FREE_SLOTS, free, (str(route),))
         yield Reading(metrics.PROCESSOR_LONG_CALLS, self._context.long_calls())
-        yield Reading(metrics.PROCESSOR_BLOCKED_CANCELLED, self.engine.blocked_cancelled)
+        yield Reading(metrics.PROCESSOR_BLOCKED_CANCELLED, self.flow.slots.blocked_cancelled)
         yield Reading(metrics.PROCESSOR_PAUSED, self.engine.paused)
         yield Reading(metrics.PROCESSOR_REFUSED, len(self.engine.refused))
-        yield Reading(metrics.PROCESSOR_START_PAUSE, self.engine.start_pause_s)
+        yield Reading(metrics.PROCESSOR_START_PAUSE, self.flow.slots.start_pause_s)
         yield from partition_readings(list(self.group_consumer.assigned.values()), dict(self.engine.partitions))
 
 
-def engine_of(settings: Settings, limits: TimeLimits, bulkheads: Bulkheads | None) -> Engine:
+def engine_of(settings: Settings, limits: TimeLimits, records: OpenRecords, flow: Flow) -> Engine:
     """Build the engine of a processor from its settings."""
     processor = settings.processor
     rules = Rules(
-        policy=RegistrationPolicy.of(processor.registration, processor.register_after_s),
+        mode=processor.registration,
+        register_after_s=processor.register_after_s,
         uncommitted_max=processor.uncommitted_max,
         commit_interval_s=SHARE_COMMIT_S if processor.source is SourceKind.SHARE else processor.commit_interval_s,
         ttl_s=limits.ttl_s,
         start_needs_s=limits.start_needs_s,
         hold_oversized=processor.oversized is Oversized.HOLD,
-        cancel_after_s=processor.blocked_after_s if processor.cancel_blocked else None,
     )
+    return Engine(rules, records, flow, RetryDelays(processor.retry.delays_s))
+
+
+def flow_of(processor: ProcessorSettings, records: OpenRecords, bulkheads: Bulkheads | None) -> Flow:
+    """Build what decides how much a processor does at once."""
     limit = limit_of(processor)
+    cancel_after_s = processor.blocked_after_s if processor.cancel_blocked else None
+    slots = Slots(scheduler_of(processor.ordering), limit, bulkheads, cancel_after_s)
     prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)
-    ladder = Ladder(processor.retry.delays_s)
-    return Engine(rules, scheduler_of(processor.ordering), limit, prefetch, ladder, bulkheads)
+    return Flow(records, slots, prefetch, processor.uncommitted_max)
 
 
 def limit_of(processor: ProcessorSettings) -> ConcurrencyLimit:

@@ -1,12 +1,15 @@
-"""Writes the tables of two pages in docs/ and the layout of the dashboard: `python -m tests.reference_pages`."""
+"""Writes tables and pictures of docs/, and the layout of the dashboard: `python -m tests.reference_pages`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
+from processor.protocol.record import TRANSITIONS, State, Step
 from tests.evidence import ROOT
 from wait_registry.settings.names import FROM_FILE, SettingName, setting_names
 from wait_registry.settings.root import Settings
@@ -76,6 +79,38 @@ def one_panel_per_line(dashboard: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + f',\n"panels": [\n{panels}\n]}}\n'
 
 
+def _arrows(state: State) -> list[tuple[Step, State]]:
+    """Return the steps that lead from a state to another one; the next owner's and ignored ones are left out."""
+    return [(step, target) for step, target in TRANSITIONS[state].items() if target not in (None, State.DROPPED)]
+
+
+def with_chains(text: str) -> str:
+    """Return the text of the transition table's module with its arrows in lines, each of them once."""
+    left = {state: _arrows(state) for state in State}
+    lines: list[str] = []
+    for state in (each for each in State for _ in _arrows(each)):
+        at, line = state, f"    {state.name}"
+        while left[at] and len(line) < 80:
+            step, at = left[at].pop(0)
+            line += f" --{step.name.lower()}--> {at.name}"
+        lines += [line + "\n"] if "--" in line else []
+    return re.sub(r"(^    [A-Z_]+ --.+\n)+", "".join(lines), text, count=1, flags=re.MULTILINE)
+
+
+def with_diagram(text: str) -> str:
+    """Return the text of a page with the diagram of a record's states."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for state in State:
+        for step, target in _arrows(state):
+            labels.setdefault((state.name, target.name), []).append(step.name.lower())
+    arrows = "".join(f"    {a} --> {b}: {', '.join(steps)}\n" for (a, b), steps in labels.items())
+    return re.sub(r"(?<=    \[\*\] --> POLLED\n)(    [A-Z_]+ --> .+\n)*", arrows, text, count=1)
+
+
+PICTURES: Final[dict[Path, Callable[[str], str]]] = {
+    ROOT / "processor" / "protocol" / "record.py": with_chains,
+    ROOT / "docs" / "architecture.md": with_diagram,
+}
 DASHBOARD: Final = ROOT / "deploy" / "grafana" / "waitreg.json"
 PAGES: Final = {
     ROOT / "docs" / "configuration.md": configuration_tables,
@@ -86,4 +121,6 @@ if __name__ == "__main__":
     for page, tables in PAGES.items():
         head = page.read_text("utf-8").partition(MARK)[0]
         page.write_text(head + MARK + tables(), encoding="utf-8")
+    for file, with_picture in PICTURES.items():
+        file.write_text(with_picture(file.read_text("utf-8")), encoding="utf-8")
     DASHBOARD.write_text(one_panel_per_line(json.loads(DASHBOARD.read_text("utf-8"))), encoding="utf-8")

@@ -30,11 +30,10 @@ from pydantic_core import to_json
 from processor.calls.attempts import Attempts
 from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.retry_decision import RetryDecision, time_limits
-from processor.flow.retry_policy import Ladder
 from processor.handlers.loading import handler_from, load_handler
 from processor.handlers.open_handler import OpenHandler
 from processor.health.stats import Stats
-from processor.protocol.events import DeadLetter, Discarded, Done, Failed, Outcome, Result, Retry
+from processor.protocol.results import DeadLetter, Discarded, Done, Failed, Outcome, Result, Retry, RetryDelays
 from wait_registry.clock import SystemClock
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import Record
@@ -114,7 +113,7 @@ class HandlerTester:
             self._handler = handler_from(name, handler, self._settings)
         self._clock = SystemClock()
         self._watchdog = DeadlineWatchdog(self._clock, self._settings.handler_timeout_s)
-        self._ladder = Ladder(self._settings.retry.delays_s)
+        self._ladder = RetryDelays(self._settings.retry.delays_s)
         self._attempts: Attempts | None = None
 
     async def __aenter__(self) -> HandlerTester:

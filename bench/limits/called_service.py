@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 from processor.flow.concurrency import ConcurrencyLimit
 from processor.flow.scheduler import Unordered
 from processor.flow.slots import Slots
-from processor.protocol.events import Done, Failed
 from processor.protocol.partition import Partition
 from processor.protocol.record import Entry, Step
+from processor.protocol.results import Done, Failed
 
 ATTEMPTS: Final = 3
 TIMEOUT_S: Final = 30.0

@@ -17,7 +17,7 @@ from processor.handlers.python import AwaitableAnswerError
 from processor.handlers.threads import NoThreadError
 from processor.handlers.user_code import stored
 from processor.health.stats import Stats
-from processor.protocol.events import Discarded, Done, Failed, Result
+from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
 from wait_registry.errors import MalformedError, PermanentError
 from wait_registry.handler import Discard, Record

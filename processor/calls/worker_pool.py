@@ -15,8 +15,8 @@ from processor.fault import Fault
 from processor.health.stats import Stats
 from processor.health.traces import Traces
 from processor.intake.delivery import Taken
-from processor.protocol.events import Discarded, Done, Failed, Result
 from processor.protocol.record import Entry
+from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
 from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError

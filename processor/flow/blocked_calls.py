@@ -8,12 +8,12 @@ of the called service, nothing is cancelled.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Final
 
 from processor.flow.running_calls import RunningCalls
-from processor.protocol.events import Failed, Result
+from processor.protocol.events import Calls
 from processor.protocol.record import RUNNING, Entry
+from processor.protocol.results import Failed, Result
 from wait_registry.errors import TransientError
 
 HELD_SHARE: Final = 0.9
@@ -94,9 +94,7 @@ class BlockedCalls:
         )
         return oldest
 
-    def ended(
-        self, calls: Sequence[tuple[Entry, Result | None]], now_s: float
-    ) -> Sequence[tuple[Entry, Result | None]]:
+    def ended(self, calls: Calls, now_s: float) -> Calls:
         """Note calls that have ended; return them, with a result for the call that was chosen and has none."""
         if answered := sum(result is not None and not _may_succeed_later(result) for _, result in calls):
             self._tokens.add(answered, now_s)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from processor.protocol.events import Pause, Resume
+from processor.protocol.effects import Pause, Resume
 from processor.protocol.partition import UNKNOWN, Partition
 from wait_registry.records.topics import TopicPartition
 
@@ -22,6 +22,7 @@ class Fetching:
 
     Args:
         uncommitted_max: records of a partition that were polled and that no confirmed commit covers.
+        partitions: that are assigned; the engine changes them.
 
     Attributes:
         paused: whether all are paused, because there is no room.
@@ -30,11 +31,10 @@ class Fetching:
         next_due_s: when the first partition that waits for its time is due, on the clock that never steps.
     """
 
-    def __init__(self, uncommitted_max: int) -> None:
+    def __init__(self, uncommitted_max: int, partitions: Mapping[TopicPartition, Partition]) -> None:
         self._uncommitted_max = uncommitted_max
+        self._partitions = partitions
         self._full: set[TopicPartition] = set()
-        # Those of which no confirmed commit says mode and bound of this process.
-        self._unannounced: set[TopicPartition] = set()
         self._early: dict[TopicPartition, float] = {}
         self.crowded: set[TopicPartition] = set()
         self._has_room = True
@@ -43,24 +43,26 @@ class Fetching:
         self.retries_paused = False
         self.next_due_s = math.inf
 
-    def room(self, partitions: Iterable[Partition]) -> int:
+    def room(self) -> int:
         """Return how many records may be polled without a partition having too many uncommitted ones."""
-        most = max((p.uncommitted for p in partitions if p.place not in self._full), default=0)
+        most = max((p.uncommitted for p in self._partitions.values() if p.place not in self._full), default=0)
         return max(0, self._uncommitted_max - most)
-
-    def is_half_full(self, partition: Partition) -> bool:
-        """Return whether a partition should commit soon."""
-        return 2 * partition.uncommitted >= self._uncommitted_max
 
     def polling_without_room(self) -> None:
         """Note that there is no room for what comes until the poll has ended."""
         self._has_room = False
 
-    def poll_has_ended(self) -> None:
-        """Note that what comes next is polled again."""
+    def poll_has_ended(self, now_s: float) -> list[Resume]:
+        """Note that what comes next is polled again; return what to fetch again because its next record is due."""
         self._has_room = True
+        if now_s < self.next_due_s:
+            return []
+        due = {place for place, due_s in self._early.items() if due_s <= now_s}
+        for place in due:
+            self._forget_time(place)
+        return self._resume(partition for partition in self._partitions.values() if partition.place in due)
 
-    def polled(self, partition: Partition, records: int, all_: Iterable[TopicPartition]) -> list[Pause]:
+    def polled(self, partition: Partition, records: int) -> list[Pause]:
         """Note records just polled; return what to pause.
 
         There was room for them when they were asked for, unless `polling_without_room` has said otherwise. There may be
@@ -69,7 +71,6 @@ class Fetching:
         Args:
             partition: whose they are.
             records: how many.
-            all_: every partition.
         """
         self._taken_without_room = 0 if self._has_room else self._taken_without_room + records
         pauses: list[Pause] = []
@@ -77,29 +78,29 @@ class Fetching:
             self._full.add(partition.place)
             pauses.append(Pause([partition.place]))
         if self._taken_without_room >= PAUSE_AFTER and not self.paused:
-            pauses.append(self.pause_all(all_))
+            pauses.append(self.pause_all())
         return pauses
 
-    def pause_all(self, all_: Iterable[TopicPartition]) -> Pause:
+    def pause_all(self) -> Pause:
         """Fetch nothing until there is room again."""
         self.paused = True
-        return Pause(list(all_))
+        return Pause(list(self._partitions))
 
-    def has_room_again(self, all_: Iterable[Partition]) -> list[Resume]:
+    def has_room_again(self) -> list[Resume]:
         """End the pause of all."""
         self.paused = False
         self._taken_without_room = 0
-        return self._resume(all_)
+        return self._resume(self._partitions.values())
 
-    def pause_retries(self, all_: Iterable[Partition]) -> list[Pause]:
+    def pause_retries(self) -> list[Pause]:
         """Fetch nothing of retry topics until their open records are fewer."""
         self.retries_paused = True
-        return [Pause([partition.place for partition in all_ if partition.retries])]
+        return [Pause([partition.place for partition in self._partitions.values() if partition.retries])]
 
-    def resume_retries(self, all_: Iterable[Partition]) -> list[Resume]:
+    def resume_retries(self) -> list[Resume]:
         """End the pause of retry topics."""
         self.retries_paused = False
-        return self._resume(partition for partition in all_ if partition.retries)
+        return self._resume(partition for partition in self._partitions.values() if partition.retries)
 
     def crowds(self, place: TopicPartition) -> list[Pause]:
         """Pause a partition of which too many records wait for earlier ones."""
@@ -108,23 +109,14 @@ class Fetching:
         self.crowded.add(place)
         return [Pause([place])]
 
-    def has_thinned(self, partition: Partition) -> list[Resume]:
+    def has_thinned(self, place: TopicPartition) -> list[Resume]:
         """End this pause of a partition."""
-        self.crowded.discard(partition.place)
-        return self._resume([partition])
+        self.crowded.discard(place)
+        return self._resume([self._partitions[place]])
 
-    def awaits_announcement(self, place: TopicPartition) -> None:
-        """Fetch no more of a partition than its first record until a commit of it is confirmed."""
-        self._unannounced.add(place)
-
-    def is_announced(self, place: TopicPartition) -> bool:
-        """Return whether records of a partition may be taken."""
-        return place not in self._unannounced
-
-    def committed(self, partition: Partition) -> list[Resume]:
-        """Note a confirmed commit; return what to fetch again."""
-        if partition.place in self._unannounced:
-            self._unannounced.discard(partition.place)
+    def confirmed(self, partition: Partition, is_first: bool) -> list[Resume]:
+        """Note a confirmed commit, ``is_first`` says whether of a new assignment; return what to fetch again."""
+        if is_first:
             return self._resume([partition])
         if partition.place not in self._full or 2 * partition.uncommitted > self._uncommitted_max:
             return []
@@ -143,19 +135,12 @@ class Fetching:
         self.next_due_s = min(self._early.values())
         return Pause([place])
 
-    def due(self, now_s: float, partitions: Iterable[Partition]) -> list[Resume]:
-        """Return what to fetch again because its next record is due."""
-        due = {place for place, due_s in self._early.items() if due_s <= now_s}
-        for place in due:
-            self._forget_time(place)
-        return self._resume(partition for partition in partitions if partition.place in due)
-
     def may_fetch(self, partition: Partition) -> bool:
         """Return whether there is no reason not to fetch a partition."""
         place = partition.place
         held = place in self._full or place in self._early or place in self.crowded
         # The first record of a log shows which offset to commit.
-        held = held or (place in self._unannounced and partition.position != UNKNOWN)
+        held = held or (not partition.is_announced and partition.position != UNKNOWN)
         return not (self.paused or held or (self.retries_paused and partition.retries))
 
     def _resume(self, partitions: Iterable[Partition]) -> list[Resume]:
@@ -164,7 +149,7 @@ class Fetching:
 
     def forget(self, place: TopicPartition) -> None:
         """Note a partition that is given up."""
-        for places in (self._full, self._unannounced, self.crowded):
+        for places in (self._full, self.crowded):
             places.discard(place)
         self._forget_time(place)
 

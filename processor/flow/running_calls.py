@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from processor.flow.concurrency import EndedCall
-from processor.protocol.events import Failed, Result
+from processor.protocol.events import Calls
 from processor.protocol.record import Entry
+from processor.protocol.results import Failed
 
 
 class _Started(NamedTuple):
@@ -25,7 +26,7 @@ class RunningCalls:
         """Note calls that start; ``running`` is how many run now, these included."""
         self._calls.update(dict.fromkeys(entries, _Started(now_s, running)))
 
-    def ended(self, calls: Sequence[tuple[Entry, Result | None]], now_s: float) -> list[EndedCall]:
+    def ended(self, calls: Calls, now_s: float) -> list[EndedCall]:
         """Note calls that have ended; return those that have a result."""
         ended: list[EndedCall] = []
         for entry, result in calls:

@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from processor.flow.blocked_calls import BlockedCalls
 from processor.flow.bulkheads import Bulkheads, BulkheadScheduler
 from processor.flow.concurrency import ConcurrencyLimit
 from processor.flow.running_calls import RunningCalls
 from processor.flow.scheduler import Scheduler, Unordered
 from processor.flow.start_rate import Pace
-from processor.protocol.events import Result
+from processor.protocol.events import Calls, Instant, SlotsBlocked
 from processor.protocol.partition import Partition
-from processor.protocol.record import RUNNING, Entry, State, Step, take_all
+from processor.protocol.record import RUNNING, Entry, State, Step
 from wait_registry.records.topics import TopicPartition
 
 # Of the slots, this part is for records of retry topics while others wait.
 RETRIES_SHARE: Final = 4
-_MAY_RENEW: Final = frozenset({State.HELD, State.READY_REGISTERED})
 
 
 class Slots:
@@ -29,23 +29,21 @@ class Slots:
     Args:
         scheduler: says which record of the other topics is next.
         limit: how many calls may run.
-        calls: notes since when each call runs, if the limit or another part needs it.
         bulkheads: of the routes, if some have one.
+        cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s; None cancels none.
 
     Attributes:
         ordered: whether records wait for earlier ones.
         waiting: how many records wait.
         running: how many calls run.
-        blocked: how many calls have an outcome and keep their slot.
-        leaving: the partitions that the group takes away.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
         limit: ConcurrencyLimit,
-        calls: RunningCalls | None = None,
         bulkheads: Bulkheads | None = None,
+        cancel_after_s: float | None = None,
     ) -> None:
         self._inputs = scheduler if bulkheads is None else BulkheadScheduler(scheduler, bulkheads)
         self._retries: Scheduler = Unordered() if bulkheads is None else BulkheadScheduler(Unordered(), bulkheads)
@@ -53,18 +51,21 @@ class Slots:
         self._overtaking = scheduler.ordered or bulkheads is not None
         self.ordered = scheduler.ordered
         self._limit = limit
-        self._calls = RunningCalls() if calls is None and limit.learns else calls
+        self._cancelled = None if cancel_after_s is None else BlockedCalls(cancel_after_s)
+        calls = RunningCalls() if limit.learns else None
+        self._calls = calls if self._cancelled is None else self._cancelled.calls
         self._pace = Pace()
         self.waiting = 0
         self.running = 0
         self._running_retries = 0
-        self.blocked = 0
+        self._blocked = 0
         # Registered again after they had waited for a slot.
         self._renewing: set[Entry] = set()
         # Too little time was left when a slot was free, and their first registration isn't acknowledged.
         self._late: set[Entry] = set()
         self._overdue_from_s = math.inf
-        self.leaving: frozenset[Partition] = frozenset()
+        # The partitions that the group takes away.
+        self._leaving: frozenset[Partition] = frozenset()
         # Their records that would have started since.
         self._held: list[Entry] = []
 
@@ -76,7 +77,7 @@ class Slots:
     @property
     def free(self) -> int:
         """How many slots are free."""
-        return self._limit.current - self.running - self.blocked
+        return self._limit.current - self.running - self._blocked
 
     @property
     def behind(self) -> int:
@@ -132,7 +133,7 @@ class Slots:
             return
         again = [entry for entry in entries if entry in self._renewing and entry.state is State.HELD]
         self._renewing.difference_update(again)
-        take_all(again, Step.RELEASE)
+        Entry.take_all(again, Step.RELEASE)
         self._watch(again)
         for entry in again:
             self._queue_of(entry).add_first([entry])
@@ -154,17 +155,19 @@ class Slots:
                 break  # all that wait are held up by others
             self.waiting -= len(taken)
             all_taken = taken
-            if self.leaving:
-                self._held += [entry for entry in taken if entry.partition in self.leaving]
-                taken = [entry for entry in taken if entry.partition not in self.leaving]
+            if self._leaving:
+                self._held += [entry for entry in taken if entry.partition in self._leaving]
+                taken = [entry for entry in taken if entry.partition not in self._leaving]
             ready = [
                 entry
                 for entry in taken
-                if (lifetime := entry.lifetime) is None or lifetime.start_by_s >= now_s or not self._lacks_time(entry)
+                if (lifetime := entry.lifetime) is None
+                or lifetime.start_by_s >= now_s
+                or not self._lacks_time(entry, now_s)
             ]
             if len(ready) < len(taken):
-                overdue += [entry for entry in taken if is_overdue(entry, now_s)]
-            take_all(ready, Step.START)
+                overdue += [entry for entry in taken if entry.is_overdue(now_s)]
+            Entry.take_all(ready, Step.START)
             if self._bulkheads is not None:
                 self._bulkheads.give(entry for entry in all_taken if entry.state not in RUNNING)
             self.running += len(ready)
@@ -185,7 +188,7 @@ class Slots:
         taken += self._retries.take(free - len(taken))
         return taken
 
-    def ended(self, calls: Sequence[tuple[Entry, Result | None]], answered: int, failed: int, now_s: float) -> None:
+    def ended(self, calls: Calls, answered: int, failed: int, now_s: float) -> None:
         """Note that calls have ended.
 
         Args:
@@ -214,12 +217,12 @@ class Slots:
         startable = self._inputs.startable or self._retries.startable
         return self._pace.next_s if self._pace.pause_s and startable else math.inf
 
-    def _lacks_time(self, entry: Entry) -> bool:
+    def _lacks_time(self, entry: Entry, now_s: float) -> bool:
         """Return whether a record of which little time to live is left can't start."""
         if entry.state is State.READY_REGISTERING:
             self._late.add(entry)
             return True
-        return entry.state in _MAY_RENEW
+        return entry.is_overdue(now_s)
 
     def take_overdue(self, now_s: float) -> list[Entry]:
         """Return the waiting records that must be registered again: all slots may be busy for long.
@@ -231,7 +234,7 @@ class Slots:
         overdue = [
             entry
             for queue in (self._inputs, self._retries)
-            for entry in queue.remove(lambda entry: is_overdue(entry, now_s) and entry.partition not in self.leaving)
+            for entry in queue.remove(lambda entry: entry.is_overdue(now_s) and entry.partition not in self._leaving)
         ]
         self._overdue_from_s = math.inf
         self._watch(self._inputs)
@@ -241,25 +244,43 @@ class Slots:
         return overdue
 
     def hold(self, partitions: Iterable[Partition]) -> None:
-        """Start no record of these partitions until `let_go`."""
-        self.leaving = frozenset(partitions)
+        """Start no record of these partitions, which the group takes away, until some are given up."""
+        self._leaving = frozenset(partitions)
 
-    def let_go(self) -> None:
-        """Let the records start that were held and aren't the next owner's."""
-        held, self._held, self.leaving = self._held, [], frozenset()
-        for entry in held:
-            if entry.state is not State.DROPPED:
-                self._queue_of(entry).add_first([entry])
-                self.waiting += 1
+    def holds(self, partition: Partition) -> bool:
+        """Return whether the group takes a partition away."""
+        return partition in self._leaving
 
-    def drop(self) -> None:
-        """Forget the waiting records that are the next owner's now."""
+    def set_blocked(self, event: SlotsBlocked, now: Instant) -> None:
+        """Note how many calls have an outcome and keep their slot."""
+        self._blocked = event.blocked
+
+    def cancel_blocked(self, now_s: float) -> Entry | None:
+        """Return the call to cancel now, because nearly all slots are held by calls that have run for long."""
+        return None if self._cancelled is None else self._cancelled.choose(self.limit, self._blocked, now_s)
+
+    def with_cancelled(self, calls: Calls, now_s: float) -> Calls:
+        """Return ended calls, with a result for the one that was cancelled because it had held its slot for long."""
+        return calls if self._cancelled is None else self._cancelled.ended(calls, now_s)
+
+    @property
+    def blocked_cancelled(self) -> int:
+        """How many calls were cancelled because nearly all slots were blocked."""
+        return 0 if self._cancelled is None else self._cancelled.cancelled
+
+    def give_up(self, left: Iterable[Entry]) -> None:
+        """Forget the waiting records that are the next owner's now, and let the others start that were held.
+
+        Args:
+            left: those that are the next owner's and whose calls have ended.
+        """
         for queue in (self._inputs, self._retries):
             self.waiting -= len(queue.remove(lambda entry: entry.state is State.DROPPED))
         for others in (self._late, self._renewing):
             others -= {entry for entry in others if entry.state is State.DROPPED}
-
-
-def is_overdue(entry: Entry, now_s: float) -> bool:
-    """Return whether too little is left of a registered record's time to live to start its call."""
-    return entry.state in _MAY_RENEW and entry.lifetime is not None and entry.lifetime.start_by_s < now_s
+        self.leave(left)
+        held, self._held, self._leaving = self._held, [], frozenset()
+        for entry in held:
+            if entry.state is not State.DROPPED:
+                self._queue_of(entry).add_first([entry])
+                self.waiting += 1

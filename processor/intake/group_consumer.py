@@ -25,7 +25,7 @@ from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import Listener
 from processor.intake.start_offsets import PendingStarts, StartOffsets
-from processor.protocol.events import Commit, Release
+from processor.protocol.effects import Commit, Release
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.errors import TOPIC_GONE

@@ -22,7 +22,7 @@ from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.range_progress import Progress
 from processor.intake.record_source import Listener
-from processor.protocol.events import Commit, Release
+from processor.protocol.effects import Commit, Release
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Answer
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.partition_start import Start
-from processor.protocol.events import Commit, Release
+from processor.protocol.effects import Commit, Release
 from wait_registry.records.topics import TopicPartition
 
 

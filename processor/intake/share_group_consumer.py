@@ -18,7 +18,7 @@ from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.record_source import Listener
-from processor.protocol.events import Commit, Release
+from processor.protocol.effects import Commit, Release
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import share_consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from processor.protocol.events import Commit, CommitAnswered, Release
+from processor.protocol.effects import Commit, Release
+from processor.protocol.events import CommitAnswered
 from processor.protocol.partition import Partition, Recorded
 from wait_registry.records.topics import TopicPartition
 

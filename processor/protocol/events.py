@@ -1,6 +1,6 @@
-"""What happens to the engine, and what it wants done: events in, effects out.
+"""What happens to the engine.
 
-Both carry batches. A partition is named by its topic and number. Entries are the engine's own objects: the shell hands
+Events carry batches. A partition is named by its topic and number. Entries are the engine's own objects: the loop hands
 them back in later events, and reads them, but only the engine changes them.
 """
 
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from processor.protocol.record import Entry
+from processor.protocol.results import Result
 from wait_registry.records.topics import TopicPartition
-
-if TYPE_CHECKING:
-    from processor.protocol.partition import Recorded
-    from processor.protocol.record import Entry
 
 
 class Instant(NamedTuple):
@@ -22,22 +20,6 @@ class Instant(NamedTuple):
 
     wall_ms: int
     s: float
-
-
-class Lifetime(NamedTuple):
-    """When registrations made together expire, ms since the epoch.
-
-    By the clock that never steps, s: when they were made, when they expire, and the latest moment to call a handler for
-    the first time.
-    """
-
-    expires_at_ms: int
-    registered_s: float
-    expires_s: float
-    start_by_s: float
-
-
-# ---- events
 
 
 class Assigned(NamedTuple):
@@ -59,7 +41,7 @@ class Assigned(NamedTuple):
 
 
 class Polled(NamedTuple):
-    """Records of one partition were polled: their offsets, the shell's own values of them, and their sizes in bytes.
+    """Records of one partition were polled: their offsets, the loop's own values of them, and their sizes in bytes.
 
     ``malformed`` has the offsets of records that can't be registered as they are, and why, ``foreign`` the offsets of
     those that aren't this group's and are passed over. ``timestamps_ms`` are needed of delayed partitions only.
@@ -106,18 +88,22 @@ class CommitAnswered(NamedTuple):
     A failed commit may be done all the same. A partition in neither has no answer yet.
 
     Attributes:
-        to: the commit, if it was answered at once; the answers of the others come in the order of the commits.
+        to: the effect, if it was answered at once; the answers of the others come in the order of the commits.
     """
 
     confirmed: Mapping[TopicPartition, int]
     failed: Sequence[TopicPartition] = ()
-    to: Commit | Release | None = None
+    to: object = None
+
+
+# Each with its result; None if it was cancelled and has none.
+Calls: TypeAlias = Sequence[tuple[Entry, Result | None]]
 
 
 class CallsEnded(NamedTuple):
-    """Calls ended, each with its result; None if it was cancelled and has none."""
+    """Calls ended."""
 
-    calls: Sequence[tuple[Entry, Result | None]]
+    calls: Calls
 
 
 class Published(NamedTuple):
@@ -177,143 +163,7 @@ class Draining(NamedTuple):
     """The process stops: poll nothing more."""
 
 
-Event: TypeAlias = (
-    Assigned
-    | Polled
-    | ReadTo
-    | EndsSeen
-    | Registered
-    | RegistrationRefused
-    | CommitAnswered
-    | CallsEnded
-    | Published
-    | RetryRefused
-    | DeadLetterRefused
-    | Revoking
-    | Revoked
-    | Lost
-    | PollingWithoutRoom
-    | SlotsBlocked
-    | Tick
-    | Draining
-)
-
-
-# ---- results of calls, and what becomes of records
-
-
-class Done(NamedTuple):
-    """The work is done."""
-
-
-class Discarded(NamedTuple):
-    """The record needs no work."""
-
-    reason: str
-
-
-class Failed(NamedTuple):
-    """All attempts failed.
-
-    ``retriable`` is whether a later attempt may succeed, and ``retry_after_s`` the least pause before it that the
-    handler asks for, s. ``ours`` and ``reason`` are as in `DeadLetter`.
-    """
-
-    error: BaseException
-    ours: bool = False
-    retriable: bool = False
-    retry_after_s: float = 0
-    reason: str = "failed"
-
-
-class Retry(NamedTuple):
-    """The record goes to the retry topic with this delay, s; ``ours`` is as in `DeadLetter`."""
-
-    delay_s: int
-    error: BaseException
-    ours: bool = False
-
-
-class DeadLetter(NamedTuple):
-    """The record goes to the dead letter topic: a reason of DLQ_REASON, and the error.
-
-    ``ours`` is whether the error's message is this system's own: a handler's message may quote the record.
-    """
-
-    reason: str
-    error: BaseException | None = None
-    ours: bool = False
-
-
-Result: TypeAlias = Done | Discarded | Failed
-Outcome: TypeAlias = Done | Discarded | DeadLetter | Retry
-
-
-# ---- effects
-
-
-class Register(NamedTuple):
-    """Write wait records, in this order."""
-
-    entries: Sequence[Entry]
-    lifetime: Lifetime
-
-
-class Commit(NamedTuple):
-    """Commit these offsets, and record these with them; one commit is in flight at most."""
-
-    offsets: Mapping[TopicPartition, int]
-    recorded: Mapping[TopicPartition, Recorded]
-
-
-class Start(NamedTuple):
-    """Call the handler for these records."""
-
-    entries: Sequence[Entry]
-
-
-class Cancel(NamedTuple):
-    """Cancel the calls of these records; they have no outcome here."""
-
-    entries: Sequence[Entry]
-
-
-class WriteTombstones(NamedTuple):
-    """Write the tombstones of registered records that have an outcome."""
-
-    entries: Sequence[Entry]
-
-
-class Publish(NamedTuple):
-    """Write the dead letters or retry records of these records, and report the acknowledgments."""
-
-    entries: Sequence[Entry]
-
-
-class Pause(NamedTuple):
-    """Stop fetching these partitions."""
-
-    places: Sequence[TopicPartition]
-
-
-class Resume(NamedTuple):
-    """Fetch these partitions again."""
-
-    places: Sequence[TopicPartition]
-
-
-class Rewind(NamedTuple):
-    """Continue to poll a paused partition at this offset; what the client has fetched behind it is fetched again."""
-
-    place: TopicPartition
-    offset: int
-
-
-class Release(NamedTuple):
-    """Commit these offsets synchronously, record these with them, then give the revoked partitions up."""
-
-    offsets: Mapping[TopicPartition, int]
-    recorded: Mapping[TopicPartition, Recorded]
-
-
-Effect: TypeAlias = Register | Commit | Start | Cancel | WriteTombstones | Publish | Pause | Resume | Rewind | Release
+_OfGroup: TypeAlias = Assigned | Revoking | Revoked | Lost
+_OfRecords: TypeAlias = Polled | ReadTo | EndsSeen | CallsEnded | SlotsBlocked
+_OfAnswers: TypeAlias = Registered | RegistrationRefused | CommitAnswered | Published | RetryRefused | DeadLetterRefused
+Event: TypeAlias = _OfGroup | _OfRecords | _OfAnswers | PollingWithoutRoom | Tick | Draining

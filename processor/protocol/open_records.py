@@ -1,36 +1,84 @@
-"""The records that were polled and have neither an outcome nor another owner."""
+"""The assigned partitions, and the records that were polled and have neither an outcome nor another owner."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+import math
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import Final
 
-from processor.protocol.record import IN_FLIGHT, Entry, State
+from processor.protocol.partition import Partition
+from processor.protocol.record import IN_FLIGHT, Entry, State, Step
+from processor.protocol.results import DeadLetter, Retry
 from wait_registry.records.topics import TopicPartition
 
+# Between two attempts to write a refused dead letter: an operator may raise the limit.
+AGAIN_S: Final = 30.0
 _MISSING: Final = object()
-_TO_SETTLE: Final = frozenset(
-    {
-        *(State.HELD, State.READY_REGISTERED, State.RENEWING),
-        *(State.READY_UNREGISTRABLE, State.RUNNING_UNREGISTRABLE),
-    }
-)
+_UNREGISTRABLE: Final = frozenset({State.READY_UNREGISTRABLE, State.RUNNING_UNREGISTRABLE})
+_TO_SETTLE: Final = frozenset({State.HELD, State.READY_REGISTERED, State.RENEWING}) | _UNREGISTRABLE
 
 
-class OpenRecords:
-    """Every open record, in the order of polling, those that aren't registered apart.
+class RefusedDeadLetters:
+    """Records whose dead letters are too large for their topic: each holds its partition until the topic takes it.
 
-    Attributes:
-        unregistered: nothing has been written about them.
-        size: keys, values and headers of all, bytes.
-        retries: how many were polled from retry topics.
+    It knows when their dead letters are written again.
     """
 
     def __init__(self) -> None:
+        self._again_s: dict[Entry, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._again_s)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._again_s))
+
+    @property
+    def size(self) -> int:
+        """Their keys, values and headers, bytes."""
+        return sum(entry.size for entry in self._again_s)
+
+    def add(self, entry: Entry, now_s: float) -> None:
+        """Note a refusal."""
+        self._again_s[entry] = now_s + AGAIN_S
+
+    def remove(self, entry: Entry) -> None:
+        """Forget a record that is settled or given up, if it is here."""
+        self._again_s.pop(entry, None)
+
+    def due(self, now_s: float) -> list[Entry]:
+        """Return the records whose dead letters are written again now; they stay until these are acknowledged."""
+        due = [entry for entry, again_s in self._again_s.items() if again_s <= now_s]
+        self._again_s.update(dict.fromkeys(due, math.inf))
+        return due
+
+    def of(self, partitions: Collection[Partition]) -> list[Entry]:
+        """Return the records of partitions."""
+        return [entry for entry in self._again_s if entry.partition in partitions]
+
+    def at(self, places: Collection[TopicPartition]) -> int:
+        """Return how many records are of these places."""
+        return sum(entry.partition.place in places for entry in self._again_s)
+
+
+class OpenRecords:
+    """The partitions, and every open record in the order of polling, those that aren't registered apart.
+
+    Attributes:
+        partitions: that are assigned now; a record stays open when its partition is given up if it is settled here.
+        unregistered: nothing has been written about them.
+        refused: whose dead letters their topic has refused.
+        size: keys, values and headers of all, bytes.
+        retries: how many were polled from retry topics.
+        settled: how many records have been settled since the start.
+    """
+
+    def __init__(self) -> None:
+        self.partitions: dict[TopicPartition, Partition] = {}
         self.unregistered: dict[Entry, None] = {}
         self._others: dict[Entry, None] = {}
-        self.size = 0
-        self.retries = 0
+        self.refused = RefusedDeadLetters()
+        self.size = self.retries = self.settled = 0
 
     def __len__(self) -> int:
         return len(self.unregistered) + len(self._others)
@@ -39,9 +87,45 @@ class OpenRecords:
         yield from self.unregistered
         yield from self._others
 
+    def assign(self, partition: Partition) -> None:
+        """Take a partition over."""
+        self.partitions[partition.place] = partition
+
+    def give_up(self, partition: Partition) -> None:
+        """Forget a partition, not its records."""
+        del self.partitions[partition.place]
+
+    def is_assigned(self, partition: Partition) -> bool:
+        """Return whether an assignment hasn't ended."""
+        return self.partitions.get(partition.place) is partition
+
+    def at(self, places: Iterable[TopicPartition]) -> list[Partition]:
+        """Return the partitions at these places that are assigned."""
+        return [self.partitions[place] for place in places if place in self.partitions]
+
+    def polled(self, entries: Sequence[Entry]) -> None:
+        """Count records of one partition just polled, and their bytes; `add` follows for each."""
+        self.size += sum([entry.size for entry in entries])
+        if entries and entries[0].partition.retries:
+            self.retries += len(entries)
+
     def add(self, entries: Iterable[Entry], registered: bool = False) -> None:
         """Take records that were polled; ``registered`` is whether they are registered at once."""
         (self._others if registered else self.unregistered).update(dict.fromkeys(entries))
+
+    def fail(self, entry: Entry, outcome: DeadLetter | Retry) -> bool:
+        """Give a record the outcome that is published; return whether it was open."""
+        failed = entry.take(Step.FAIL, outcome)
+        if failed:
+            self.move([entry])
+        return failed
+
+    def settle(self, entries: Sequence[Entry]) -> None:
+        """Let commits pass records that have an outcome, and forget them."""
+        for entry in entries:
+            entry.partition.make_safe(entry.number)
+        self.close(entries)
+        self.settled += len(entries)
 
     def move(self, entries: Iterable[Entry]) -> None:
         """Note that something is written about these records: a registration or a dead letter."""

@@ -1,16 +1,28 @@
 """The life of a record between its poll and its outcome: a total table of states and steps.
 
-Only `Entry.take` changes a record's state. Read a row of `TRANSITIONS` as: in this state, this step leads to that one.
+Only `Entry` changes a record's state. `python -m tests.reference_pages` draws the steps from `TRANSITIONS`, which has
+also those that are ignored, or leave the record to the next owner:
 
-    POLLED --register--> REGISTERING --registered--> HELD --release--> READY_REGISTERED --start--> RUNNING_REGISTERED
-      |                                                ^                    |                        |          |
-      |                                          RENEWING <--overdue--------+                     succeed      fail
-      |                                                                                              |          |
-      +--release--> READY --start--> RUNNING --succeed--> SETTLED <---published--- PUBLISHING_REGISTERED
-                      |                 | \\
-                   register          register fail--> PUBLISHING --published--> SETTLED
-                      |                 |
-              READY_REGISTERING  RUNNING_REGISTERING --succeed--> DONE_REGISTERING --registered--> SETTLED
+    POLLED --register--> REGISTERING --registered--> HELD --release--> READY_REGISTERED
+    POLLED --release--> READY --register--> READY_REGISTERING --registered--> READY_REGISTERED
+    POLLED --fail--> PUBLISHING --published--> SETTLED
+    POLLED --refuse--> READY_UNREGISTRABLE --start--> RUNNING_UNREGISTRABLE --succeed--> SETTLED
+    REGISTERING --refuse--> POLLED
+    HELD --overdue--> RENEWING --registered--> HELD
+    READY --start--> RUNNING --register--> RUNNING_REGISTERING --registered--> RUNNING_REGISTERED
+    READY_REGISTERING --refuse--> READY_UNREGISTRABLE
+    READY_REGISTERING --start--> RUNNING_REGISTERING --refuse--> RUNNING_UNREGISTRABLE
+    READY_REGISTERED --overdue--> RENEWING
+    READY_REGISTERED --start--> RUNNING_REGISTERED --succeed--> SETTLED
+    RUNNING --succeed--> SETTLED
+    RUNNING --fail--> PUBLISHING
+    RUNNING_REGISTERING --succeed--> DONE_REGISTERING --registered--> SETTLED
+    RUNNING_REGISTERING --fail--> PUBLISHING_REGISTERING --registered--> PUBLISHING_REGISTERED
+    RUNNING_REGISTERED --fail--> PUBLISHING_REGISTERED --published--> SETTLED
+    RUNNING_UNREGISTRABLE --fail--> PUBLISHING
+    DONE_REGISTERING --refuse--> SETTLED
+    PUBLISHING_REGISTERING --refuse--> PUBLISHING
+    PUBLISHING_REGISTERING --published--> DONE_REGISTERING
 
 A record that the next owner of its partition handles is DROPPED. Late reports and late ends are normal, and are rows of
 the table. What can't happen is a fault of the program and ends the process.
@@ -18,12 +30,13 @@ the table. What can't happen is a fault of the program and ends the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from processor.protocol.events import Lifetime, Outcome
 from processor.protocol.partition import Partition
+from processor.protocol.results import Lifetime, Outcome
 from wait_registry.errors import PermanentError
 
 
@@ -68,108 +81,80 @@ class Step(IntEnum):
 
 S = State
 IGNORED: Final = None  # a late step that changes nothing
+REGISTER, REGISTERED, REFUSE, RELEASE, OVERDUE, START, SUCCEED, FAIL, PUBLISHED, DROP, ABANDON = Step
+_LATE: Final = (REGISTERED, REFUSE, SUCCEED, FAIL, PUBLISHED, DROP, ABANDON)
 
 # Every pair of a state and a step that isn't listed is a fault.
 TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
     S.POLLED: {
-        Step.REGISTER: S.REGISTERING,
-        Step.RELEASE: S.READY,
-        Step.FAIL: S.PUBLISHING,  # malformed
-        Step.REFUSE: S.READY_UNREGISTRABLE,  # or it is called without a registration
-        Step.DROP: S.DROPPED,
+        REGISTER: S.REGISTERING,
+        RELEASE: S.READY,
+        FAIL: S.PUBLISHING,  # malformed
+        REFUSE: S.READY_UNREGISTRABLE,  # or it is called without a registration
+        DROP: S.DROPPED,
     },
-    S.REGISTERING: {
-        Step.REGISTERED: S.HELD,
-        Step.REFUSE: S.POLLED,  # it is dead-lettered, or called without a registration
-        Step.DROP: S.DROPPED,
-    },
-    S.HELD: {
-        Step.RELEASE: S.READY_REGISTERED,
-        Step.OVERDUE: S.RENEWING,
-        Step.DROP: S.DROPPED,
-        Step.ABANDON: S.DROPPED,
-    },
-    S.READY: {Step.REGISTER: S.READY_REGISTERING, Step.START: S.RUNNING, Step.DROP: S.DROPPED},
+    # REFUSE: it is dead-lettered, or called without a registration.
+    S.REGISTERING: {REGISTERED: S.HELD, REFUSE: S.POLLED, DROP: S.DROPPED},
+    S.HELD: {RELEASE: S.READY_REGISTERED, OVERDUE: S.RENEWING, DROP: S.DROPPED, ABANDON: S.DROPPED},
+    S.READY: {REGISTER: S.READY_REGISTERING, START: S.RUNNING, DROP: S.DROPPED},
     S.READY_REGISTERING: {
-        Step.REGISTERED: S.READY_REGISTERED,
-        Step.REFUSE: S.READY_UNREGISTRABLE,
-        Step.START: S.RUNNING_REGISTERING,
-        Step.DROP: S.DROPPED,
+        REGISTERED: S.READY_REGISTERED,
+        REFUSE: S.READY_UNREGISTRABLE,
+        START: S.RUNNING_REGISTERING,
+        DROP: S.DROPPED,
     },
-    S.READY_REGISTERED: {Step.OVERDUE: S.RENEWING, Step.START: S.RUNNING_REGISTERED, Step.DROP: S.DROPPED},
-    S.READY_UNREGISTRABLE: {Step.START: S.RUNNING_UNREGISTRABLE, Step.DROP: S.DROPPED},
+    S.READY_REGISTERED: {OVERDUE: S.RENEWING, START: S.RUNNING_REGISTERED, DROP: S.DROPPED},
+    S.READY_UNREGISTRABLE: {START: S.RUNNING_UNREGISTRABLE, DROP: S.DROPPED},
     # A second registration may come after the next owner's tombstone, and then only our tombstone ends it. Where a
     # commit passes settled records only, the record is abandoned all the same: the next owner calls it.
-    S.RENEWING: {Step.REGISTERED: S.HELD, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
+    S.RENEWING: {REGISTERED: S.HELD, DROP: IGNORED, ABANDON: S.DROPPED},
     S.RUNNING: {
-        Step.REGISTER: S.RUNNING_REGISTERING,
-        Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.PUBLISHING,
-        Step.DROP: S.DROPPED,
-        Step.ABANDON: S.DROPPED,
+        REGISTER: S.RUNNING_REGISTERING,
+        SUCCEED: S.SETTLED,
+        FAIL: S.PUBLISHING,
+        DROP: S.DROPPED,
+        ABANDON: S.DROPPED,
     },
     S.RUNNING_REGISTERING: {
-        Step.REGISTERED: S.RUNNING_REGISTERED,
-        Step.REFUSE: S.RUNNING_UNREGISTRABLE,
-        Step.SUCCEED: S.DONE_REGISTERING,
-        Step.FAIL: S.PUBLISHING_REGISTERING,
-        Step.DROP: S.DROPPED,
-        Step.ABANDON: S.DROPPED,
+        REGISTERED: S.RUNNING_REGISTERED,
+        REFUSE: S.RUNNING_UNREGISTRABLE,
+        SUCCEED: S.DONE_REGISTERING,
+        FAIL: S.PUBLISHING_REGISTERING,
+        DROP: S.DROPPED,
+        ABANDON: S.DROPPED,
     },
-    S.RUNNING_REGISTERED: {
-        Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.PUBLISHING_REGISTERED,
-        Step.DROP: IGNORED,  # the outcome of this call settles the registration
-        Step.ABANDON: S.DROPPED,
-    },
-    S.RUNNING_UNREGISTRABLE: {
-        Step.SUCCEED: S.SETTLED,
-        Step.FAIL: S.PUBLISHING,
-        Step.DROP: S.DROPPED,
-        Step.ABANDON: S.DROPPED,
-    },
-    S.DONE_REGISTERING: {Step.REGISTERED: S.SETTLED, Step.REFUSE: S.SETTLED, Step.DROP: IGNORED},
-    S.PUBLISHING: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
+    # DROP: the outcome of this call settles the registration.
+    S.RUNNING_REGISTERED: {SUCCEED: S.SETTLED, FAIL: S.PUBLISHING_REGISTERED, DROP: IGNORED, ABANDON: S.DROPPED},
+    S.RUNNING_UNREGISTRABLE: {SUCCEED: S.SETTLED, FAIL: S.PUBLISHING, DROP: S.DROPPED, ABANDON: S.DROPPED},
+    S.DONE_REGISTERING: {REGISTERED: S.SETTLED, REFUSE: S.SETTLED, DROP: IGNORED},
+    S.PUBLISHING: {PUBLISHED: S.SETTLED, DROP: IGNORED, ABANDON: S.DROPPED},
     S.PUBLISHING_REGISTERING: {
-        Step.REGISTERED: S.PUBLISHING_REGISTERED,
-        Step.REFUSE: S.PUBLISHING,
-        Step.PUBLISHED: S.DONE_REGISTERING,
-        Step.DROP: IGNORED,
-        Step.ABANDON: S.DROPPED,
+        REGISTERED: S.PUBLISHING_REGISTERED,
+        REFUSE: S.PUBLISHING,
+        PUBLISHED: S.DONE_REGISTERING,
+        DROP: IGNORED,
+        ABANDON: S.DROPPED,
     },
-    S.PUBLISHING_REGISTERED: {Step.PUBLISHED: S.SETTLED, Step.DROP: IGNORED, Step.ABANDON: S.DROPPED},
-    S.SETTLED: {Step.DROP: IGNORED},
+    S.PUBLISHING_REGISTERED: {PUBLISHED: S.SETTLED, DROP: IGNORED, ABANDON: S.DROPPED},
+    S.SETTLED: {DROP: IGNORED},
     # The report of its wait record, and the end of its cancelled call, come after the partition has gone.
-    S.DROPPED: {
-        Step.PUBLISHED: IGNORED,
-        Step.REGISTERED: IGNORED,
-        Step.REFUSE: IGNORED,
-        Step.SUCCEED: IGNORED,
-        Step.FAIL: IGNORED,
-        Step.ABANDON: IGNORED,
-        Step.DROP: IGNORED,
-    },
+    S.DROPPED: dict.fromkeys(_LATE, IGNORED),
 }
 
+
+def _that_take(step: Step) -> frozenset[State]:
+    return frozenset(state for state, row in TRANSITIONS.items() if row.get(step) is not IGNORED)
+
+
 # Its call hasn't started, so the next owner can have it.
-UNSTARTED: Final = frozenset(
-    {S.POLLED, S.REGISTERING, S.HELD, S.READY, S.READY_REGISTERING, S.READY_REGISTERED, S.READY_UNREGISTRABLE}
-)
-RUNNING: Final = frozenset({S.RUNNING, S.RUNNING_REGISTERING, S.RUNNING_REGISTERED, S.RUNNING_UNREGISTRABLE})
+UNSTARTED: Final = frozenset({S.POLLED, S.REGISTERING, S.HELD}) | _that_take(START)
+RUNNING: Final = _that_take(SUCCEED)
 # It stays with this process when its partition is given up, unless commits pass settled records only.
 KEPT: Final = frozenset({S.RENEWING, S.RUNNING_REGISTERED})
+# It is registered, and its call hasn't started.
+_MAY_RENEW: Final = _that_take(OVERDUE)
 # Its wait record is on its way.
-IN_FLIGHT: Final = frozenset(
-    {
-        S.REGISTERING,
-        S.READY_REGISTERING,
-        S.RENEWING,
-        S.RUNNING_REGISTERING,
-        S.DONE_REGISTERING,
-        S.PUBLISHING_REGISTERING,
-    }
-)
-
+IN_FLIGHT: Final = _that_take(REGISTERED)
 # It is worked on, and the next owner of its partition would handle it again.
 UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBLISHING})
 # The same where a commit passes settled records only.
@@ -196,58 +181,39 @@ class LifecycleError(PermanentError):
     """A step that its state doesn't allow: a fault of the program. The process ends; its records are safe."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """A polled record.
 
-    Args:
+    Attributes:
         partition: the assignment by which it came.
         number: its place among the records polled from it, from 0.
         offset: where it was polled.
-        record: the shell's own value of it.
+        record: the loop's own value of it.
         size: key, value and headers, bytes.
         polled_s: when, on the clock that never steps.
         warm_up: whether it belongs to the assignment's warm-up.
+        state: how far it has come; `take` changes it.
+        lifetime: when its registration expires; None if it has none.
+        outcome: what became of it; None while that is open.
     """
 
-    __slots__ = (
-        "lifetime",
-        "number",
-        "offset",
-        "outcome",
-        "partition",
-        "polled_s",
-        "record",
-        "size",
-        "state",
-        "warm_up",
-    )
-
-    def __init__(
-        self,
-        partition: Partition,
-        number: int,
-        offset: int,
-        record: Any,
-        size: int,
-        polled_s: float,
-        warm_up: bool,
-    ) -> None:
-        self.partition = partition
-        self.number = number
-        self.offset = offset
-        self.record = record
-        self.size = size
-        self.polled_s = polled_s
-        self.warm_up = warm_up
-        self.state = _POLLED
-        self.lifetime: Lifetime | None = None
-        self.outcome: Outcome | None = None
+    partition: Partition
+    number: int
+    offset: int
+    record: Any
+    size: int
+    polled_s: float
+    warm_up: bool
+    state: State = State.POLLED
+    lifetime: Lifetime | None = None
+    outcome: Outcome | None = None
 
     def __repr__(self) -> str:
         return f"{self.partition!r}@{self.offset} {self.state.name}"
 
-    def take(self, step: Step) -> bool:
-        """Take a step; return whether it changed the state.
+    def take(self, step: Step, outcome: Outcome | None = None) -> bool:
+        """Take a step, and with it an outcome if there is one; return whether it changed the state.
 
         Raises:
             LifecycleError: the state doesn't allow the step.
@@ -255,24 +221,41 @@ class Entry:
         target = _CELLS[self.state][step]
         if target >= 0:
             self.state = _STATES[target]
+            if outcome is not None:
+                self.outcome = outcome
             return True
         if target == _FAULT:
             raise LifecycleError(f"{self!r} can't take the step {step.name}")
         return False
 
+    def is_overdue(self, now_s: float) -> bool:
+        """Return whether too little is left of a registered record's time to live to start its call."""
+        return self.state in _MAY_RENEW and self.lifetime is not None and self.lifetime.start_by_s < now_s
 
-def take_all(entries: Iterable[Entry], step: Step) -> None:
-    """Have records take a step that changes the state of each.
+    def refuse(self) -> bool:
+        """Take the step of a refused registration, which leaves it without one; return whether it changed the state."""
+        changed = self.take(Step.REFUSE)
+        if changed:
+            self.lifetime = None
+        return changed
 
-    Raises:
-        LifecycleError: a state doesn't allow the step.
-    """
-    cells, states = _CELLS, _STATES
-    for entry in entries:
-        target = cells[entry.state][step]
-        if target < 0:
-            raise LifecycleError(f"{entry!r} can't take the step {step.name}")
-        entry.state = states[target]
+    def replace_outcome(self, outcome: Outcome) -> None:
+        """Take another outcome, because the topic of the first one refuses the record."""
+        self.outcome = outcome
 
+    @staticmethod
+    def take_all(entries: Sequence[Entry], step: Step, lifetime: Lifetime | None = None) -> None:
+        """Have records take a step that changes the state of each, and with it a lifetime if there is one.
 
-_POLLED: Final = State.POLLED
+        Raises:
+            LifecycleError: a state doesn't allow the step.
+        """
+        cells, states = _CELLS, _STATES
+        for entry in entries:
+            target = cells[entry.state][step]
+            if target < 0:
+                raise LifecycleError(f"{entry!r} can't take the step {step.name}")
+            entry.state = states[target]
+        if lifetime is not None:
+            for entry in entries:
+                entry.lifetime = lifetime

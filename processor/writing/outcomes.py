@@ -11,17 +11,9 @@ from confluent_kafka import Message
 from processor.health.stats import Stats
 from processor.health.traces import Traces
 from processor.intake.delivery import Taken
-from processor.protocol.events import (
-    DeadLetter,
-    DeadLetterRefused,
-    Discarded,
-    Done,
-    Event,
-    Published,
-    Retry,
-    RetryRefused,
-)
+from processor.protocol.events import DeadLetterRefused, Event, Published, RetryRefused
 from processor.protocol.record import Entry, State
+from processor.protocol.results import DeadLetter, Discarded, Done, Retry
 from processor.writing.dead_letters import DeadLetters
 from processor.writing.outbox import Outbox
 from processor.writing.retry_records import RetryRecords

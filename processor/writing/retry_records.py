@@ -13,7 +13,7 @@ from processor.health.clock_watch import ClockWatch
 from processor.health.stats import Stats
 from processor.intake.delivery import Taken
 from processor.intake.subscription import SubscribedTopic
-from processor.protocol.events import Retry
+from processor.protocol.results import Retry
 from processor.writing.outbox import ANY_PARTITION, Outbox
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError

@@ -11,7 +11,8 @@ from processor.health.clock_watch import ClockWatch
 from processor.health.stats import Stats
 from processor.intake.delivery import Taken
 from processor.intake.subscription import SubscribedTopic
-from processor.protocol.events import Event, Register, Registered, RegistrationRefused
+from processor.protocol.effects import Register
+from processor.protocol.events import Event, Registered, RegistrationRefused
 from processor.protocol.record import Entry, State
 from processor.writing.outbox import TOO_LARGE, Headers, Outbox
 from wait_registry.clock import Clock

@@ -7,14 +7,16 @@ from pkgutil import resolve_name
 from tests.safeguards.catalogue import NOTHING, Patch, safeguard
 
 ENGINE = "processor.protocol.engine.Engine"
+ASSIGNMENTS = "processor.protocol.assignments.Assignments"
+SLOTS = "processor.flow.slots.Slots"
 ORDERED = "processor.flow.scheduler.Ordered"
 
 
-@safeguard("P7.2", at=f"{ENGINE}.__init__")
-def without_limit(original, self, rules, scheduler, limit, *others):
+@safeguard("P7.2", at=f"{SLOTS}.__init__")
+def without_limit(original, self, scheduler, limit, *others):
     """One call more than `max_in_flight` runs."""
     fixed = resolve_name("processor.flow.concurrency.FixedLimit")(limit.current + 1)
-    original(self, rules, scheduler, fixed, *others)
+    original(self, scheduler, fixed, *others)
 
 
 @safeguard("P7.3", at="processor.handlers.python._Call.abandon")
@@ -38,16 +40,15 @@ def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s)
     return original(self, slots, continuing, now_s)
 
 
-@safeguard("P7.18", at=f"{ENGINE}._cancel_blocked", seeds=True, first=3_010)
-def without_ends_of_blocked_calls(original, self, now):
+@safeguard("P7.18", at=f"{ENGINE}._tick", seeds=True, first=3_010)
+def without_ends_of_blocked_calls(original, self, event, now):
     """The record of a blocked call goes on when the call is cancelled, not when it has ended."""
-    events = resolve_name("processor.protocol.events")
-    before = len(self._effects)
-    original(self, now)
-    for effect in self._effects[before:]:
+    original(self, event, now)
+    for effect in [effect for effect in self._effects if type(effect).__name__ == "Cancel"]:
         (entry,) = effect.entries
-        self._fail(entry, events.DeadLetter("blocked", ValueError("blocked")))
-        self._effects.append(events.Publish([entry]))
+        outcome = resolve_name("processor.protocol.results.DeadLetter")("blocked", ValueError("blocked"))
+        self.records.fail(entry, outcome)
+        self._effects.append(resolve_name("processor.protocol.effects.Publish")([entry]))
 
 
 @safeguard("P7.19", at="processor.flow.bulkheads.BulkheadScheduler._takes_slot", real=True, seeds=True)
@@ -64,16 +65,16 @@ def without_returned_slots_of_routes(*_):
 @safeguard("P3.16", real=True, seeds=True, world=lambda w: w.eager(late=True))
 def without_renewal(patch: Patch) -> None:
     """A call starts however little of the time to live is left, and its registration expires while it runs."""
-    patch.replace("processor.flow.slots._MAY_RENEW", frozenset())
+    patch.replace("processor.protocol.record._MAY_RENEW", frozenset())
 
 
-@safeguard("P3.16", NOTHING, at="processor.flow.slots.Slots._lacks_time", real=True, seeds=True)
-def without_acknowledgments_before_late_calls(_, self, entry):
+@safeguard("P3.16", NOTHING, at=f"{SLOTS}._lacks_time", real=True, seeds=True)
+def without_acknowledgments_before_late_calls(_, self, entry, now_s):
     """A call starts while its registration isn't acknowledged, however little time that leaves.
 
     The acknowledgment must take nearly all of the time to live while slots become free.
     """
-    return entry.state in resolve_name("processor.flow.slots")._MAY_RENEW
+    return entry.is_overdue(now_s)
 
 
 @safeguard("D1.1", at=f"{ENGINE}._due", real=True, seeds=True)
@@ -82,7 +83,7 @@ def without_delay(_, self, event, due_times, now):
     return event
 
 
-@safeguard("D1.2", at="processor.protocol.due_times._since_ms", real=True, seeds=True)
+@safeguard("D1.2", at="processor.protocol.partition._since_ms", real=True, seeds=True)
 def without_bound_of_waits(_, timestamp_ms, seen_ms):
     """A record with a timestamp far in the future holds its partition up until then."""
     return timestamp_ms
@@ -97,7 +98,7 @@ def without_ends_of_paused_logs(*_):
 def without_rewind_to_early_records(original, self, event, due_times, now):
     """A record that isn't due is dropped, and later the records behind it are read."""
     kept = original(self, event, due_times, now)
-    self._effects = [effect for effect in self._effects if type(effect).__name__ != "Rewind"]
+    self._effects[:] = [effect for effect in self._effects if type(effect).__name__ != "Rewind"]
     return kept
 
 
@@ -129,10 +130,10 @@ def without_order_behind_dead_letters(patch: Patch) -> None:
     """A record starts when the call before it has failed, before the dead letter is acknowledged."""
     _may_leave_twice(patch)
 
-    @patch.around(f"{ENGINE}._fail")
-    def fail(original, self, entry, outcome):
-        self._slots.leave([entry])
-        return original(self, entry, outcome)
+    @patch.around(f"{ENGINE}._calls_ended")
+    def calls_ended(original, self, event, now):
+        original(self, event, now)
+        self._slots.leave([entry for entry, _ in event.calls if entry.state.name.startswith("PUBLISHING")])
 
 
 @safeguard("O1.1", seeds=True)
@@ -153,12 +154,12 @@ def without_order_behind_cancelled_calls(patch: Patch) -> None:
     """A record starts while an earlier assignment's cancelled call continues."""
     _may_leave_twice(patch)
 
-    @patch.around(f"{ENGINE}._give_up")
+    @patch.around(f"{ASSIGNMENTS}._give_up")
     def give_up(original, self, partitions, targets):
         original(self, partitions, targets)
         for effect in self._effects:
             if type(effect).__name__ == "Cancel":
-                self._slots.leave(effect.entries)
+                self._flow.slots.leave(effect.entries)
 
 
 @safeguard("O1.3")

@@ -10,8 +10,11 @@ from uuid import UUID
 from tests.safeguards.catalogue import NEVER_ENDS, NOTHING, Patch, safeguard
 
 ENGINE = "processor.protocol.engine.Engine"
+ASSIGNMENTS = "processor.protocol.assignments.Assignments"
+RECORDS = "processor.protocol.open_records.OpenRecords"
+REGISTERING = "processor.protocol.registering.Registering"
 PARTITION = "processor.protocol.partition.Partition"
-WARM_UP = "processor.protocol.registering.RegistrationPolicy.warm_up"
+WARM_UP = "processor.protocol.registering.Rules.warm_up"
 
 
 def cell(patch: Patch, state: str, step: str, target: str | None) -> None:
@@ -22,10 +25,10 @@ def cell(patch: Patch, state: str, step: str, target: str | None) -> None:
     patch.replace("processor.protocol.record._CELLS", tuple(tuple(row) for row in rows))
 
 
-@safeguard("P2.2", at=f"{ENGINE}._register", real=True, seeds=True, world=lambda w: w.eager())
-def without_acknowledged_registrations(original, self, entries, now):
+@safeguard("P2.2", at=f"{REGISTERING}.register", real=True, seeds=True, world=lambda w: w.eager())
+def without_acknowledged_registrations(original, self, entries, now, *step):
     """A commit passes records whose wait records are only sent."""
-    original(self, entries, now)
+    original(self, entries, now, *step)
     for entry in entries:
         entry.partition.make_safe(entry.number)
 
@@ -40,7 +43,7 @@ def without_contiguous_commits(_, self):
 
 
 def _refused_is_safe(patch: Patch, *states: str) -> None:
-    @patch.around(f"{ENGINE}._registration_refused")
+    @patch.around(f"{REGISTERING}.refused")
     def refused(original, self, event, now):
         original(self, event, now)
         if event.entry.state.name in states:
@@ -59,16 +62,14 @@ def without_calls_before_commits(patch: Patch) -> None:
     _refused_is_safe(patch, "READY_UNREGISTRABLE", "RUNNING_UNREGISTRABLE")
 
 
-@safeguard(
-    "P1.2", "P1", NEVER_ENDS, at=f"{ENGINE}._registration_refused", seeds=True, world=lambda w: w.deferred(w.TOO_LARGE)
-)
+@safeguard("P1.2", "P1", NEVER_ENDS, at=f"{REGISTERING}.refused", seeds=True, world=lambda w: w.deferred(w.TOO_LARGE))
 def without_late_refusals(original, self, event, now):
     """The engine ignores a refusal that arrives after the outcome."""
     if event.entry.state.name != "DONE_REGISTERING":
         original(self, event, now)
 
 
-@safeguard("P2.6", at=f"{ENGINE}._fail", seeds=True, world=lambda w: w.eager(w.MALFORMED))
+@safeguard("P2.6", at=f"{RECORDS}.fail", seeds=True, world=lambda w: w.eager(w.MALFORMED))
 def without_dead_letters_of_unregistered_records(original, self, entry, letter):
     """An unregistered record counts as settled when its call fails."""
     failed = original(self, entry, letter)
@@ -90,44 +91,44 @@ def without_warm_up(*_):
 
 
 @safeguard("P1.18", at=WARM_UP, seeds=True)
-def without_recorded_bound(original, self, assigned, own):
+def without_recorded_bound(original, self, assigned):
     """A process warms up by its own bound, whatever the previous owner's was."""
-    records, end = original(self, assigned, own)
-    return (own if 0 < records < math.inf else records), end
+    records, end = original(self, assigned)
+    return (self.uncommitted_max if 0 < records < math.inf else records), end
 
 
 @safeguard("P1.18", at=WARM_UP, seeds=True)
-def without_unknown_bounds(original, self, assigned, own):
+def without_unknown_bounds(original, self, assigned):
     """A process takes an unknown bound for its own."""
-    records, end = original(self, assigned, own)
-    return min(records, own), end
+    records, end = original(self, assigned)
+    return min(records, self.uncommitted_max), end
 
 
 @safeguard("P1.18", at=WARM_UP, seeds=True, world=lambda w: w.deferred(deaths=1, unknown_ends=True))
-def without_unknown_ends(original, self, assigned, own):
+def without_unknown_ends(original, self, assigned):
     """An assignment whose log end is unknown doesn't warm up."""
-    records, end = original(self, assigned, own)
+    records, end = original(self, assigned)
     return records, (0 if math.isinf(end) else end)
 
 
 @safeguard("P1.18", NOTHING, at=WARM_UP, real=True, seeds=True)
-def without_end_of_warm_up(original, self, assigned, own):
+def without_end_of_warm_up(original, self, assigned):
     """A warm-up never ends.
 
     Without an end every call would wait for a commit, for as long as the assignment lasts.
     """
-    return (math.inf, math.inf) if original(self, assigned, own)[0] else (0, 0)
+    return (math.inf, math.inf) if original(self, assigned)[0] else (0, 0)
 
 
 @safeguard("P1.20", at=WARM_UP, seeds=True, world=lambda w: w.switched())
-def without_warm_up_after_other_modes(original, self, assigned, own):
+def without_warm_up_after_other_modes(original, self, assigned):
     """A process in `off` never warms up."""
-    return (0, 0) if self.mode == "off" else original(self, assigned, own)
+    return (0, 0) if self.mode == "off" else original(self, assigned)
 
 
 @safeguard(
     "P1.39",
-    at="processor.protocol.registering.RegistrationPolicy.is_announced",
+    at="processor.protocol.registering.Rules.is_announced",
     seeds=True,
     world=lambda w: w.deferred(w.FAST, w.DEADLY, bounds=(2, 1), before=w.Committed(0, 1, "deferred")),
 )
@@ -144,12 +145,12 @@ def without_commits_before_calls(original, self, event, now):
     original(self, event, now)
 
 
-@safeguard("P1.21", at=f"{ENGINE}._leave_held", seeds=True)
+@safeguard("P1.21", at=f"{REGISTERING}.leave_held", seeds=True)
 def without_expiry_of_uncovered_records(_, self, partition):
     """Held records of a partition that was given up are called, though no commit covers them."""
-    if self._is_assigned(partition) or self._commits.may_cover_more(partition):
+    if self._records.is_assigned(partition) or self._commits.may_cover_more(partition):
         return
-    held = [entry for entry in self._held._queues.pop(partition, ()) if entry.state.name == "HELD"]
+    held = [entry for entry in self._held.pop(partition, ()) if entry.state.name == "HELD"]
     for entry in held:
         entry.take(resolve_name("processor.protocol.record.Step.RELEASE"))
     self._slots.add(held)
@@ -161,7 +162,7 @@ def without_dead_letters_before_tombstones(original, self, event, now):
     original(self, event, now)
     early = [entry for entry, _ in event.calls if entry.state.name == "PUBLISHING_REGISTERED"]
     if early:
-        self._effects.append(resolve_name("processor.protocol.events.WriteTombstones")(early))
+        self._effects.append(resolve_name("processor.protocol.effects.WriteTombstones")(early))
 
 
 def _settles_early(patch: Patch, state: str, step: str) -> None:
@@ -190,17 +191,17 @@ def without_computed_wait_ids(patch: Patch) -> None:
     patch.replace("wait_registry.records.wait_id.wait_id", lambda *_: str(UUID(int=next(numbers))))
 
 
-@safeguard("P1.6", at=f"{ENGINE}._give_up", real=True, seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
+@safeguard("P1.6", at=f"{ASSIGNMENTS}._give_up", real=True, seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
 def without_registrations_for_the_next_owner(original, self, partitions, targets):
     """A process writes tombstones for the records that the next owner handles."""
-    registered = [e for e in self.records if e.partition in partitions and e.state.name == "READY_REGISTERED"]
+    registered = [e for e in self._records if e.partition in partitions and e.state.name == "READY_REGISTERED"]
     original(self, partitions, targets)
     dropped = [entry for entry in registered if entry.state.name == "DROPPED"]
     if dropped:
-        self._effects.append(resolve_name("processor.protocol.events.WriteTombstones")(dropped))
+        self._effects.append(resolve_name("processor.protocol.effects.WriteTombstones")(dropped))
 
 
-@safeguard("P1.4", at="processor.protocol.open_records.OpenRecords.in_flight", seeds=True, world=lambda w: w.moved())
+@safeguard("P1.4", at=f"{RECORDS}.in_flight", seeds=True, world=lambda w: w.moved())
 def without_flush_at_revocations(original, self, places=None):
     """A process gives partitions up without waiting for its wait records in flight."""
     return 0 if places is not None else original(self)
@@ -218,16 +219,16 @@ def without_last_commit_before_unstarted_records(patch: Patch) -> None:
         self.requested = max(self.requested, self.committable)
         return self.requested
 
-    @patch.around(f"{ENGINE}._give_up")
+    @patch.around(f"{ASSIGNMENTS}._give_up")
     def give_up(original, self, partitions, targets):
-        for entry in [e for e in self.records if e.partition in partitions and e.state in lifecycle.UNSTARTED]:
+        for entry in [e for e in self._records if e.partition in partitions and e.state in lifecycle.UNSTARTED]:
             if entry.offset >= before.get(entry.partition, entry.partition.requested):
                 entry.take(lifecycle.Step.DROP)
-                self.records.close([entry])
+                self._records.close([entry])
         original(self, partitions, targets)
 
 
-@safeguard("P1.4", at=f"{ENGINE}._give_up", real=True, seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
+@safeguard("P1.4", at=f"{ASSIGNMENTS}._give_up", real=True, seeds=True, world=lambda w: w.moved(w.FAST, w.FAST))
 def without_work_on_committed_records(original, self, partitions, targets):
     """A process that gives a partition up drops also what a commit has passed, and no other process handles it."""
     original(self, partitions, dict.fromkeys(partitions, resolve_name("processor.protocol.partition.UNKNOWN")))
@@ -237,7 +238,7 @@ def without_work_on_committed_records(original, self, partitions, targets):
 def without_renewals_of_the_next_owner(patch: Patch) -> None:
     """A process in `off` keeps a record that is being registered again when its partition is given up."""
     lifecycle = resolve_name("processor.protocol.record")
-    patch.replace("processor.protocol.engine.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
+    patch.replace("processor.protocol.assignments.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
 
 
 @safeguard("P1.5", "P1", real=True)
@@ -245,15 +246,15 @@ def without_unanswered_commits(patch: Patch) -> None:
     """A commit without an answer counts as failed, although it may have been done."""
 
     def changed(original, self, event, now):
-        requested = {partition: partition.requested for partition in self.partitions.values()}
+        requested = {partition: partition.requested for partition in self._records.partitions.values()}
         for partition in requested:
             partition.requested = partition.confirmed
         original(self, event, now)
         for partition, offset in requested.items():
             partition.requested = max(partition.requested, offset)
 
-    patch.around(f"{ENGINE}._revoking")(changed)
-    patch.around(f"{ENGINE}._lost")(changed)
+    patch.around(f"{ASSIGNMENTS}.revoking")(changed)
+    patch.around(f"{ASSIGNMENTS}.lost")(changed)
 
 
 @safeguard("P1.4", seeds=True, world=lambda w: w.off(moves=1, calm=True))
@@ -266,13 +267,13 @@ def without_cancellation_of_dropped_calls(patch: Patch) -> None:
 def without_news_before_registrations(original, self, event, now):
     """Slow records are registered at any time, not only after a poll."""
     original(self, event, now)
-    self._register_slow(now)
+    self._registering.register_slow(now)
 
 
 @safeguard("P1.19", seeds=True)
 def without_proof_of_ownership(patch: Patch) -> None:
     """Slow records are registered however long no commit was confirmed."""
-    patch.replace("processor.protocol.engine.OWNERSHIP_S", math.inf)
+    patch.replace("processor.protocol.registering.OWNERSHIP_S", math.inf)
 
 
 @safeguard("P1.19", NOTHING, at="processor.protocol.commits.Commits.prove", real=True, seeds=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from processor.protocol.events import Done, Retry
 from processor.protocol.record import Entry
+from processor.protocol.results import Done, Retry
 from processor.writing.outcomes import OUTCOMES
 from tests.simulation.world import Nature, RecordId, WaitEntry, World
 from wait_registry.records.topics import TopicPartition

@@ -10,42 +10,44 @@ from random import Random
 
 from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import FixedLimit
+from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
-from processor.flow.retry_policy import Ladder
+from processor.flow.slots import Slots
 from processor.intake.partition_start import Start, own_start
-from processor.protocol.engine import Engine, Rules
+from processor.protocol.effects import (
+    Cancel,
+    Commit,
+    Effect,
+    Pause,
+    Publish,
+    Register,
+    Release,
+    Resume,
+    Rewind,
+    WriteTombstones,
+)
+from processor.protocol.effects import Start as Calls
+from processor.protocol.engine import Engine
 from processor.protocol.events import (
     Assigned,
     CallsEnded,
-    Cancel,
-    Commit,
     DeadLetterRefused,
-    Done,
     Draining,
-    Effect,
     EndsSeen,
     Event,
-    Failed,
     Instant,
     Lost,
-    Pause,
     Polled,
     PollingWithoutRoom,
-    Publish,
     ReadTo,
-    Register,
-    Release,
-    Result,
-    Resume,
     Revoked,
     Revoking,
-    Rewind,
     Tick,
-    WriteTombstones,
 )
-from processor.protocol.events import Start as Calls
+from processor.protocol.open_records import OpenRecords
 from processor.protocol.record import Entry, State
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.registering import Rules
+from processor.protocol.results import Done, Failed, Result, RetryDelays
 from processor.wiring import scheduler_of
 from tests.simulation.messages import Dead, Killed, News, Taken, key_of, record_of
 from tests.simulation.operators import TOPIC_ID, WAIT_TOPIC, metadata_of
@@ -54,7 +56,8 @@ from tests.simulation.world import RETRIES, RETRY_DELAY_S, Breach, Committed, Na
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.processor import Ordering, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import Ordering
 
 REGISTER_AFTER_S = 0.5
 TTL_S = 60.0
@@ -104,12 +107,12 @@ class Process:
         self._ordering = ordering
         self._now = now
         self._random = random
-        policy = RegistrationPolicy.of(mode, REGISTER_AFTER_S)
-        rules = Rules(policy, bound, 0.5, TTL_S, START_NEEDS_S, hold, cancel_after_s)
-        limit, self._routes = FixedLimit(slots), routes or {}
-        prefetch, ladder = Prefetch(limit, 200, 1 << 20), Ladder((RETRY_DELAY_S,))
+        rules = Rules(mode, REGISTER_AFTER_S, bound, 0.5, TTL_S, START_NEEDS_S, hold)
+        limit, self._routes, records = FixedLimit(slots), routes or {}, OpenRecords()
         bulkheads = Bulkheads(_route_of, routes) if routes else None
-        self.engine = Engine(rules, scheduler_of(ordering), limit, prefetch, ladder, bulkheads)
+        worker_slots = Slots(scheduler_of(ordering), limit, bulkheads, cancel_after_s)
+        flow = Flow(records, worker_slots, Prefetch(limit, 200, 1 << 20), bound)
+        self.engine = Engine(rules, records, flow, RetryDelays((RETRY_DELAY_S,)))
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
         self._warm: dict[TopicPartition, float] = {}

@@ -24,7 +24,8 @@ from tests.simulation.process import Process
 from tests.simulation.run import START_MS
 from tests.simulation.snapshot import digest, packed
 from tests.simulation.world import Breach, Committed, Nature, World
-from wait_registry.settings.processor import Ordering, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import Ordering
 
 PLACE = ("t", 0)
 # Also more than the time in which a registered record must start.

@@ -9,7 +9,8 @@ from tests.simulation.small_worlds import Small
 from tests.simulation.sweeper_world import SweeperWorld
 from tests.simulation.whole_world import EXPORTED_ALONE, EXPORTED_TOO, WholeWorld
 from tests.simulation.world import Committed, Nature
-from wait_registry.settings.processor import Ordering, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import Ordering
 
 FAST, FAILING = (Nature.FAST,), (Nature.FAILING,)
 TOO_LARGE, DEADLY = (Nature.TOO_LARGE,), (Nature.DEADLY,)

@@ -6,16 +6,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from random import Random
 
+from processor.protocol.effects import Commit, Register, Release
 from processor.protocol.events import (
-    Commit,
     CommitAnswered,
     DeadLetterRefused,
     Event,
     Published,
-    Register,
     Registered,
     RegistrationRefused,
-    Release,
     RetryRefused,
 )
 from processor.protocol.record import Entry

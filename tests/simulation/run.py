@@ -12,7 +12,8 @@ from tests.simulation.operators import Operators
 from tests.simulation.process import Process
 from tests.simulation.seen import SeenWorld
 from tests.simulation.world import RETRIES, Breach, Nature
-from wait_registry.settings.processor import Ordering, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import Ordering
 
 MODES = tuple(RegistrationMode)
 START_MS = 1_700_000_000_000

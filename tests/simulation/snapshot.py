@@ -19,16 +19,16 @@ from types import MethodType
 from typing import Any, Final
 
 from processor.flow.concurrency import FixedLimit
-from processor.flow.retry_policy import Ladder
 from processor.flow.slots import Slots
 from processor.protocol.commits import ANSWER_LIMIT_S, Commits
-from processor.protocol.engine import OWNERSHIP_S, Engine, Rules
+from processor.protocol.engine import Engine
 from processor.protocol.record import UNSTARTED, Entry, State
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.registering import OWNERSHIP_S, Rules
+from processor.protocol.results import RetryDelays
 from tests.simulation.messages import taken
 from tests.simulation.process import BELIEF_S, REGISTER_AFTER_S
 from tests.simulation.world import Nature, World
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
 
 # Moments, and up to which age a rule tells them apart; a little more where the limit itself counts as younger.
 _LITTLE: Final = 0.01
@@ -48,7 +48,7 @@ _MOMENTS: Final = {
 }
 # What doesn't change, what only telemetry reads, and what no small world fills.
 _IGNORED: Final = frozenset(
-    {"_random", "_now", "_pace", "_steps", "_rules", "_policy", "_settled", "_limit", "_world", "_interval_s"}
+    {"_random", "_now", "_pace", "_steps", "_rules", "settled", "_limit", "_world", "_interval_s"}
     | {"_drains_s", "_prefetch", "size", "expires_at_ms", "registered_s", "expires_s", "expires_ms", "error"}
     # A process's number says the same, and there is one partition.
     | {"mode", "alive", "stopping", "place", "_bound", "_calm", "_recorded"}
@@ -72,16 +72,18 @@ def _known(number: int) -> Any:
 
 
 def _reduce_engine(engine: Engine) -> tuple[Any, ...]:
-    state = dict(vars(engine))
-    _methods.update((kind, method.__func__) for kind, method in state.pop("_steps").items())
-    return object.__new__, (Engine,), state, None, None, _restore_engine
+    steps = vars(engine)["_steps"]
+    _methods.update((kind, method.__func__) for kind, method in steps.items())
+    owners = {kind: method.__self__ for kind, method in steps.items()}
+    return object.__new__, (Engine,), {**vars(engine), "_steps": owners}, None, None, _restore_engine
 
 
 def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
-    vars(engine).update(state, _steps={kind: MethodType(method, engine) for kind, method in _methods.items()})
+    steps = {kind: MethodType(_methods[kind], owner) for kind, owner in state["_steps"].items()}
+    vars(engine).update(state, _steps=steps)
 
 
-_IMMUTABLE: Final = (Rules, RegistrationPolicy, FixedLimit, Ladder, State, Nature, RegistrationMode)
+_IMMUTABLE: Final = (Rules, FixedLimit, RetryDelays, State, Nature, RegistrationMode)
 _TABLE: Final = {**copyreg.dispatch_table, Engine: _reduce_engine, **dict.fromkeys(_IMMUTABLE, _keep)}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from processor.protocol.events import Done
+from processor.protocol.results import Done
 from processor.writing.outcomes import Outcomes
 from sink.position import Position
 from tests.simulation.clients import SWEEP_URGENT, sweep

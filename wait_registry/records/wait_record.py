@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -32,6 +33,14 @@ _TRACE_NAMES: Final = (header_names.TRACEPARENT, header_names.TRACESTATE)
 _TYPE_HEADERS: Final = {kind: (header_names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in _TIMESTAMP_TYPES}
 _NOT_NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"false")
 _NULL: Final = (header_names.ORIGINAL_VALUE_NULL, b"true")
+
+
+class RegistrationMode(StrEnum):
+    """When a record is written to the wait topic."""
+
+    EAGER = "eager"
+    DEFERRED = "deferred"
+    OFF = "off"
 
 
 # A named tuple costs a third of a frozen dataclass; one is built per exported row.

@@ -12,6 +12,7 @@ from pydantic import Field, SecretStr, field_validator
 from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.outage import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
+from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings import Section
 from wait_registry.settings.contradictions import pair_problems
 from wait_registry.settings.grpc import GrpcHandlerSettings
@@ -51,14 +52,6 @@ class AssignmentStrategy(StrEnum):
     COOPERATIVE_STICKY = "cooperative-sticky"
     RANGE = "range"
     ROUNDROBIN = "roundrobin"
-
-
-class RegistrationMode(StrEnum):
-    """When a record is written to the wait topic."""
-
-    EAGER = "eager"
-    DEFERRED = "deferred"
-    OFF = "off"
 
 
 class SourceKind(StrEnum):

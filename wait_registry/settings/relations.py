@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_errors, warning
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
+from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.alerts import alert_problems
 from wait_registry.settings.contradictions import more_than
 from wait_registry.settings.grpc import grpc_problems
@@ -17,7 +18,6 @@ from wait_registry.settings.processor import (
     AssignmentStrategy,
     GroupProtocol,
     ProcessorSettings,
-    RegistrationMode,
     ordering_problems,
     schema_registry_problems,
     share_problems,

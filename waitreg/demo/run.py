@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wait_registry.settings.processor import ProcessorSettings, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.root import Settings
 from waitreg.demo.plan import BATCH, MIXTURE
 from waitreg.demo.platform import Platform

@@ -9,7 +9,8 @@ from processor.intake.range_progress import Progress, Window
 from processor.service import ProcessorService
 from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import GroupProtocol, RegistrationMode, SourceKind
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import GroupProtocol, SourceKind
 from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from typing import Final
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
 
 # What the metadata says where records may be registered although the group's commits don't say so: in every mode, the
 # next owner then has a warm-up.

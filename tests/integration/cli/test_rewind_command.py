@@ -22,7 +22,7 @@ from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.wait_topic import describe_wait_topic
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
 from waitreg.rewind.offsets import commit
 from waitreg.rewind.plan import Move
 

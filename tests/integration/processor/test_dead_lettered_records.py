@@ -183,7 +183,7 @@ ANY_SIZE = {"max__message__bytes": str(90_000_000)}
 def test_a_dead_letter_that_is_too_large_holds_the_offset(
     processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.protocol.refused_dead_letters.AGAIN_S", 0.5)
+    monkeypatch.setattr("processor.protocol.open_records.AGAIN_S", 0.5)
 
     async def refuses_the_large(record: Record) -> None:
         if len(record.value or b"") == LARGE:

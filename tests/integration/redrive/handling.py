@@ -11,7 +11,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
 
 
 class Handling:

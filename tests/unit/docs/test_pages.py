@@ -14,7 +14,7 @@ import pytest
 from processor.handlers.loading import load_handler
 from processor.handlers.python import ContextualHandler
 from tests.evidence import ROOT, all_tests
-from tests.reference_pages import MARK
+from tests.reference_pages import MARK, PICTURES
 from tests.reference_pages import PAGES as REFERENCES
 from tests.support.command_line import parsed
 from tests.unit.docs.pages import Page, pages, read
@@ -42,6 +42,12 @@ def test_a_link_leads_to_a_file_and_a_heading(page: Page, link: str) -> None:
 @pytest.mark.parametrize("page", REFERENCES, ids=lambda page: page.name)
 def test_a_reference_page_is_current(page: Path) -> None:
     assert page.read_text("utf-8").partition(MARK)[2] == REFERENCES[page](), "run `python -m tests.reference_pages`"
+
+
+@pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.name)
+def test_the_pictures_show_the_transitions_of_a_record(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert PICTURES[file](text) == text, "run `python -m tests.reference_pages`"
 
 
 def test_every_setting_has_a_description() -> None:

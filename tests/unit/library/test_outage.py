@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from wait_registry import outage
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.outage import Backoff, through_outage
 
@@ -44,7 +43,7 @@ def test_an_error_that_does_not_pass_is_raised_at_once() -> None:
 
 def test_pauses_grow_until_a_failure_comes_long_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(outage.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("wait_registry.outage.time.monotonic", lambda: now[0])
     backoff = Backoff(1.0, 3.0, lambda: 1.0, forget_s=60.0)
     assert [backoff.next_s(), backoff.next_s(), backoff.next_s()] == [1.0, 2.0, 3.0]
     now[0] += 64.0

@@ -17,8 +17,7 @@ from processor.health.broker_connection import BrokerConnection
 from processor.health.metrics import partition_readings, stats_readings
 from processor.health.stats import Stats
 from processor.intake.assigned_log import AssignedLog
-from processor.protocol.due_times import DueTimes
-from processor.protocol.partition import Partition
+from processor.protocol.partition import DueTimes, Partition
 from sink.apply.applier import Applied
 from sink.metrics import SinkTelemetry, TopicState
 from sink.position import LogEnds, Position

@@ -16,48 +16,52 @@ import pytest
 
 from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import FixedLimit
+from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
-from processor.flow.retry_policy import Ladder
-from processor.protocol import events
-from processor.protocol.engine import Engine, Rules
+from processor.flow.slots import Slots
+from processor.protocol import effects, events, results
+from processor.protocol.engine import Engine
+from processor.protocol.open_records import OpenRecords
 from processor.protocol.record import Entry
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.registering import Rules
+from processor.protocol.results import RetryDelays
 from processor.wiring import scheduler_of
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.processor import Ordering, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import Ordering
 
 A, B = ("input", 0), ("input", 1)
 BEGAN_MS = 1_000_000
 TTL_S, START_NEEDS_S, REGISTER_AFTER_S, COMMIT_INTERVAL_S = 60.0, 20.0, 0.5, 0.5
 WORDS: dict[type, str] = {
-    events.Register: "register",
-    events.Start: "start",
-    events.WriteTombstones: "tombstone",
-    events.Publish: "dead letter",
-    events.Rewind: "rewind",
-    events.Cancel: "cancel",
-    events.Commit: "commit",
-    events.Release: "release",
-    events.Pause: "pause",
-    events.Resume: "resume",
+    effects.Register: "register",
+    effects.Start: "start",
+    effects.WriteTombstones: "tombstone",
+    effects.Publish: "dead letter",
+    effects.Rewind: "rewind",
+    effects.Cancel: "cancel",
+    effects.Commit: "commit",
+    effects.Release: "release",
+    effects.Pause: "pause",
+    effects.Resume: "resume",
 }
 ERROR = ValueError("failed")
-RESULTS: dict[str, events.Result | None] = {
-    "done": events.Done(),
-    "discarded": events.Discarded("old"),
-    "failed": events.Failed(ERROR),
-    "retry": events.Failed(ERROR, retriable=True),
+RESULTS: dict[str, results.Result | None] = {
+    "done": results.Done(),
+    "discarded": results.Discarded("old"),
+    "failed": results.Failed(ERROR),
+    "retry": results.Failed(ERROR, retriable=True),
     "cancelled": None,
 }
 
-ASKED: dict[str, Callable[[Engine], object]] = {
-    "open?": lambda engine: len(engine.records),
-    "in_flight?": lambda engine: engine.records.in_flight(),
-    "unsettled?": lambda engine: engine.records.unsettled(),
-    "room?": lambda engine: engine.room(),
-    "worth_a_poll?": lambda engine: engine.is_worth_a_poll(engine.room()),
-    "paused?": lambda engine: engine.paused,
-    "waiting?": lambda engine: engine.waiting,
+ASKED: dict[str, Callable[[EngineBench], object]] = {
+    "open?": lambda bench: len(bench.engine.records),
+    "in_flight?": lambda bench: bench.engine.records.in_flight(),
+    "unsettled?": lambda bench: bench.engine.records.unsettled(),
+    "room?": lambda bench: bench.engine.room(),
+    "worth_a_poll?": lambda bench: bench.engine.is_worth_a_poll(bench.engine.room()),
+    "paused?": lambda bench: bench.engine.paused,
+    "waiting?": lambda bench: bench.flow.slots.waiting,
 }
 
 
@@ -96,13 +100,15 @@ class EngineBench:
         hold_oversized: bool = False,
         bulkheads: Mapping[int, int] | None = None,
     ) -> None:
-        policy = RegistrationPolicy.of(RegistrationMode(mode), REGISTER_AFTER_S)
-        rules = Rules(policy, bound, COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S, hold_oversized, cancel_after)
+        times = (COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
+        rules = Rules(RegistrationMode(mode), REGISTER_AFTER_S, bound, *times, hold_oversized)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
         routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
-        scheduler = scheduler_of(Ordering(ordering))
-        self.engine = Engine(rules, scheduler, FixedLimit(slots), prefetch, Ladder(delays), routes)
+        records = OpenRecords()
+        worker_slots = Slots(scheduler_of(Ordering(ordering)), FixedLimit(slots), routes, cancel_after)
+        self.flow: Flow = Flow(records, worker_slots, prefetch, bound)
+        self.engine: Engine = Engine(rules, records, self.flow, RetryDelays(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}
         self._assigned = events.Assigned(A, start, recorded_bound, recorded_mode, end, delay, retries)
@@ -133,7 +139,7 @@ class EngineBench:
             "tick": lambda names: events.Tick(),
         }
 
-    def step(self, event: events.Event) -> list[events.Effect]:
+    def step(self, event: events.Event) -> list[effects.Effect]:
         """Pass an event on and note the records that its effects name."""
         effects = self.engine.step(event, events.Instant(BEGAN_MS + round(self.now_s * 1000), self.now_s))
         for effect in effects:
@@ -148,7 +154,7 @@ class EngineBench:
         """
         word, *names = text.split()
         if word.endswith("?"):
-            return str(ASKED[word](self.engine))
+            return str(ASKED[word](self))
         if word in ("after", "later"):
             self.now_s += float(names[0])
             return "" if word == "later" else self.play("tick")
@@ -178,18 +184,18 @@ def _name(place: TopicPartition, offset: object = "") -> str:
     return f"{'b' if place == B else ''}{offset}"
 
 
-def _text(effect: events.Effect) -> str:
+def _text(effect: effects.Effect) -> str:
     names: list[str] = []
-    if isinstance(effect, events.Pause | events.Resume):
+    if isinstance(effect, effects.Pause | effects.Resume):
         names = ["a" if place == A else "b" for place in effect.places]
-    elif isinstance(effect, events.Rewind):
+    elif isinstance(effect, effects.Rewind):
         names = [_name(effect.place, effect.offset)]
-    elif isinstance(effect, events.Commit | events.Release):
+    elif isinstance(effect, effects.Commit | effects.Release):
         offsets: Mapping[TopicPartition, int] = effect.offsets
         names = [_name(place, offset) for place, offset in offsets.items()]
     else:
         names = [_name(entry.partition.place, entry.offset) for entry in effect.entries]
-    retry = isinstance(effect, events.Publish) and isinstance(effect.entries[0].outcome, events.Retry)
+    retry = isinstance(effect, effects.Publish) and isinstance(effect.entries[0].outcome, results.Retry)
     return " ".join(["retry" if retry else WORDS[type(effect)], *names])
 
 

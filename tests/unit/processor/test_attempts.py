@@ -17,7 +17,7 @@ from processor.calls.retry_decision import asked_pause_s
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
 from processor.health.stats import Stats
-from processor.protocol.events import Discarded, Done, Failed, Result
+from processor.protocol.results import Discarded, Done, Failed, Result
 from tests.unit.processor.parts import (
     CLOCK,
     RECORD,

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from processor.flow.concurrency import FixedLimit
 from processor.flow.prefetch import Prefetch
 from processor.flow.scheduler import Unordered
-from processor.protocol.events import Assigned, CallsEnded, Commit, Done, Polled, Tick
+from processor.protocol.effects import Commit
+from processor.protocol.events import Assigned, CallsEnded, Polled, Tick
 from processor.protocol.partition import Recorded
 from processor.protocol.record import Entry, LifecycleError
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.registering import Rules
+from processor.protocol.results import Done
 from tests.unit.processor.engine_bench import A, EngineBench, play, stories
 from tests.unit.processor.parts import entries
-from wait_registry.settings.processor import RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
 
 
 @stories("""
@@ -187,11 +189,11 @@ def test_the_warm_up_follows_from_the_last_commit(
     recorded: object,
     is_announced: bool,
 ) -> None:
-    policy = RegistrationPolicy.of(RegistrationMode(mode), 0.5)
+    rules = Rules(RegistrationMode(mode), 0.5, 10, 0.5, 60.0, 20.0)
     assigned = Assigned(A, 7, bound_before, mode_before, end)
-    assert policy.warm_up(assigned, 10) == warm_up
-    assert policy.recorded(assigned, 10) == recorded
-    assert policy.is_announced(assigned, 10) is is_announced
+    assert rules.warm_up(assigned) == warm_up
+    assert rules.recorded(assigned) == recorded
+    assert rules.is_announced(assigned) is is_announced
 
 
 @pytest.mark.guarantee("P1.39")

@@ -22,7 +22,7 @@ from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
-from processor.protocol.events import Failed
+from processor.protocol.results import Failed
 from tests.support.command import run_waitreg
 from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError

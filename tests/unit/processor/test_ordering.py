@@ -9,9 +9,9 @@ import pytest
 from processor.flow.blocked_calls import HELD_SHARE, TOKEN_LASTS_S, BlockedCalls
 from processor.flow.bulkheads import Bulkheads, BulkheadScheduler
 from processor.flow.scheduler import Ordered, key_lane, partition_lane
-from processor.protocol.events import Done, Failed
 from processor.protocol.partition import Partition
 from processor.protocol.record import Entry, Step
+from processor.protocol.results import Done, Failed
 from tests.unit.processor.engine_bench import play, stories
 from tests.unit.processor.parts import PLACE, entries
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import processor
-from processor.protocol.partition import Partition, PartitionError
+from processor.protocol.partition import Partition, PartitionError, WarmUp
 from processor.protocol.record import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, LifecycleError, State, Step
 from tests.unit.processor.parts import PLACE, entries
 
@@ -112,7 +112,7 @@ def test_records_are_polled_once() -> None:
 
 @pytest.mark.guarantee("P1.18")
 def test_the_warm_up_has_the_first_records_below_the_end_of_the_log() -> None:
-    partition = Partition(PLACE, 10, warm_up_records=3, warm_up_end=20)
+    partition = Partition(PLACE, 10, WarmUp(records=3, end=20))
     places = [(0, 10), (1, 19), (2, 20), (3, 12)]
     assert [partition.in_warm_up(number, offset) for number, offset in places] == [True, True, False, False]
 
@@ -125,7 +125,7 @@ HELD = [REGISTER, REGISTERED]
 RUNS_REGISTERED = [*HELD, RELEASE, START]
 RUNS_REGISTERING = [RELEASE, START, REGISTER]
 
-# Each way through the picture of lifecycle.py, and where it ends.
+# Each way through the picture of record.py, and where it ends.
 LIVES: dict[str, tuple[list[Step], State]] = {
     "registered, then done": ([*RUNS_REGISTERED, SUCCEED], State.SETTLED),
     "registered, then failed": ([*RUNS_REGISTERED, FAIL, ACKNOWLEDGED], State.SETTLED),
@@ -204,9 +204,17 @@ def test_a_settled_record_takes_no_step_and_a_dropped_one_never_returns() -> Non
 
 
 def test_states_are_grouped_by_what_their_steps_say() -> None:
-    assert {state for state in State if START in TRANSITIONS[state]} <= UNSTARTED
-    assert {state for state in State if SUCCEED in TRANSITIONS[state]} - {State.DROPPED} == RUNNING
-    assert {state for state in State if REGISTERED in TRANSITIONS[state]} - {State.DROPPED} == IN_FLIGHT
+    assert {state.name for state in RUNNING} == {
+        *("RUNNING", "RUNNING_REGISTERING", "RUNNING_REGISTERED", "RUNNING_UNREGISTRABLE"),
+    }
+    assert {state.name for state in UNSTARTED} == {
+        *("POLLED", "REGISTERING", "HELD"),
+        *("READY", "READY_REGISTERING", "READY_REGISTERED", "READY_UNREGISTRABLE"),
+    }
+    assert {state.name for state in IN_FLIGHT} == {
+        *("REGISTERING", "READY_REGISTERING", "RENEWING", "RUNNING_REGISTERING"),
+        *("DONE_REGISTERING", "PUBLISHING_REGISTERING"),
+    }
 
 
 def test_only_the_table_assigns_the_state_of_a_record() -> None:

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from processor.flow.retry_policy import Ladder
 from processor.flow.start_rate import Pace
-from processor.protocol.due_times import DueTimes
-from processor.protocol.events import DeadLetter, Failed, Retry
+from processor.protocol.partition import DueTimes
+from processor.protocol.results import DeadLetter, Failed, Retry, RetryDelays
 from tests.unit.processor.engine_bench import play, stories
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import TransientError
@@ -36,12 +35,12 @@ def test_a_failure_goes_to_the_next_step_that_is_long_enough(
     came_from_s: int, retry_after_s: float, delay_s: int | None
 ) -> None:
     failed = Failed(ERROR, ours=True, retriable=True, retry_after_s=retry_after_s)
-    after = Ladder((10, 60, 600)).after(failed, came_from_s)
+    after = RetryDelays((10, 60, 600)).after(failed, came_from_s)
     assert after == (DeadLetter("failed", ERROR, ours=True) if delay_s is None else Retry(delay_s, ERROR, ours=True))
 
 
 def test_what_can_not_be_retried_is_dead_lettered_at_once() -> None:
-    assert Ladder((10,)).after(Failed(ERROR), 0) == DeadLetter("failed", ERROR)
+    assert RetryDelays((10,)).after(Failed(ERROR), 0) == DeadLetter("failed", ERROR)
 
 
 @pytest.mark.guarantee("P1.23", "P1.25")

@@ -11,8 +11,10 @@ from processor.fault import Fault
 from processor.health.clock_watch import ClockWatch
 from processor.health.stats import Stats
 from processor.intake.subscription import subscription
-from processor.protocol.events import Lifetime, Register, Registered, RegistrationRefused
+from processor.protocol.effects import Register
+from processor.protocol.events import Registered, RegistrationRefused
 from processor.protocol.record import Entry, Step
+from processor.protocol.results import Lifetime
 from processor.writing.outbox import Outbox
 from processor.writing.wait_records import WaitRecords
 from tests.unit.processor.parts import CLOCK, entries

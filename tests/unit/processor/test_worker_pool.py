@@ -20,8 +20,8 @@ from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.health.stats import Stats
-from processor.protocol.events import Discarded, Done, Failed, Result
 from processor.protocol.record import Entry
+from processor.protocol.results import Discarded, Done, Failed, Result
 from tests.unit.processor.parts import (
     CLOCK,
     attempts_of,

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from processor.protocol.events import Assigned
 from processor.protocol.partition import Partition
-from processor.protocol.registering import RegistrationPolicy
+from processor.protocol.registering import Rules
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import MAX_RECORDED, CommitMetadata, decode_metadata
 from wait_registry.kafka.offset_ranges import parse_ranges, ranges_text
-from wait_registry.settings.processor import ProcessorSettings, RegistrationMode
+from wait_registry.records.wait_record import RegistrationMode
+from wait_registry.settings.processor import ProcessorSettings
 from waitreg.rewind.plan import Move, Position, plan
 from waitreg.rewind.registered import Registered
 from waitreg.rewind.report import report
@@ -138,8 +139,7 @@ def not_in_the_warm_up(move: Move, mode: RegistrationMode, own: int, offsets: li
     recorded = decode_metadata(move.metadata.encode(move.target), move.target)
     assert recorded is not None
     assigned = Assigned(PLACE, move.target, recorded.uncommitted_max, recorded.registration, end, 0, False)
-    records, warm_up_end = RegistrationPolicy.of(mode, 0.5).warm_up(assigned, own)
-    partition = Partition(PLACE, move.target, records, warm_up_end)
+    partition = Partition(PLACE, move.target, Rules(mode, 0.5, own, 0.5, 60.0, 20.0).warm_up(assigned))
     polled = [offset for offset in offsets if offset >= move.target]
     partition.add(array("q", polled))
     return [offset for number, offset in enumerate(polled) if not partition.in_warm_up(number, offset)]
