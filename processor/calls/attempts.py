@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from processor.calls.call_contexts import CallContexts
 from processor.calls.deadline import Deadline, log_fields
-from processor.calls.retry_decision import RetryDecision, asked_pause_s, is_retriable
+from processor.calls.retry_decision import RetryDecision
 from processor.handlers.descriptors import no_descriptor
+from processor.handlers.failures import asked_pause_s, is_retriable
 from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from processor.handlers.python import AwaitableAnswerError
 from processor.handlers.threads import NoThreadError
@@ -31,6 +32,14 @@ _DONE: Final = Done()
 
 class InvalidAnswerError(PermanentError):
     """A handler returned something that isn't an answer."""
+
+
+class _Failure(NamedTuple):
+    """A failed attempt: its error, whether the error's message is this system's own, and how many were made."""
+
+    error: BaseException
+    ours: bool
+    attempts: int
 
 
 class Attempts:
@@ -122,18 +131,28 @@ class Attempts:
                     return _DONE if answer is None else Discarded(_reason(answer))
                 self._attempts["error"] += 1
                 error, ours = _invalid(answer), True
-            if trace is not None:
-                trace.attempt_ended(error)
-            pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
-            if pause_s is not None and self.in_own_tasks:
-                release_frames(error)
-                rest = self._rest(pause_s, record, expires_s, deadline, trace, attempts)
-                return await _in_new_task(rest, deadline, self.contexts)
-            if pause_s is None or not await self._waited(pause_s, expires_s):
-                reason = "malformed" if isinstance(error, MalformedError) else "failed"
-                return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
-            release_frames(error)
+            failure = _Failure(error, ours, attempts)
+            if (result := await self._end_after(failure, record, expires_s, deadline, trace)) is not None:
+                return result
             deadline.at_s = self._monotonic() + self._timeout_s
+
+    async def _end_after(
+        self, failure: _Failure, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None
+    ) -> Result | None:
+        """Return the result of a record after a failed attempt; None after the pause before another one."""
+        error, ours, attempts = failure
+        if trace is not None:
+            trace.attempt_ended(error)
+        pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
+        if pause_s is not None and self.in_own_tasks:
+            release_frames(error)
+            rest = self._rest(pause_s, record, expires_s, deadline, trace, attempts)
+            return await _in_new_task(rest, deadline, self.contexts)
+        if pause_s is None or not await self._waited(pause_s, expires_s):
+            reason = "malformed" if isinstance(error, MalformedError) else "failed"
+            return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
+        release_frames(error)
+        return None
 
     async def _explain(
         self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None

@@ -6,15 +6,15 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from processor.calls.attempts import Attempts
 from processor.calls.deadline import Deadline, DeadlineWatchdog, log_fields
-from processor.fault import Fault
-from processor.health.stats import Stats
-from processor.health.traces import Traces
-from processor.intake.delivery import Taken
+from processor.calls.traces import Traces
+from processor.inbox import Inbox
+from processor.intake.delivery import Delivery
+from processor.protocol.events import CallsEnded
 from processor.protocol.record import Entry
 from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
@@ -41,7 +41,7 @@ class WorkerPool:
     Args:
         attempts: calls the handler.
         watchdog: ends attempts that are over their limit.
-        ended: called when calls have ended; `take_ended` returns them. It may start others.
+        inbox: gets the calls that have ended, whose effects may start others, and errors that end the process.
         stop_limit_s: how long `stop` waits for handlers that it has cancelled, s.
         traces: begins the trace of each record that starts, if tracing is on.
     """
@@ -51,22 +51,19 @@ class WorkerPool:
         attempts: Attempts,
         watchdog: DeadlineWatchdog,
         clock: Clock,
-        fault: Fault,
-        stats: Stats,
-        ended: Callable[[], None],
+        inbox: Inbox,
         stop_limit_s: float = STOP_LIMIT_S,
         traces: Traces | None = None,
     ) -> None:
         self._attempts = attempts
-        self._slots = attempts.slots
+        self.slots = attempts.slots
         self._fresh_context = attempts.contexts.fresh
         self._own_context = self._fresh_context()  # reports to the engine, whose call it was
         self._watchdog = watchdog
         self._monotonic = clock.monotonic
-        self._fault = fault
-        self._queue = stats.queue
-        self._seconds = {kind: stats.seconds[name] for kind, name in RESULTS.items()}
-        self._report_ended = ended
+        self._inbox = inbox
+        self._queue = inbox.stats.queue
+        self._seconds = {kind: inbox.stats.seconds[name] for kind, name in RESULTS.items()}
         self._stop_limit_s = stop_limit_s
         self._traces = traces
         self._waiting: deque[Entry] = deque()
@@ -115,12 +112,7 @@ class WorkerPool:
 
     def blocked(self) -> int:
         """Return how many calls have an outcome and keep their slot, because their thread doesn't return."""
-        return 0 if self._slots is None else self._slots.blocked
-
-    def take_ended(self) -> list[tuple[Entry, Result | None]]:
-        """Return the calls that have ended since the last time, each with its outcome."""
-        ended, self._ended = self._ended, []
-        return ended
+        return 0 if self.slots is None else self.slots.blocked
 
     async def stop(self) -> None:
         """Start nothing more and cancel what runs: those records have no outcome and stay registered.
@@ -179,7 +171,7 @@ class WorkerPool:
         """Work on records until the pool stops."""
         deadline = self._watch()
         self._waking = False
-        waiting, slots = self._waiting, self._slots
+        waiting, slots = self._waiting, self.slots
         while not self._stopping:
             if not waiting:
                 if self._may_report():
@@ -205,16 +197,16 @@ class WorkerPool:
                 await deadline.take_back_cancellations()
 
     async def _call(self, entry: Entry, deadline: Deadline) -> None:
-        taken: Taken = entry.record
+        record: Delivery = entry.record
         lifetime = entry.lifetime
         expires_s = math.inf if lifetime is None else lifetime.expires_s
         started_s = deadline.started_s = self._monotonic()
         self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
-        trace = None if self._traces is None else self._traces.begin(taken)
-        deadline.record = taken
+        trace = None if self._traces is None else self._traces.begin(record)
+        deadline.record = record
         result: Result | None = None
         try:
-            result = await self._attempts.run(taken, started_s, expires_s, deadline, trace)
+            result = await self._attempts.run(record, started_s, expires_s, deadline, trace)
         except asyncio.CancelledError:
             if self._stopping or not deadline.revoked:
                 self._end(entry, None)
@@ -227,7 +219,7 @@ class WorkerPool:
         if result is not None:
             self._seconds[result.__class__].observe(self._monotonic() - started_s)
             if result.__class__ is Discarded:
-                log.info("discarded: %s", one_line(result[0]), extra=log_fields(taken))
+                log.info("discarded: %s", one_line(result[0]), extra=log_fields(record))
         self._end(entry, result)
 
     def _end(self, entry: Entry, result: Result | None) -> None:
@@ -247,7 +239,8 @@ class WorkerPool:
 
     def _report(self) -> None:
         self._reports += 1
-        self._report_ended()
+        ended, self._ended = self._ended, []
+        self._inbox.deliver(CallsEnded(ended))
 
     async def _rest(self) -> None:
         rest = self._loop.create_future()
@@ -263,9 +256,9 @@ class WorkerPool:
     def _fail(self, error: BaseException) -> None:
         """Have what came out of a worker end the process."""
         if not isinstance(error, asyncio.CancelledError):
-            self._fault.report(error)
+            self._inbox.fault.report(error)
         elif not self._stopping:
-            self._fault.report(
+            self._inbox.fault.report(
                 ConfigurationError(
                     "other code cancelled a task of the processor's: a handler may cancel the tasks that it has begun, "
                     "and no others, such as all of asyncio.all_tasks()"

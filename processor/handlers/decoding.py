@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from processor.calls.retry_decision import is_retriable
 from processor.handlers.exact_decimals import takes_decimal, with_exact_numbers
+from processor.handlers.failures import is_retriable
 from processor.handlers.payload import Format, Payload
 from wait_registry.errors import ConfigurationError, MalformedError
 from wait_registry.handler import Record

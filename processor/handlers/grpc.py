@@ -94,7 +94,7 @@ class GrpcHandler:
             answer = await next(self._methods)(request, timeout=self._timeout_s, metadata=self._metadata(record))
         except aio.AioRpcError as error:
             _require_descriptor(error.details())
-            return self._judge(error)
+            return self._result_of(error)
         return decode_response(answer)
 
     def _metadata(self, record: Record) -> list[tuple[str, str]]:
@@ -105,7 +105,7 @@ class GrpcHandler:
             metadata += [(name.lower(), value) for name, value in forwarded(record.headers, self._forward)]
         return metadata
 
-    def _judge(self, error: aio.AioRpcError) -> HandlerResult:
+    def _result_of(self, error: aio.AioRpcError) -> HandlerResult:
         status = error.code().name
         seen = f"the call ended with {status}: {error.details() or 'no details'}"
         if status in self._settings.discard_statuses:

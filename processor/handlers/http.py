@@ -96,7 +96,7 @@ class HttpHandler:
                 self.url_of(record), data=record.value or b"", headers=self._headers(record), allow_redirects=False
             ) as response:
                 await _drain(response)
-                return self._judge(response)
+                return self._result_of(response)
         except aiohttp.InvalidURL:
             # Its text is the URL, password and all, and would go into every dead letter.
             raise PermanentError("POST failed: processor.handler is not a URL that can be called") from None
@@ -125,7 +125,7 @@ class HttpHandler:
             headers += forwarded(record.headers, self._forward)
         return headers
 
-    def _judge(self, response: ClientResponse) -> HandlerResult:
+    def _result_of(self, response: ClientResponse) -> HandlerResult:
         status = response.status
         seen = f"the service answered {status} {response.reason or ''}".rstrip()
         if 200 <= status < 300:

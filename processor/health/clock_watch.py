@@ -33,6 +33,10 @@ class ClockWatch:
         self._stats = stats
         self._warned_s = -math.inf
 
+    def now_ms(self) -> int:
+        """Read this host's wall clock."""
+        return self._clock.now_ms()
+
     def observe(self, timestamp: tuple[int, int], sent_ms: int) -> None:
         """Compare the timestamp of a delivery report with the own clock between sending and now."""
         kind, broker_ms = timestamp
@@ -40,8 +44,8 @@ class ClockWatch:
             return
         now_ms = self._clock.now_ms()
         skew_ms = clock_skew_ms(broker_ms, sent_ms, now_ms)
-        self._stats.clock_skew_ms = skew_ms
-        verdict = judge_skew(skew_ms, self._margin_s)
+        self._stats.skewed(skew_ms)
+        verdict = verdict_on_skew(skew_ms, self._margin_s)
         if verdict is SkewVerdict.FINE:
             return
         said = (
@@ -63,7 +67,7 @@ class ClockWatch:
         if kind != TIMESTAMP_LOG_APPEND_TIME:
             return
         ahead_ms = broker_ms - self._clock.now_ms()
-        if ahead_ms > 0 and judge_skew(ahead_ms, self._margin_s) is not SkewVerdict.FINE:
+        if ahead_ms > 0 and verdict_on_skew(ahead_ms, self._margin_s) is not SkewVerdict.FINE:
             self._warn(f"a record was polled whose append time is {ahead_ms / 1000:.3f} s ahead of this host's clock")
 
     def _warn(self, said: str) -> None:
@@ -97,7 +101,7 @@ def stop_at_s(margin_s: float) -> float:
     return margin_s / 2
 
 
-def judge_skew(skew_ms: int, margin_s: float) -> SkewVerdict:
+def verdict_on_skew(skew_ms: int, margin_s: float) -> SkewVerdict:
     """Decide about a difference: a warning at half of what stops the process."""
     size_s = abs(skew_ms) / 1000
     if size_s >= stop_at_s(margin_s):

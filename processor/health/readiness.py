@@ -2,60 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 # Longer than a busy machine's hiccup.
 LOOP_BLOCKED_S = 15.0
 # An answer takes milliseconds; a frozen broker keeps its connections open, so no client notices it.
 UNACKNOWLEDGED_S = 15.0
 
 
-def not_ready_reasons(
-    draining: bool,
-    joined: bool,
-    blocked: int,
-    max_in_flight: int,
-    without_start: int = 0,
-    blocked_s: float = 0.0,
-    registering_s: float = 0.0,
-    settling_s: float = 0.0,
-    refused: int = 0,
-) -> list[str]:
-    """Return why records aren't processed, as text for people; empty if they are.
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a processor does at a moment.
 
     Args:
+        in_flight_limit: calls at once, at most, now (N).
         draining: the process is stopping.
         joined: the group has assigned partitions, perhaps none.
         blocked: calls that continue after their limit.
-        max_in_flight: calls at once, at most, now (N).
         without_start: partitions without a start offset from the broker.
         blocked_s: for how long the event loop has been blocked, s.
-        registering_s: for how long the oldest unacknowledged wait record has waited.
-        settling_s: for how long tombstones and dead letters have waited without one being acknowledged.
+        registering_s: for how long the oldest unacknowledged wait record has waited, s.
+        settling_s: for how long tombstones and dead letters have waited without one being acknowledged, s.
         refused: records whose dead letters are too large.
     """
-    reasons = []
-    if draining:
-        reasons.append("draining")
-    elif not joined:
-        reasons.append("no partitions assigned yet")
-    if without_start:
-        reasons.append(f"{without_start} partitions can't start: the broker doesn't return their committed offsets")
-    if refused:
-        reasons.append(f"{refused} records hold their offsets: their dead letters are too large; the log names them")
-    if blocked >= max_in_flight:
-        reasons.append(f"all {max_in_flight} slots are blocked by handlers that timed out and have not returned")
-    if blocked_s > LOOP_BLOCKED_S:
-        reasons.append(
-            f"the event loop has been blocked for {blocked_s:.0f} s by a handler (it must await its calls, or be a "
-            "plain function); the log names the line"
-        )
-    # A blocked loop reads no acknowledgment, so that time says nothing about the broker.
-    return reasons + _unacknowledged(registering_s - blocked_s, settling_s - blocked_s)
 
+    in_flight_limit: int
+    draining: bool = False
+    joined: bool = True
+    blocked: int = 0
+    without_start: int = 0
+    blocked_s: float = 0.0
+    registering_s: float = 0.0
+    settling_s: float = 0.0
+    refused: int = 0
 
-def _unacknowledged(registering_s: float, settling_s: float) -> list[str]:
-    waits = {"wait records": registering_s, "tombstones or dead letters": settling_s}
-    return [
-        f"{what} unacknowledged for {waited_s:.0f} s: broker unavailable or too few in-sync replicas"
-        for what, waited_s in waits.items()
-        if waited_s > UNACKNOWLEDGED_S
-    ]
+    def reasons(self) -> Iterator[str]:
+        """Yield why records aren't processed, as text for people; nothing if they are."""
+        if self.draining:
+            yield "draining"
+        elif not self.joined:
+            yield "no partitions assigned yet"
+        if self.without_start:
+            yield f"{self.without_start} partitions can't start: the broker doesn't return their committed offsets"
+        if self.refused:
+            yield f"{self.refused} records hold their offsets: their dead letters are too large; the log names them"
+        if self.blocked >= self.in_flight_limit:
+            yield f"all {self.in_flight_limit} slots are blocked by handlers that timed out and have not returned"
+        if self.blocked_s > LOOP_BLOCKED_S:
+            yield (
+                f"the event loop has been blocked for {self.blocked_s:.0f} s by a handler (it must await its calls, or "
+                "be a plain function); the log names the line"
+            )
+        waits = {"wait records": self.registering_s, "tombstones or dead letters": self.settling_s}
+        for what, waited_s in waits.items():
+            # A blocked loop reads no acknowledgment, so that time says nothing about the broker.
+            if waited_s - self.blocked_s > UNACKNOWLEDGED_S:
+                yield (
+                    f"{what} unacknowledged for {waited_s - self.blocked_s:.0f} s: broker unavailable or too few "
+                    "in-sync replicas"
+                )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable
 
+from processor.protocol.events import CommitAnswered
+from wait_registry.records.dead_letter import Reason
+from wait_registry.records.tombstone import Outcome
 from wait_registry.telemetry.metrics import PROCESSOR_HANDLER_SECONDS, PROCESSOR_QUEUE_SECONDS, RESULTS
 
 
@@ -47,7 +51,43 @@ class Stats:
         self.last_commit_ms = 0
         self.clock_skew_ms = 0
 
-    def committed(self, now_ms: int) -> None:
-        """Count a commit that the broker has confirmed, at ``now_ms`` of the wall clock."""
-        self.commits["ok"] += 1
-        self.last_commit_ms = now_ms
+    def rebalanced(self, kind: str, times: int = 1) -> None:
+        """Count rebalances: assigned, revoked or lost."""
+        self.rebalances[kind] += times
+
+    def commit_answered(self, answer: CommitAnswered, now_ms: int) -> None:
+        """Count the answer of a commit, partition by partition, at ``now_ms`` of the wall clock."""
+        self.commits.update(ok=len(answer.confirmed), failed=len(answer.failed))
+        if answer.confirmed:
+            self.last_commit_ms = now_ms
+
+    def count_polled(self, topic: str, records: int, passed_over: int) -> None:
+        """Count polled records of a topic, and those of them that another group is to handle."""
+        self.consumed[topic] += records
+        self.passed_over += passed_over
+
+    def count_registered(self, records: int, renewed: int) -> None:
+        """Count acknowledged wait records, and how many of these are second ones."""
+        self.registered += records - renewed
+        self.renewed += renewed
+
+    def count_settled(self, outcome: Outcome, records: int = 1) -> None:
+        """Count records that are settled."""
+        self.settled[outcome.value] += records
+
+    def dead_lettered(self, reason: Reason) -> None:
+        """Count a dead letter that the broker has acknowledged."""
+        self.dead_letters[reason.value] += 1
+
+    def retried(self, delay: str) -> None:
+        """Count a retry record that the broker has acknowledged."""
+        self.retries[delay] += 1
+
+    def skewed(self, skew_ms: int) -> None:
+        """Note by how much the broker's clock is certainly off, ms."""
+        self.clock_skew_ms = skew_ms
+
+    def know_labels(self, topics: Iterable[str], delays: Iterable[str]) -> None:
+        """Show consumed topics and delays of retry topics before the first record."""
+        self.consumed.update(dict.fromkeys(topics, 0))
+        self.retries.update(dict.fromkeys(delays, 0))

@@ -20,7 +20,7 @@ LOOK_EVERY_S: Final = 15.0
 
 
 class AbsentTopics:
-    """Looks every `LOOK_EVERY_S` as long as a topic is absent.
+    """Looks for topics as long as one is absent.
 
     Two looks must find the same topic. The broker that answered the first may be the only one yet that knows a new
     topic, and the consumer may ask another one.
@@ -42,20 +42,19 @@ class AbsentTopics:
         self._subscribe = subscribe
         self._seen: Mapping[str, str] = {}
 
-    async def run(self) -> None:
-        """Look until no topic is absent, or until cancelled."""
+    def warn(self) -> None:
+        """Log which topics are absent."""
         log.warning(
             "not consumed while missing, or without READ for this user: %s. Redrives need it: `waitreg topics "
             "create` or kafka-acls. This process looks every %g s and then consumes it without a restart",
             ", ".join(self._consumed.absent),
             LOOK_EVERY_S,
         )
-        while self._consumed.absent:
-            await asyncio.sleep(LOOK_EVERY_S)
-            await self.run_once()
 
     async def run_once(self) -> None:
         """Look once; a broker that doesn't answer, or refuses to, is asked again the next time."""
+        if not self._consumed.absent:
+            return
         try:
             found = await asyncio.to_thread(self._look, self._consumed.absent)
         except WaitRegistryError as error:

@@ -48,6 +48,14 @@ class AssignedLog:
         position = self.low_watermark if self.position == UNKNOWN_OFFSET else self.position
         return None if UNKNOWN_OFFSET in (position, end) else max(0, end - position)
 
+    def polled_below(self, offset: int) -> None:
+        """Note that every record below an offset was polled."""
+        self.position = offset
+
+    def due_below(self, offset: int) -> None:
+        """Note that the records of a delayed partition below an offset are due."""
+        self.due_end = offset
+
     def rewind(self, offset: int) -> None:
         """Continue at an earlier offset."""
         self.position = offset

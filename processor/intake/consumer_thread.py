@@ -14,26 +14,14 @@ T = TypeVar("T")
 
 
 class ConsumerThread:
-    """Runs the calls of a client that wait, one after the other.
-
-    Attributes:
-        polling: whether a poll runs; the client has other callers wait until it returns.
-    """
+    """Runs the calls of a client that wait, one after the other."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="consumer")
-        self.polling = False
 
     async def poll(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run a poll and return its result."""
-        self.polling = True
-        polled = self._executor.submit(work, *arguments)
-        # Not at the end of this method: its caller may be cancelled while the client continues.
-        polled.add_done_callback(self._polled)
-        return await asyncio.wrap_future(polled)
-
-    def _polled(self, _: Future[Any]) -> None:
-        self.polling = False
+        return await asyncio.wrap_future(self._executor.submit(work, *arguments))
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
         """Run something else when the poll has ended; RuntimeError after `end`."""

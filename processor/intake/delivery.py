@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
+from processor.health.clock_watch import ClockWatch
+from processor.intake.partition_start import Start
 from processor.intake.subscription import SubscribedTopic
-from processor.protocol.events import Polled
+from processor.protocol.events import Assigned, Polled
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.kafka.message_headers import UNREADABLE, headers_of
-from wait_registry.records.consumed import Consumed, consumed, idempotency_key, may_end_with_lineage
+from wait_registry.records.consumed import consumed, idempotency_key, may_end_with_lineage
 from wait_registry.records.headers import Headers
 from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source, TimestampType
 from wait_registry.records.topics import TopicPartition
@@ -26,15 +28,14 @@ log = logging.getLogger(__name__)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Consumer(NamedTuple):
-    """Who consumes: what wait IDs need, and whether the broker counts deliveries, as it does for a share group."""
+class GroupIdentity(NamedTuple):
+    """Who consumes, as wait IDs name it."""
 
     cluster_id: str
     group: str
-    shares: bool = False
 
 
-class Taken(Record):
+class Delivery(Record):
     """One delivery of a record, which the handler gets as it is.
 
     One object has all of it, since most records are registered nowhere: the first delivery, and what the processor
@@ -69,7 +70,7 @@ class Taken(Record):
 
     def __init__(
         self,
-        by: Consumer,
+        by: GroupIdentity,
         place: TopicPartition,
         offset: int,
         timestamp_ms: int,
@@ -87,7 +88,7 @@ class Taken(Record):
         self._value = value
         self._headers = headers
         self._delivery = 1
-        self._cluster_id, self._group, _ = by
+        self._cluster_id, self._group = by
         self._wait_id = ""
         self.source: Source | None = None
         self.wait_partition = -1
@@ -99,14 +100,46 @@ class Taken(Record):
         self.named_key: str | None = None
         self.trace: RecordTrace | None = None
 
-    def delivered_before(self, by_lineage: Consumed) -> None:
-        """Note the first delivery, as the lineage block in the record's headers describes it."""
+    def read_lineage(self, headers: Headers, topic: SubscribedTopic) -> bool:
+        """Note the first delivery, as the lineage block in the headers describes it, if they have one.
+
+        Returns:
+            False if the record is another group's.
+        """
+        polled = (*self.place, self.polled_offset, self.polled_ms, self._timestamp_type, self._key, self._value)
+        by_lineage = consumed(*polled, headers, self._group, topic.input_topic, topic.redelivered_to_origin)
+        if by_lineage.foreign:
+            log.warning("passed over: another group's record in %s[%d] at offset %d", *self.place, self.polled_offset)
+            return False
+        if by_lineage.source is None:
+            return True
         original, self.source, self._delivery, self.max_deliveries, _, self.named_key = by_lineage
         self._topic, self._partition, self._offset, self._timestamp, self._timestamp_type, *_, self._headers = original
+        return True
 
     def leased(self, deliveries: int) -> None:
         """Note how often a share group has delivered this record, this time included."""
         self._delivery += deliveries - 1
+
+    @staticmethod
+    def register(records: Sequence[Delivery], partitions: Sequence[int], sent_ms: int, expires_at_ms: int) -> None:
+        """Note that wait records are sent now; a second registration goes to the partition of the first."""
+        for record, partition in zip(records, partitions, strict=True):
+            if record.wait_partition < 0:
+                record.wait_partition = partition
+            record.sent_ms = sent_ms
+            record.expires_at_ms = expires_at_ms
+
+    @staticmethod
+    def registered(records: Sequence[Delivery], offsets: Sequence[int | None], now_ms: int) -> None:
+        """Note the offsets of acknowledged wait records, None if the client has none."""
+        for record, offset in zip(records, offsets, strict=True):
+            record.wait_offset = offset
+            record.acknowledged_ms = now_ms
+
+    def traced(self, trace: RecordTrace) -> None:
+        """Note the record's trace."""
+        self.trace = trace
 
     @property
     def wait_id(self) -> str:
@@ -141,53 +174,87 @@ class Taken(Record):
         return (None, None) if self.wait_offset is None else (self.wait_partition, self.wait_offset)
 
 
-def polled(messages: Sequence[Message], place: TopicPartition, by: Consumer, topic: SubscribedTopic) -> Polled:
-    """Decode the messages of one poll and one partition.
-
-    A record that can't be registered as it is has no headers here: what is registered must come out as it went in.
+class Deliveries:
+    """Decodes what a source polls, and describes its assignments.
 
     Args:
-        messages: without an error, in order.
-        place: where they were polled; a message would make new objects of it at each call.
         by: who consumes.
-        topic: where they were polled.
+        topics: the consumed topics, by name.
+        clock_watch: gets the append times of polled records.
+        counted: whether the broker counts deliveries, as it does for a share group.
     """
-    shares = by.shares
-    foreign: list[int] = []
-    offsets: list[int] = []
-    records: list[Taken] = []
-    sizes: list[int] = []
-    malformed: dict[int, BaseException] = {}
-    for message in messages:
-        offset = message.offset()
-        kind, timestamp_ms = message.timestamp()
-        headers: Headers | None = None
-        try:
-            headers = headers_of(message)
-        except UNREADABLE as error:
-            malformed[offset] = _unreadable(place, offset, error)
-        if not kind:
-            timestamp_ms = -1
-        timestamp_type, key, value = TIMESTAMP_TYPES[kind], message.key(), message.value()
-        taken = Taken(by, place, offset, timestamp_ms, timestamp_type, key, value, tuple(headers) if headers else ())
-        if headers and may_end_with_lineage(headers):
-            seen = (*place, offset, timestamp_ms, timestamp_type, key, value, headers)
-            by_lineage = consumed(*seen, by.group, topic.input_topic, topic.redelivered_to_origin)
-            if by_lineage.foreign:
-                log.warning("passed over: another group's record in %s[%d] at offset %d", *place, offset)
+
+    def __init__(
+        self, by: GroupIdentity, topics: Mapping[str, SubscribedTopic], clock_watch: ClockWatch, counted: bool = False
+    ) -> None:
+        self._by = by
+        self._topics = topics
+        self._clock_watch = clock_watch
+        self._counted = counted
+        self._with_own_times: set[str] = set()
+
+    def assigned(self, start: Start) -> Assigned:
+        """Return the event that a partition was assigned."""
+        recorded, topic = start.recorded, self._topics[start.topic]
+        bound, mode = (None, None) if recorded is None else (recorded.uncommitted_max, recorded.registration)
+        return Assigned(start[:2], start.offset, bound, mode, start.end, topic.delay_s, topic.retries)
+
+    def polled(self, messages: Mapping[TopicPartition, Sequence[Message]]) -> list[Polled]:
+        """Decode the messages of one poll, by partition: each without an error, in order, at least one."""
+        return [self._of_partition(place, run) for place, run in messages.items()]
+
+    def _of_partition(self, place: TopicPartition, messages: Sequence[Message]) -> Polled:
+        """Decode the messages of one partition.
+
+        A record that can't be registered as it is has no headers here: what is registered must come out as it went in.
+        """
+        self._clock_watch.observe_polled(messages[-1].timestamp())
+        topic, by, counted = self._topics[place[0]], self._by, self._counted
+        if topic.retries:
+            self._check_timestamps(topic, messages)
+        offsets: list[int] = []
+        records: list[Delivery] = []
+        sizes: list[int] = []
+        malformed: dict[int, BaseException] = {}
+        foreign: list[int] = []
+        for message in messages:
+            offset = message.offset()
+            kind, timestamp_ms = message.timestamp()
+            headers: Headers | None = None
+            try:
+                headers = headers_of(message)
+            except UNREADABLE as error:
+                malformed[offset] = _unreadable(place, offset, error)
+            if not kind:
+                timestamp_ms = -1
+            key, value = message.key(), message.value()
+            shown = tuple(headers) if headers else ()
+            record = Delivery(by, place, offset, timestamp_ms, TIMESTAMP_TYPES[kind], key, value, shown)
+            if headers and may_end_with_lineage(headers) and not record.read_lineage(headers, topic):
                 foreign.append(offset)
-            elif by_lineage.source is not None:
-                taken.delivered_before(by_lineage)
-        if shares and (deliveries := message.delivery_count()):
-            taken.leased(deliveries)
-        size = (len(key) if key else 0) + (len(value) if value else 0)
-        if headers:
-            size += sum(len(name) + (len(content) if content else 0) for name, content in headers)
-        offsets.append(offset)
-        records.append(taken)
-        sizes.append(size)
-    timestamps_ms = [taken.polled_ms for taken in records] if topic.delay_s else ()
-    return Polled(place, offsets, records, sizes, malformed, foreign, timestamps_ms)
+            if counted and (deliveries := message.delivery_count()):
+                record.leased(deliveries)
+            size = (len(key) if key else 0) + (len(value) if value else 0)
+            if headers:
+                size += sum(len(name) + (len(content) if content else 0) for name, content in headers)
+            offsets.append(offset)
+            records.append(record)
+            sizes.append(size)
+        timestamps_ms = [each.polled_ms for each in records] if topic.delay_s else ()
+        return Polled(place, offsets, records, sizes, malformed, foreign, timestamps_ms)
+
+    def _check_timestamps(self, topic: SubscribedTopic, messages: Sequence[Message]) -> None:
+        """Warn once of a retry topic whose timestamp type was changed: at the start it was right."""
+        if topic.name in self._with_own_times or all(each.timestamp()[0] != TIMESTAMP_CREATE_TIME for each in messages):
+            return
+        self._with_own_times.add(topic.name)
+        log.warning(
+            "records of the retry topic %s have timestamps of their producers instead of the broker's. Each waits for "
+            "%g s after its timestamp or after it was seen in the log, whichever is earlier. To fix it: "
+            "`waitreg topics check`",
+            topic.name,
+            topic.delay_s,
+        )
 
 
 def _unreadable(place: TopicPartition, offset: int, cause: BaseException) -> PermanentError:

@@ -14,7 +14,7 @@ from wait_registry.records.topics import TopicPartition
 
 
 class GonePositions:
-    """Notes such logs, and judges them: another member of the group may have handled what is gone.
+    """Notes such logs, and checks them: another member of the group may have handled what is gone.
 
     A retry or redelivery topic continues at its beginning, whichever program has emptied it.
 
@@ -46,13 +46,13 @@ class GonePositions:
         """Note a log, and what the client returned instead of a record."""
         self._noted.append((owner, message))
 
-    def judgment(self) -> Callable[[], None]:
-        """Return what judges those noted so far; it waits for the broker, so call it in a thread of its own."""
+    def check(self) -> Callable[[], None]:
+        """Return what checks those noted so far; it waits for the broker, so call it in a thread of its own."""
         noted, self._noted = self._noted, []
         positions = {place: owner.position for place, owner in self._assigned.items() if owner.position >= 0}
-        return lambda: self._judge(noted, positions)
+        return lambda: self._check(noted, positions)
 
-    def _judge(self, noted: list[tuple[AssignedLog, Message]], positions: Mapping[TopicPartition, int]) -> None:
+    def _check(self, noted: list[tuple[AssignedLog, Message]], positions: Mapping[TopicPartition, int]) -> None:
         passed = []
         for owner, message in noted:
             if not self._start_offsets.is_own(owner.topic):

@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Answer
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
+from processor.inbox import Inbox
 from processor.intake.assigned_log import AssignedLog
+from processor.intake.commit_answers import commit_answer
 from processor.intake.consumer_thread import ConsumerThread
+from processor.intake.delivery import Deliveries
 from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
-from processor.intake.record_source import Listener
+from processor.intake.record_source import OnRevoke
 from processor.intake.start_offsets import PendingStarts, StartOffsets
-from processor.protocol.effects import Commit, Release
+from processor.protocol.effects import Commit, Pause, Release, Resume
+from processor.protocol.events import Lost, Polled
 from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.errors import TOPIC_GONE
@@ -37,6 +41,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LEAST_LEAVE_S = 1.0
+READ_ENDS_EVERY_S = 0.25
 
 
 class GroupConsumer:
@@ -46,22 +51,30 @@ class GroupConsumer:
     loop's thread, so that all state has one owner, and the loop continues while a rebalance waits for calls to end.
 
     Args:
-        listener: called at rebalances and with the answers of commits.
+        settings: group, protocol and cluster.
+        inbox: gets assignments, losses, the answers of commits, and errors that end the process.
+        deliveries: decodes what is polled.
         start_offsets: where new partitions start.
+        connection: takes the client's events.
+        membership: knows what is assigned here, and says when to join again.
+
+    Attributes:
+        pending_starts: the partitions that can't start yet.
     """
 
     def __init__(
         self,
         settings: Settings,
-        listener: Listener,
+        inbox: Inbox,
+        deliveries: Deliveries,
         start_offsets: StartOffsets,
         connection: BrokerConnection,
         membership: Membership,
-        fault: Fault,
     ) -> None:
-        processor = settings.processor
-        self._listener = listener
-        self._start_offsets = start_offsets
+        processor, fault = settings.processor, inbox.fault
+        self._inbox = inbox
+        self._deliveries = deliveries
+        self.start_offsets = start_offsets
         self._announced = (processor.uncommitted_max, processor.registration.value)
         self._group = processor.group
         self._connection = connection
@@ -74,11 +87,12 @@ class GroupConsumer:
         self._gone = GonePositions(self.assigned, start_offsets, membership.join_again, fault)
         self._by_partition = PolledMessages(self._group, self.assigned, fault, self._gone.note, TOPIC_GONE)
         self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
-        self._given: set[TopicPartition] = set()
+        self._on_revoke: OnRevoke | None = None
+        self._ends_read_s = 0.0
         # By partition, of its last assignment here.
         self._metadata: dict[TopicPartition, CommitMetadata] = {}
         self._closing = False
-        self._topics: list[str] = []
+        self._topics = start_offsets.topics
         with usable_settings():
             self.consumer = Consumer(self._config(settings))
         self._pauses = Pauses(self.consumer, self.assigned)
@@ -93,12 +107,10 @@ class GroupConsumer:
             "on_commit": self.on_commit,
         }
 
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def start(self) -> None:
         """Join the group."""
         # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
-        member_id = str(self.consumer.memberid() or "")
-        self._topics = list(topics)
-        self._membership.begin(member_id, self._given, self._rejoin)
+        self._membership.started(str(self.consumer.memberid() or ""))
         self._join()
 
     def resubscribe(self, topics: Iterable[str]) -> None:
@@ -109,14 +121,9 @@ class GroupConsumer:
     def _join(self) -> None:
         self.consumer.subscribe(self._topics, on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost)
 
-    def _rejoin(self) -> None:
-        """Leave the group and join it again."""
-
-        def leave_and_join() -> None:
-            self.consumer.unsubscribe()
-            self._join()
-
-        self._in_thread(leave_and_join)
+    def _join_again(self) -> None:
+        self.consumer.unsubscribe()
+        self._join()
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         """Do this in the consumer's thread when the poll has ended, unless the consumer is being closed."""
@@ -128,77 +135,81 @@ class GroupConsumer:
         if not self._closing:
             self.thread.submit(self._guarded, unless_closing, None)
 
-    async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
-        """Return at most ``count`` records that are there, by partition, in the consumer's thread.
+    async def poll(
+        self, count: int, timeout_s: float, fetching: Iterable[Pause | Resume], on_revoke: OnRevoke
+    ) -> list[Polled]:
+        """Poll in the consumer's thread, as `RecordSource.poll`.
 
-        While ``polling`` is true the event loop must not call the consumer: the client has it wait until the poll
-        returns, and a rebalance within the poll waits for the event loop.
-
-        Args:
-            count: how many records at most.
-            timeout_s: how long to wait for the first one, s.
+        Until the poll returns, the event loop must not call the consumer: the client has it wait until then, and a
+        rebalance within the poll waits for the event loop.
         """
+        self._on_revoke = on_revoke
+        if self._membership.must_join_again():
+            self._in_thread(self._join_again)
+        self._pauses.apply(fetching)
+        self._read_ends()
         if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
         records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
         if self._gone:
             # A daemon: a broker that doesn't answer must not keep the process from ending.
-            judgment = (self._gone.judgment(), None)
-            threading.Thread(target=self._guarded, args=judgment, name="gone-positions", daemon=True).start()
-        return records
-
-    @property
-    def polling(self) -> bool:
-        """Whether a poll runs."""
-        return self.thread.polling
+            check = (self._gone.check(), None)
+            threading.Thread(target=self._guarded, args=check, name="gone-positions", daemon=True).start()
+        return self._deliveries.polled(records)
 
     @property
     def paused(self) -> set[TopicPartition]:
         """The partitions that aren't fetched now."""
         return self._pauses.places
 
-    def offsets(self, commit: Commit | Release) -> list[Answer]:
+    def offsets(self, commit: Commit | Release) -> list[KafkaPartition]:
         """Return the offsets for the client, with what they rely on as metadata."""
         return [
-            Answer(*place, offset, self._metadata[place].with_recorded(*commit.recorded[place]).encode(offset))
+            KafkaPartition(*place, offset, self._metadata[place].with_recorded(*commit.recorded[place]).encode(offset))
             for place, offset in commit.offsets.items()
         ]
 
     def commit(self, commit: Commit) -> None:
-        """Start an asynchronous commit, not while ``polling``; KafkaException when it can't even be started."""
-        if self._closing:
-            raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
-        self.consumer.commit(offsets=self.offsets(commit), asynchronous=True)
+        """Start an asynchronous commit, not during a poll."""
+        offsets = self.offsets(commit)
+        try:
+            if self._closing:
+                raise KafkaException(KafkaError(KafkaError._DESTROY, "the consumer is being closed"))
+            self.consumer.commit(offsets=offsets, asynchronous=True)
+        except KafkaException as error:
+            self._commit_answered(error.args[0], offsets, commit)
 
-    def pause(self, places: Collection[TopicPartition]) -> None:
-        """Stop fetching partitions."""
-        self._pauses.pause(places)
-
-    def resume(self, places: Collection[TopicPartition]) -> None:
-        """Fetch partitions again, at once."""
-        self._pauses.resume(places)
+    def _commit_answered(
+        self, error: KafkaError | None, partitions: list[KafkaPartition], to: Commit | Release | None = None
+    ) -> None:
+        self._inbox.put(commit_answer(error, partitions, self._fault, to))
 
     def rewind(self, place: TopicPartition, offset: int) -> None:
-        """Have a paused partition continue at an offset after `resume`."""
+        """Have a partition, which is to be paused, continue at an offset when it is fetched again."""
         if (owner := self.assigned.get(place)) is not None:
             owner.rewind(offset)
 
-    def read_ends(self) -> None:
+    def _read_ends(self) -> None:
         """Note the ends of the assigned partitions as the last fetch answers gave them, for the lag."""
+        if (now_s := time.monotonic()) - self._ends_read_s < READ_ENDS_EVERY_S:
+            return
+        self._ends_read_s = now_s
         for owner in self.assigned.values():
-            partition = Answer(owner.topic, owner.partition)
+            partition = KafkaPartition(owner.topic, owner.partition)
             owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
 
-    async def close(self, limit_s: float) -> None:
-        """Leave the group; the listener's ``revoked`` is called for what is still assigned.
+    async def close(self, limit_s: float, on_revoke: OnRevoke) -> None:
+        """Leave the group, as `RecordSource.close`.
 
         librdkafka waits for an absent coordinator without a limit, so a daemon thread does it. After the limit, the
         group notices at the end of the session.
 
         Args:
             limit_s: how long leaving may take, s; it is given a second at least.
+            on_revoke: gives up what is still assigned.
         """
+        self._on_revoke = on_revoke
         limit_s = max(LEAST_LEAVE_S, limit_s)
         self._closing = True
         self.pending_starts.end()
@@ -219,7 +230,7 @@ class GroupConsumer:
         else:
             closed.set_result(None)
 
-    def on_assign(self, consumer: Consumer, partitions: list[Answer]) -> None:
+    def on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Take partitions over (the client's callback)."""
         nowhere: list[Start] | None = []
         starts = self._guarded(lambda: self._starts_at_once(consumer, partitions), nowhere)
@@ -227,8 +238,7 @@ class GroupConsumer:
 
         def take_over() -> None:
             self._release_unrevoked(partitions)
-            self._membership.assigned(member_id)
-            self._given.update((p.topic, p.partition) for p in partitions)
+            self._membership.assigned(member_id, ((p.topic, p.partition) for p in partitions))
             if starts is not None:
                 self._take_over(starts)
             elif not self._closing:
@@ -241,11 +251,11 @@ class GroupConsumer:
         # if another one has been set or assigned before the answer.
         self._guarded(lambda: self._assign(consumer, starts or []), None)
 
-    def _starts_at_once(self, consumer: Consumer, partitions: list[Answer]) -> list[Start] | None:
-        starts = self._start_offsets.at_once(consumer, partitions)
-        return None if starts is None else self._start_offsets.announced(consumer, starts, *self._announced)
+    def _starts_at_once(self, consumer: Consumer, partitions: list[KafkaPartition]) -> list[Start] | None:
+        starts = self.start_offsets.at_once(consumer, partitions)
+        return None if starts is None else self.start_offsets.announced(consumer, starts, *self._announced)
 
-    def _release_unrevoked(self, partitions: list[Answer]) -> None:
+    def _release_unrevoked(self, partitions: list[KafkaPartition]) -> None:
         """Release what the client assigns again without having revoked it.
 
         Seen with an eager protocol when a topic got more partitions during an assignment. The records of the former
@@ -255,14 +265,19 @@ class GroupConsumer:
         places = [place for place in list(again) if self.assigned.pop(place, None) is not None]
         if places:
             log.warning("assigned again without a revocation: %s", ", ".join(f"{t}[{p}]" for t, p in places))
-            self._listener.lost(places)
+            self._lose(places)
+
+    def _lose(self, places: list[TopicPartition]) -> None:
+        self._inbox.stats.rebalanced("lost")
+        log.warning("partitions lost: %s", ", ".join(f"{topic}[{number}]" for topic, number in places))
+        self._inbox.put(Lost(places))
 
     def _assign(self, consumer: Consumer, starts: list[Start]) -> None:
         # Eager protocols assign everything at once, and one request asks for all of it.
         assign = consumer.incremental_assign if self._incremental else consumer.assign
         assign([start.for_client() for start in starts])
 
-    def _unassign(self, consumer: Consumer, partitions: list[Answer]) -> None:
+    def _unassign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if not self._incremental:
             consumer.unassign()
             return
@@ -280,53 +295,54 @@ class GroupConsumer:
             self.assigned[place] = AssignedLog(place, start.offset, start.emptied_id)
             if start.commits is not None:
                 self._metadata[place] = start.commits
-        self._listener.assigned(starts)
+            self._inbox.put(self._deliveries.assigned(start))
+        self._inbox.stats.rebalanced("assigned")
 
-    def on_revoke(self, consumer: Consumer, partitions: list[Answer]) -> None:
+    def on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Give partitions up (the client's callback)."""
 
         async def give_up() -> Release:
             if not self._incremental:
                 self._membership.lost()
-            return await self._listener.revoked(self._given_up(partitions))
+            assert self._on_revoke is not None, "callbacks come within a poll or the end"
+            return await self._on_revoke(self._given_up(partitions))
 
         nothing: Release | None = None
         release = self._guarded(lambda: asyncio.run_coroutine_threadsafe(give_up(), self._loop).result(), nothing)
         if release is not None and (offsets := self.offsets(release)):
             # In the callback's own thread: librdkafka answers no other thread's synchronous commit before it returns.
             error, answers = self._commit_last(offsets)
-            self._on_loop(lambda: self._listener.commit_answered(error, answers, release))
+            self._on_loop(lambda: self._commit_answered(error, answers, release))
         self._guarded(lambda: self._unassign(consumer, partitions), None)
 
-    def on_lost(self, consumer: Consumer, partitions: list[Answer]) -> None:
+    def on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Forget partitions that are gone already (the client's callback)."""
 
         def give_up() -> None:
             self._membership.lost()
-            self._listener.lost(self._given_up(partitions))
+            self._lose(self._given_up(partitions))
 
         self._on_loop(give_up)
         self._guarded(lambda: self._unassign(consumer, partitions), None)
 
-    def _given_up(self, partitions: list[Answer]) -> list[TopicPartition]:
+    def _given_up(self, partitions: list[KafkaPartition]) -> list[TopicPartition]:
         places = [(p.topic, p.partition) for p in partitions]
-        self._given.difference_update(places)
+        self._membership.released(places)
         self._pauses.forget(places)
         self.pending_starts.forget(places)
         return [place for place in places if self.assigned.pop(place, None) is not None]
 
-    def _commit_last(self, offsets: list[Answer]) -> tuple[KafkaError | None, list[Answer]]:
+    def _commit_last(self, offsets: list[KafkaPartition]) -> tuple[KafkaError | None, list[KafkaPartition]]:
         try:
             return None, self.consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             return error.args[0], offsets
 
-    def on_commit(self, error: KafkaError | None, partitions: list[Answer]) -> None:
+    def on_commit(self, error: KafkaError | None, partitions: list[KafkaPartition]) -> None:
         """Pass the answer to a commit to the event loop (the client's callback)."""
         if error is None:
             self._connection.answered()
-        answer = partial(self._listener.commit_answered, error, partitions)
-        self._loop.call_soon_threadsafe(self._guarded, answer, None)
+        self._loop.call_soon_threadsafe(self._guarded, partial(self._commit_answered, error, partitions), None)
 
     def _on_loop(self, work: Callable[[], None]) -> None:
         """Do a callback's work in the event loop's thread, now, and report what it raises."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
-from processor.intake.record_source import RecordSource
+from confluent_kafka.admin import AdminClient
+
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.subscription import SubscribedTopic
+from wait_registry.kafka.positions import ends_in_time, firsts_in_time
 from wait_registry.records.topics import TopicPartition
 
 ASK_EVERY_S: Final = 5.0
@@ -20,53 +24,48 @@ class LogEnds:
     """Asks the broker, since no fetch returns the end of a partition that is paused, nor which of its records are due.
 
     Args:
-        source: has the assigned partitions, and knows which are paused.
+        admin: asks the broker.
+        assigned: the logs of the assigned partitions.
+        paused: the partitions of these that aren't fetched now.
         topics: the consumed topics, by name.
-        ends: returns the ends of partitions, of those for which the broker answers in time.
-        firsts: returns the first record of each partition from a time on, ms since the epoch, in the same way.
         seen: notes the ends of delayed partitions (`DueTimes.seen`), and returns the `seen_end` of each.
         now_ms: reads the wall clock.
     """
 
     def __init__(
         self,
-        source: RecordSource,
+        admin: AdminClient,
+        assigned: Mapping[TopicPartition, AssignedLog],
+        paused: AbstractSet[TopicPartition],
         topics: Mapping[str, SubscribedTopic],
-        ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
-        firsts: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, First]],
         seen: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]],
         now_ms: Callable[[], int],
     ) -> None:
-        self._source = source
+        self._admin = admin
+        self._assigned = assigned
+        self._paused = paused
         self._topics = topics
-        self._ends = ends
-        self._firsts = firsts
         self._seen = seen
         self._now_ms = now_ms
-
-    async def run(self) -> None:
-        """Ask until cancelled."""
-        while True:
-            await asyncio.sleep(ASK_EVERY_S)
-            await self.run_once()
 
     async def run_once(self) -> None:
         """Ask once; what the broker doesn't answer in time stays as it is."""
         now_ms = self._now_ms()
         # A later assignment of the same partition is another log.
-        logs = dict(self._source.assigned)
+        logs = dict(self._assigned)
         positions = {place: log.position for place, log in logs.items()}
         delays_ms = {place: round(1000 * self._topics[place[0]].delay_s) for place in logs}
         not_due = {place: now_ms - delay_ms + 1 for place, delay_ms in delays_ms.items() if delay_ms}
-        asked = not_due.keys() | (self._source.paused & logs.keys())
-        ends = await asyncio.to_thread(self._ends, asked)
-        still = [place for place in not_due if self._source.assigned.get(place) is logs[place]]
+        asked = not_due.keys() | (self._paused & logs.keys())
+        ends = await asyncio.to_thread(ends_in_time, self._admin, asked)
+        still = [place for place in not_due if self._assigned.get(place) is logs[place]]
         seen_ends = self._seen({place: ends[place] for place in still if place in ends})
-        firsts = await asyncio.to_thread(self._firsts, {place: not_due[place] for place in seen_ends})
+        since_ms = {place: not_due[place] for place in seen_ends}
+        firsts = await asyncio.to_thread(firsts_in_time, self._admin, since_ms)
         for place, end in ends.items():
             logs[place].note_end(end)
             if place in firsts:
-                logs[place].due_end = due_end(firsts[place], positions[place], end, seen_ends[place])
+                logs[place].due_below(due_end(firsts[place], positions[place], end, seen_ends[place]))
 
 
 def due_end(first: First, position: int, end: int, seen_end: int) -> int:

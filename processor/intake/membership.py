@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Iterable
 
 from wait_registry.errors import TransientError
 from wait_registry.kafka.group_description import GroupDescription
@@ -31,32 +31,30 @@ class Membership:
         self.joined = False
         self.member_id = ""
         self._was_lost = False
-        self._assigned: Collection[TopicPartition] = ()
-        self._rejoin: Callable[[], None] = lambda: None  # the consumer hasn't subscribed yet
+        self._assigned: set[TopicPartition] = set()
+        self._must_join_again = False
         self._differing: frozenset[TopicPartition] = frozenset()
         self._unknown = False
 
-    def begin(self, member_id: str, assigned: Collection[TopicPartition], rejoin: Callable[[], None]) -> None:
-        """Set what the consumer knows when it subscribes.
-
-        Args:
-            member_id: the consumer's; known this early under KIP-848 only.
-            assigned: what is assigned here, kept up to date by the consumer.
-            rejoin: makes the consumer leave the group and join it again.
-        """
+    def started(self, member_id: str) -> None:
+        """Note the consumer's member ID when it subscribes; it is known this early under KIP-848 only."""
         self.member_id = member_id
-        self._assigned = assigned
-        self._rejoin = rejoin
 
-    def assigned(self, member_id: str) -> None:
+    def assigned(self, member_id: str = "", places: Iterable[TopicPartition] = ()) -> None:
         """Note an assignment, even one without partitions.
 
         Args:
             member_id: under KIP-848 the consumer's for all its life, else this assignment's.
+            places: the new partitions.
         """
         self.joined = True
         self.member_id = member_id or self.member_id
+        self._assigned.update(places)
         self._unknown = False
+
+    def released(self, places: Iterable[TopicPartition]) -> None:
+        """Note partitions that aren't assigned here any more."""
+        self._assigned.difference_update(places)
 
     def lost(self) -> None:
         """Note that all partitions are lost until the next assignment, for which the client asks by itself."""
@@ -119,9 +117,17 @@ class Membership:
             self.join_again(f"this member missed an assignment: {missed}")
 
     def join_again(self, why: str) -> None:
-        """Leave the group and join it again: every partition starts where its committed offset and its log say."""
+        """Have the consumer leave the group and join it again with its next poll; from any thread.
+
+        Then every partition starts where its committed offset and its log say.
+        """
         log.warning("joining the group again, because %s", why)
-        self._rejoin()
+        self._must_join_again = True
+
+    def must_join_again(self) -> bool:
+        """Return, once, whether to leave the group and join it again."""
+        must, self._must_join_again = self._must_join_again, False
+        return must
 
 
 def _said(place: TopicPartition, is_assigned: bool) -> str:

@@ -41,12 +41,6 @@ class OpenTransactions:
         self._since_s: dict[tuple[AssignedLog, int], float] = {}
         self._warned: set[tuple[AssignedLog, int]] = set()
 
-    async def run(self) -> None:
-        """Look until cancelled."""
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            await self.run_once()
-
     async def run_once(self) -> None:
         """Look once; warn once of each place where nothing can be read."""
         now_s = self._monotonic()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.commit_metadata import CommitMetadata
@@ -40,9 +41,9 @@ class Start(NamedTuple):
             return None
         return now.with_recorded(then.uncommitted_max, then.registration).encode(self.offset)
 
-    def for_client(self) -> TopicPartition:
+    def for_client(self) -> KafkaPartition:
         """Return it as the client takes it."""
-        return TopicPartition(self.topic, self.partition, OFFSET_BEGINNING if self.offset is None else self.offset)
+        return KafkaPartition(self.topic, self.partition, OFFSET_BEGINNING if self.offset is None else self.offset)
 
 
 def own_start(start: Start, first: int | None) -> tuple[Start, str | None]:

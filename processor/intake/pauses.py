@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Answer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from processor.intake.assigned_log import AssignedLog
+from processor.protocol.effects import Pause, Resume
 from wait_registry.records.topics import TopicPartition
 
 
@@ -26,6 +27,11 @@ class Pauses:
         self._consumer = consumer
         self._assigned = assigned
         self.places: set[TopicPartition] = set()
+
+    def apply(self, requests: Iterable[Pause | Resume]) -> None:
+        """Pause and resume partitions, in order, between two polls."""
+        for request in requests:
+            (self.pause if isinstance(request, Pause) else self.resume)(request.places)
 
     def pause(self, places: Collection[TopicPartition]) -> None:
         """Stop fetching partitions; librdkafka drops what it has fetched, and fetches it again after `resume`."""
@@ -51,14 +57,14 @@ class Pauses:
         """Note partitions that are given up."""
         self.places.difference_update(places)
 
-    def _seek(self, partition: Answer, offset: int) -> None:
+    def _seek(self, partition: KafkaPartition, offset: int) -> None:
         try:
-            self._consumer.seek(Answer(partition.topic, partition.partition, offset))
+            self._consumer.seek(KafkaPartition(partition.topic, partition.partition, offset))
         except KafkaException as error:
             # It has just been assigned, and begins at its start.
             if error.args[0].code() != KafkaError._STATE:
                 raise
 
-    def _there(self, places: Collection[TopicPartition]) -> list[Answer]:
+    def _there(self, places: Collection[TopicPartition]) -> list[KafkaPartition]:
         there = {(place.topic, place.partition) for place in self._consumer.assignment()}
-        return [Answer(*place) for place in places if place in there]
+        return [KafkaPartition(*place) for place in places if place in there]

@@ -80,28 +80,33 @@ class PolledMessages:
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
-        taken: dict[TopicPartition, list[Message]] = {}
-        topic, partition, owner = None, None, None
+        by_partition: dict[TopicPartition, list[Message]] = {}
+        topic, partition, owner, position = None, None, None, 0
         for message in messages:
             error = message.error()
-            if error is not None:
-                self._judge(error, message)
-                continue
             # The client returns them partition by partition, so this is rarely another one.
-            if message.partition() != partition or message.topic() != topic:
+            if error is not None or message.partition() != partition or message.topic() != topic:
+                if owner is not None:
+                    owner.polled_below(position)
+                if error is not None:
+                    topic, partition, owner = None, None, None
+                    self._report_error(error, message)
+                    continue
                 topic, partition = message.topic(), message.partition()
                 owner = self._assigned.get((topic, partition))
                 if owner is not None:
-                    run = taken.setdefault(owner.place, [])
+                    run, position = by_partition.setdefault(owner.place, []), owner.position
             offset = message.offset()
             # One call of consume() may hold records of a partition that a callback within the call has released.
-            if owner is None or offset < owner.position:
+            if owner is None or offset < position:
                 continue
-            owner.position = offset + 1
+            position = offset + 1
             run.append(message)
-        return {place: run for place, run in taken.items() if run}
+        if owner is not None:
+            owner.polled_below(position)
+        return {place: run for place, run in by_partition.items() if run}
 
-    def _judge(self, error: KafkaError, message: Message) -> None:
+    def _report_error(self, error: KafkaError, message: Message) -> None:
         code = error.code()
         where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
         owner = self._assigned.get((message.topic(), message.partition()))

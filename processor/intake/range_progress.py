@@ -65,7 +65,7 @@ class Progress:
         return place in self._read
 
     def reached(self, _: Mapping[TopicPartition, AssignedLog]) -> bool:
-        """Return whether all ranges were read, for the pipeline, which asks `Once` for the same by the logs."""
+        """Return whether all ranges were read, for the run, which asks `StopAtEnds` for the same by the logs."""
         return self._read == self.ranges.keys()
 
     def left(self) -> dict[TopicPartition, range]:

@@ -1,80 +1,51 @@
-"""Where records come from, as the shell and the pipeline use it."""
+"""Where records come from, as the loop uses it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sized
-from collections.abc import Set as AbstractSet
-from typing import Protocol
-
-from confluent_kafka import KafkaError, Message
-from confluent_kafka import TopicPartition as Answer
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 from processor.intake.assigned_log import AssignedLog
-from processor.intake.partition_start import Start
-from processor.protocol.effects import Commit, Release
+from processor.protocol.effects import Commit, Pause, Release, Resume
+from processor.protocol.events import Polled
 from wait_registry.records.topics import TopicPartition
 
-
-class Listener(Protocol):
-    """What a rebalance or a commit calls, in the event loop's thread, one call at a time."""
-
-    def assigned(self, starts: list[Start]) -> None:
-        """Take partitions over; nothing of them has been polled yet."""
-
-    async def revoked(self, places: list[TopicPartition]) -> Release:
-        """Release partitions and return what to commit while they are still assigned here."""
-
-    def lost(self, places: list[TopicPartition]) -> None:
-        """Release partitions that another member may have already; no commit is possible."""
-
-    def commit_answered(self, error: KafkaError | None, partitions: list[Answer], to: Release | None = None) -> None:
-        """Take the answer of a commit: of a last one, if it is given, else of the asynchronous ones in their order."""
+# Waits for what is in flight of partitions, gives them up, and returns what to commit while they are still assigned.
+OnRevoke: TypeAlias = Callable[[list[TopicPartition]], Awaitable[Release]]
 
 
 class RecordSource(Protocol):
-    """A member of the consumer group, or the reader of a replay.
+    """A member of the consumer group or of a share group, or the reader of a replay.
+
+    It puts assignments, losses and the answers of commits into the inbox. A revocation is the one callback that waits
+    for effects: it calls the ``on_revoke`` of the poll, or of the end, within which it comes.
 
     Attributes:
-        polling: the event loop must not use the client meanwhile.
         assigned: the log of each partition whose records come from here.
-        pending_starts: the partitions that can't start yet.
-        paused: the partitions that aren't fetched now, so that no fetch returns their ends.
     """
 
     assigned: dict[TopicPartition, AssignedLog]
 
-    @property
-    def polling(self) -> bool:
-        """Whether a poll runs in another thread."""
-
-    @property
-    def pending_starts(self) -> Sized:
-        """The partitions that can't start yet."""
-
-    @property
-    def paused(self) -> AbstractSet[TopicPartition]:
-        """The partitions that aren't fetched now."""
-
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def start(self) -> None:
         """Begin to get records."""
 
-    async def poll(self, count: int, timeout_s: float) -> Mapping[TopicPartition, list[Message]]:
-        """Return at most ``count`` records that are there, by partition; wait for the first one up to a limit, s."""
+    async def poll(
+        self, count: int, timeout_s: float, fetching: Iterable[Pause | Resume], on_revoke: OnRevoke
+    ) -> Sequence[Polled]:
+        """Return at most ``count`` records that are there, by partition; wait for the first one up to a limit, s.
+
+        Args:
+            count: how many records at most.
+            timeout_s: how long to wait for the first one, s.
+            fetching: which partitions to stop fetching, or to fetch again, from this poll on, in order.
+            on_revoke: called if partitions are revoked meanwhile.
+        """
 
     def commit(self, commit: Commit) -> None:
-        """Start a commit, whose answer goes to the listener; KafkaException when it can't even be started."""
-
-    def pause(self, places: Collection[TopicPartition]) -> None:
-        """Stop fetching partitions."""
-
-    def resume(self, places: Collection[TopicPartition]) -> None:
-        """Fetch partitions again, at once."""
+        """Start a commit, not during a poll, since the client has other callers wait."""
 
     def rewind(self, place: TopicPartition, offset: int) -> None:
-        """Have a paused partition continue at an offset after `resume`."""
+        """Have a partition, which is to be paused, continue at an offset when it is fetched again."""
 
-    def read_ends(self) -> None:
-        """Note the ends of the assigned partitions, for the lag."""
-
-    async def close(self, limit_s: float) -> None:
-        """Give everything up; the listener's ``revoked`` is called for what is still assigned."""
+    async def close(self, limit_s: float, on_revoke: OnRevoke) -> None:
+        """Give everything up, within a limit, s; ``on_revoke`` is called for what is still assigned."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer
-from confluent_kafka import TopicPartition as Answer
+from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
+from processor.inbox import Inbox
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.consumer_thread import ConsumerThread
+from processor.intake.delivery import Deliveries
 from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.polled_messages import PolledMessages
-from processor.intake.record_source import Listener
-from processor.protocol.effects import Commit, Release
+from processor.intake.record_source import OnRevoke
+from processor.protocol.effects import Commit, Pause, Release, Resume
+from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import share_consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient
@@ -42,29 +44,28 @@ class ShareGroupConsumer:
 
     Args:
         settings: group, topics and cluster.
-        listener: is given the partitions, and the answers of commits.
+        inbox: gets the assignments, the answers of commits, and errors that end the process.
+        deliveries: decodes what is polled.
         connection: takes the client's events.
         membership: is notified when the first poll has ended.
-        fault: where errors are reported that end the process.
     """
 
     def __init__(
         self,
         settings: Settings,
-        listener: Listener,
+        inbox: Inbox,
+        deliveries: Deliveries,
         connection: BrokerConnection,
         membership: Membership,
-        fault: Fault,
     ) -> None:
         processor = settings.processor
         self._topics = list(processor.topics)
-        self._listener = listener
+        self._inbox = inbox
+        self._deliveries = deliveries
         self._membership = membership
         self.assigned: dict[TopicPartition, AssignedLog] = {}
-        self.pending_starts: tuple[Start, ...] = ()
         self._leased: dict[TopicPartition, list[Message]] = {}
-        self._sorted = PolledMessages(processor.group, self.assigned, fault)
-        self._loop = asyncio.get_running_loop()
+        self._sorted = PolledMessages(processor.group, self.assigned, inbox.fault)
         self._thread = ConsumerThread()
         config = {
             "group.id": processor.group,
@@ -77,26 +78,30 @@ class ShareGroupConsumer:
             self._consumer = ShareConsumer(share_consumer_config(settings.kafka, **config))
         self._consumer.set_acknowledgement_commit_callback(_log_refused)
 
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def start(self) -> None:
         """Join the share group, for the input topics alone."""
-        if others := sorted(set(topics) - set(self._topics)):
-            log.warning("a share group doesn't consume the group's other topics: %s", ", ".join(others))
         self._consumer.subscribe(self._topics)
 
-    async def poll(self, count: int, timeout_s: float) -> Mapping[TopicPartition, list[Message]]:
+    async def poll(
+        self, count: int, timeout_s: float, fetching: Iterable[Pause | Resume], on_revoke: OnRevoke
+    ) -> list[Polled]:
         """Return the next batch by partition, nothing while records of the last one are open.
 
+        So there are no pauses and no revocations, and the client's property limits a batch.
+
         Args:
-            count: without effect; the client's property limits a batch.
+            count: without effect.
             timeout_s: how long to wait for the first record, s.
+            fetching: without effect.
+            on_revoke: never called.
         """
         if self._leased:
             await asyncio.sleep(min(timeout_s, OPEN_BATCH_STEP_S))
-            return {}
+            return []
         messages = await self._thread.poll(self._poll, max(timeout_s, LEAST_POLL_S))
         if not self._membership.joined:
-            self._membership.assigned("")
-        return self._take(messages)
+            self._membership.assigned()
+        return self._deliveries.polled(self._lease(messages))
 
     def _poll(self, timeout_s: float) -> list[Message]:
         try:
@@ -107,17 +112,7 @@ class ShareGroupConsumer:
             log.warning("share consumer: %s", error.args[0].str())
             return []
 
-    @property
-    def polling(self) -> bool:
-        """Whether a poll runs."""
-        return self._thread.polling
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """None: how far the group is behind is known to the broker alone."""
-        return frozenset()
-
-    def _take(self, messages: list[Message]) -> Mapping[TopicPartition, list[Message]]:
+    def _lease(self, messages: list[Message]) -> Mapping[TopicPartition, list[Message]]:
         records = [message for message in messages if message.error() is None]
         for message in sorted(records, key=Message.offset):
             self._leased.setdefault((message.topic(), message.partition()), []).append(message)
@@ -127,8 +122,9 @@ class ShareGroupConsumer:
             if place not in self.assigned or leased[0].offset() < self.assigned[place].position
         ]
         self.assigned.update({start[:2]: AssignedLog(start[:2], start.offset) for start in starts})
-        if starts:
-            self._listener.assigned(starts)
+        for start in starts:
+            self._inbox.put(self._deliveries.assigned(start))
+        self._inbox.stats.rebalanced("assigned", bool(starts))
         errors = [message for message in messages if message.error() is not None]
         return self._sorted.sort([*errors, *(message for leased in self._leased.values() for message in leased)])
 
@@ -136,8 +132,7 @@ class ShareGroupConsumer:
         """Acknowledge what is settled, and answer as a broker does: later."""
         self._accept(commit)
         self._consumer.commit_async()  # else the acknowledgments wait for the next poll
-        answers = [Answer(*place, offset) for place, offset in commit.offsets.items()]
-        self._loop.call_soon(self._listener.commit_answered, None, answers)
+        self._inbox.put(CommitAnswered(commit.offsets))
 
     def _accept(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():
@@ -148,22 +143,13 @@ class ShareGroupConsumer:
             if rest := [message for message in leased if message.offset() >= offset]:
                 self._leased[place] = rest
 
-    def pause(self, places: Collection[TopicPartition]) -> None:
-        """Do nothing: a batch is polled when no record is open."""
-
-    def resume(self, places: Collection[TopicPartition]) -> None:
-        """Do nothing, as `pause`."""
-
     def rewind(self, place: TopicPartition, offset: int) -> None:
         """Refuse: a leased record can't be polled again, so delays are refused at the start."""
         raise PermanentError(f"a share group can't go back to offset {offset} of {place[0]}[{place[1]}]")
 
-    def read_ends(self) -> None:
-        """Note nothing: the client doesn't know the ends."""
-
-    async def close(self, limit_s: float) -> None:
+    async def close(self, limit_s: float, on_revoke: OnRevoke) -> None:
         """Acknowledge what is settled, release the other records for the group's other members, and leave."""
-        release = await self._listener.revoked(list(self.assigned))
+        release = await on_revoke(list(self.assigned))
         self.assigned.clear()
 
         def leave() -> None:
@@ -175,7 +161,7 @@ class ShareGroupConsumer:
         await self._thread.close(leave, limit_s)
 
 
-def _log_refused(offsets: Mapping[Answer, set[int]], error: KafkaException | None) -> None:
+def _log_refused(offsets: Mapping[KafkaPartition, set[int]], error: KafkaException | None) -> None:
     """Log acknowledgments that the broker refused; one for a lease that is over isn't (the client's callback)."""
     if error is not None:
         for place, numbers in offsets.items():

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from processor.fault import Fault
 from processor.intake.consumed_topics import ConsumedTopics
@@ -19,6 +20,7 @@ from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.kafka.outside_log import outside_log
+from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ ASK_LIMIT_S = 5.0
 # Errors are immediate while the coordinator is moving, so retries need pauses.
 ASK_PAUSE_S = 1.0
 
-Offsets: TypeAlias = Callable[[Iterable[tuple[str, int]]], Mapping[tuple[str, int], int]]
+Offsets: TypeAlias = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 
 class StartOffsets:
@@ -52,11 +54,12 @@ class StartOffsets:
         wait_topic: TopicIdentity,
         consumed: ConsumedTopics,
         stopping: Callable[[float], bool],
-        another: Callable[[list[TopicPartition]], list[TopicPartition]],
+        another: Callable[[list[KafkaPartition]], list[KafkaPartition]],
         ends: Offsets,
         beginnings: Offsets,
     ) -> None:
         self.is_own = consumed.is_own
+        self.topics = consumed.names
         self._wait_topic = wait_topic
         self._consumed = consumed
         self._stopping = stopping
@@ -64,7 +67,7 @@ class StartOffsets:
         self._ends = ends
         self._beginnings = beginnings
 
-    def at_once(self, consumer: Consumer, partitions: list[TopicPartition]) -> list[Start] | None:
+    def at_once(self, consumer: Consumer, partitions: list[KafkaPartition]) -> list[Start] | None:
         """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
 
         Raises:
@@ -75,7 +78,7 @@ class StartOffsets:
         if not partitions:
             return []
         try:
-            answers: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
+            answers: list[KafkaPartition] = consumer.committed(partitions, timeout=ASK_AT_ONCE_S)
             refused = next((answer.error for answer in answers if answer.error is not None), None)
         except KafkaException as error:
             refused = error.args[0]
@@ -106,8 +109,8 @@ class StartOffsets:
         unset = [start for start in starts if start.offset is None]
         said = {start[:2]: start.commits.with_recorded(bound, mode) for start in unset if start.commits is not None}
         firsts = self._beginnings(said)
-        offsets = [TopicPartition(*place, first, said[place].encode(first)) for place, first in firsts.items()]
-        offsets += [TopicPartition(*start[:3], text) for start in starts if (text := start.corrected())]
+        offsets = [KafkaPartition(*place, first, said[place].encode(first)) for place, first in firsts.items()]
+        offsets += [KafkaPartition(*start[:3], text) for start in starts if (text := start.corrected())]
         if not offsets:
             return starts
         try:
@@ -123,11 +126,11 @@ class StartOffsets:
             for start in starts
         ]
 
-    def outside(self, offsets: Mapping[tuple[str, int], int]) -> list[tuple[str, int]]:
+    def outside(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """Return the partitions whose offset isn't in the log, as far as the broker answers in time."""
         return outside_log(offsets, self._beginnings(list(offsets)), self._ends(list(offsets)))
 
-    def later(self, partitions: list[TopicPartition], wanted: Callable[[], bool]) -> list[Start]:
+    def later(self, partitions: list[KafkaPartition], wanted: Callable[[], bool]) -> list[Start]:
         """Return the partitions with their start offset; waits through a broker outage.
 
         An empty list if the process must end before the broker answers, or if all of them were revoked meanwhile.
@@ -147,7 +150,7 @@ class StartOffsets:
                 log.warning("asking again for committed offsets: %s", error)
         return []
 
-    def is_passed(self, place: tuple[str, int], position: int, wanted: Callable[[], bool]) -> bool | None:
+    def is_passed(self, place: TopicPartition, position: int, wanted: Callable[[], bool]) -> bool | None:
         """Return whether the group has committed beyond a position that isn't in the log; waits through an outage.
 
         Then another member has had the partition, and nothing is lost: what is committed was settled or registered.
@@ -160,7 +163,7 @@ class StartOffsets:
         """
         while wanted() and not self._stopping(ASK_PAUSE_S):
             try:
-                committed = int(self._another([TopicPartition(*place)])[0].offset)
+                committed = int(self._another([KafkaPartition(*place)])[0].offset)
             except TransientError as error:
                 log.warning("asking again for committed offsets: %s", error)
                 continue
@@ -168,7 +171,7 @@ class StartOffsets:
                 return committed > position and committed >= first
         return None
 
-    def _starts(self, answers: list[TopicPartition]) -> list[Start]:
+    def _starts(self, answers: list[KafkaPartition]) -> list[Start]:
         places = [(answer.topic, answer.partition) for answer in answers]
         ends = self._ends(places)
         firsts = self._beginnings([place for place in places if self.is_own(place[0])])
@@ -178,7 +181,7 @@ class StartOffsets:
         log.info("assigned: %s", ", ".join(f"{s.topic}[{s.partition}] from {_shown(s.offset)}" for s in starts))
         return starts
 
-    def _start(self, answer: TopicPartition, end: int | None, first: int | None) -> Start:
+    def _start(self, answer: KafkaPartition, end: int | None, first: int | None) -> Start:
         topic, recorded = answer.topic, decode_metadata(answer.metadata, answer.offset)
         commits = CommitMetadata(
             self._wait_topic, self._consumed.id_of(topic), redeliver_to=self._consumed.redeliver_to(topic)
@@ -236,21 +239,21 @@ class PendingStarts:
         self._loop = loop
         self._fault = fault
         # The last request for each partition: one that was revoked and assigned again may have two.
-        self._requests: dict[tuple[str, int], object] = {}
+        self._requests: dict[TopicPartition, object] = {}
         self.answers: list[tuple[object, Start]] = []
 
     def __len__(self) -> int:
         """Return how many partitions can't start yet; from any thread."""
         return len(self._requests)
 
-    def ask(self, partitions: list[TopicPartition]) -> None:
+    def ask(self, partitions: list[KafkaPartition]) -> None:
         """Request the start offsets of new partitions."""
         request = object()
         self._requests.update({(p.topic, p.partition): request for p in partitions})
         # A daemon: a broker that doesn't answer must not keep the process from ending.
         threading.Thread(target=self._ask, args=(request, list(partitions)), name="start-offsets", daemon=True).start()
 
-    def forget(self, places: Iterable[tuple[str, int]]) -> None:
+    def forget(self, places: Iterable[TopicPartition]) -> None:
         """Drop the requests of partitions that were revoked."""
         for place in places:
             self._requests.pop(place, None)
@@ -267,7 +270,7 @@ class PendingStarts:
         self.forget((start.topic, start.partition) for start in starts)
         return starts
 
-    def _ask(self, request: object, partitions: list[TopicPartition]) -> None:
+    def _ask(self, request: object, partitions: list[KafkaPartition]) -> None:
         try:
             starts = self._start_offsets.later(partitions, lambda: request in list(self._requests.values()))
         except Exception as error:  # noqa: BLE001 - whatever it is ends the process; the loop raises it

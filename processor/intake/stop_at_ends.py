@@ -36,7 +36,7 @@ class Share:
     left: tuple[tuple[TopicPartition, str], ...] = ()
 
 
-class Once:
+class StopAtEnds:
     """Decides when a processor with ``--once`` is finished.
 
     A process with some partitions, or none, may have lost the others a moment ago, or may be between two generations of
@@ -71,7 +71,7 @@ class Once:
         self.asks = consumed and not complete
         return consumed and (complete or (self.share.settled and self.share.ours <= assigned.keys()))
 
-    def judge(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
+    def compare(self, admin: AdminClient, group: GroupDescription, own: str) -> None:
         """Update the group's assignment; called in the broker watch's thread.
 
         Args:

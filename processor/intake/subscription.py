@@ -76,8 +76,8 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
             settings.wait.max_message_bytes,
             processor.redeliver_to.value,
         )
-        ladder = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
-        shared = (topic, dead_letters, encoder, ladder)
+        retry_topics = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
+        shared = (topic, dead_letters, encoder, retry_topics)
         subscribed[topic] = SubscribedTopic(
             topic, *shared, processor.delay_s, processor.redeliver_to is RedeliverTo.ORIGIN
         )
@@ -85,7 +85,7 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
         if is_topic_name(again):
             optional = processor.expiry_policy is not ExpiryPolicy.REDELIVER
             subscribed[again] = SubscribedTopic(again, *shared, optional=optional)
-        for name in {*ladder.values(), *existing}:
+        for name in {*retry_topics.values(), *existing}:
             if delay_s := retry_delay_s(name, topic, processor.group):
                 subscribed[name] = SubscribedTopic(name, *shared, delay_s)
     return subscribed

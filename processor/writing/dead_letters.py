@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
 from processor.calls.attempts import release_frames
 from processor.calls.deadline import log_fields
 from processor.health.stats import Stats
-from processor.intake.delivery import Taken
+from processor.intake.delivery import Delivery
 from processor.intake.subscription import SubscribedTopic
 from processor.writing.outbox import ANY_PARTITION, Outbox
 from wait_registry.clock import Clock
@@ -20,6 +21,11 @@ from wait_registry.records.lineage import Lineage
 
 log = logging.getLogger(__name__)
 
+TOO_LARGE: Final = (
+    "a dead letter is too large for %s (%s): the record of %s[%d] at offset %d stays registered, or holds the offset. "
+    "Raise the topic's max.message.bytes: docs/runbook.md#waitregrecordholdsoffset"
+)
+
 
 class DeadLetters:
     """Sends dead letters to the topic that belongs to where the record was consumed.
@@ -27,7 +33,7 @@ class DeadLetters:
     Args:
         outbox: sends them; a refused one ends the process, unless it is too large.
         topics: the consumed topics, by name.
-        group, instance: for the lineage.
+        instance: for the lineage.
         clock: DLQ_TIME.
         stats: counts them when acknowledged.
         log_messages: whether the log line has the message of a handler's error (``log.error_messages``).
@@ -36,8 +42,7 @@ class DeadLetters:
     def __init__(
         self,
         outbox: Outbox,
-        topics: dict[str, SubscribedTopic],
-        group: str,
+        topics: Mapping[str, SubscribedTopic],
         instance: str,
         clock: Clock,
         stats: Stats,
@@ -45,7 +50,6 @@ class DeadLetters:
     ) -> None:
         self._outbox = outbox
         self._topics = topics
-        self._group = group
         self._instance = instance
         self._clock = clock
         self._stats = stats
@@ -53,7 +57,7 @@ class DeadLetters:
 
     def send(
         self,
-        taken: Taken,
+        record: Delivery,
         reason: Reason,
         error: BaseException,
         acknowledged: Callable[[], None],
@@ -63,7 +67,7 @@ class DeadLetters:
         """Dead-letter a record.
 
         Args:
-            taken: the record.
+            record: the record.
             reason, error: why; the error's tracebacks are in the dead letter, and nowhere else afterwards.
             acknowledged: called when the dead letter is safe; only then may the tombstone be written, or the offset
                 be committed.
@@ -72,47 +76,35 @@ class DeadLetters:
         """
         failure = Failure.from_exception(reason, error, self._clock.now_ms())
         release_frames(error)
-        topic = self._topics[taken.place[0]].dead_letter_topic
-        headers = dead_letter_headers(taken.headers, self._lineage(taken), failure)
+        topic = self._topics[record.place[0]].dead_letter_topic
+        headers = dead_letter_headers(record.headers, self._lineage(record), failure)
 
         def safe(message: Message) -> None:
-            self._stats.dead_letters[reason.value] += 1
-            log.warning(
-                "dead-lettered to %s, reason %s: %s%s",
-                topic,
-                reason.value,
-                failure.error_class,
-                f": {one_line(failure.error_message or '')}" if ours or self._log_messages else "",
-                extra=log_fields(taken),
-            )
+            self._stats.dead_lettered(reason)
+            shown = f": {one_line(failure.error_message or '')}" if ours or self._log_messages else ""
+            what = (topic, reason.value, failure.error_class, shown)
+            log.warning("dead-lettered to %s, reason %s: %s%s", *what, extra=log_fields(record))
             acknowledged()
 
         def refused(refusal: KafkaError) -> None:
-            log.error(
-                "a dead letter is too large for %s (%s): the record of %s[%d] at offset %d stays registered, or holds "
-                "the offset. Raise the topic's max.message.bytes: docs/runbook.md#waitregrecordholdsoffset",
-                topic,
-                refusal.name(),
-                *taken.place,
-                taken.polled_offset,
-                extra=log_fields(taken),
-            )
+            where = (topic, refusal.name(), *record.place, record.polled_offset)
+            log.error(TOO_LARGE, *where, extra=log_fields(record))
             too_large()
 
-        receipt = self._outbox.receipt(f"the dead letter of {taken.wait_id}", topic, safe, headers, refused)
+        receipt = self._outbox.receipt(f"the dead letter of {record.wait_id}", topic, safe, headers, refused)
         self._outbox.expect(1)
-        self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
+        self._outbox.put(topic, record.value, record.key, ANY_PARTITION, receipt, headers)
 
-    def _lineage(self, taken: Taken) -> Lineage:
-        wait_partition, wait_offset = taken.registered_at
+    def _lineage(self, record: Delivery) -> Lineage:
+        wait_partition, wait_offset = record.registered_at
         return Lineage.of(
-            taken.original,
-            wait_id=taken.wait_id,
+            record.original,
+            wait_id=record.wait_id,
             wait_partition=wait_partition,
             wait_offset=wait_offset,
-            group=self._group,
+            group=record.group,
             instance=self._instance,
-            delivery=taken.delivery,
-            idempotency_key=taken.idempotency_key,
-            source=taken.source,
+            delivery=record.delivery,
+            idempotency_key=record.idempotency_key,
+            source=record.source,
         )

@@ -11,9 +11,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from confluent_kafka import TopicPartition as Until
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+from processor.intake.assigned_log import AssignedLog
+from processor.intake.subscription import SubscribedTopic
+from processor.protocol.partition import Partition
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.kafka.cluster import topic_ids
 from wait_registry.kafka.requests import answer, timeout_of
@@ -32,8 +35,22 @@ class Committed(NamedTuple):
     topic_id: str
 
 
+def committed_of_own_topics(
+    topics: Mapping[str, SubscribedTopic],
+    assigned: Mapping[TopicPartition, AssignedLog],
+    partitions: Mapping[TopicPartition, Partition],
+) -> dict[TopicPartition, Committed]:
+    """Return up to where the assigned partitions of retry and redelivery topics may be emptied."""
+    found = {}
+    for place, log_of in assigned.items():
+        partition = partitions.get(place)
+        if topics[place[0]].own and log_of.emptied_id and partition is not None and partition.confirmed >= 0:
+            found[place] = Committed(partition.confirmed, log_of.emptied_id)
+    return found
+
+
 class EmptiedTopics:
-    """Deletes records once a minute.
+    """Deletes records up to the committed offsets.
 
     Args:
         admin: the client that asks.
@@ -47,19 +64,15 @@ class EmptiedTopics:
         # The topics that a warning has named.
         self._warned: set[str] = set()
 
-    async def run(self) -> None:
-        """Delete until cancelled."""
-        pause_s = FIRST_S
-        while True:
-            await asyncio.sleep(pause_s)
-            pause_s = EVERY_S
-            until = {place: each for place, each in self._committed().items() if each != self._emptied.get(place)}
-            try:
-                kept = await asyncio.to_thread(self._delete, until)
-            except WaitRegistryError as error:
-                kept = dict.fromkeys(until, error)
-            self._emptied |= {place: each for place, each in until.items() if place not in kept}
-            self._report(kept)
+    async def run_once(self) -> None:
+        """Delete what was committed since the last time."""
+        until = {place: each for place, each in self._committed().items() if each != self._emptied.get(place)}
+        try:
+            kept = await asyncio.to_thread(self._delete, until)
+        except WaitRegistryError as error:
+            kept = dict.fromkeys(until, error)
+        self._emptied |= {place: each for place, each in until.items() if place not in kept}
+        self._report(kept)
 
     def _delete(self, until: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, WaitRegistryError]:
         """Delete, and return what keeps its records and why: a refusal of one topic concerns no other."""
@@ -67,7 +80,9 @@ class EmptiedTopics:
         if not until:
             return kept
         ids = topic_ids(self._admin, {place[0] for place in until})
-        asked = [Until(*place, each.offset) for place, each in until.items() if ids.get(place[0]) == each.topic_id]
+        asked = [
+            KafkaPartition(*place, each.offset) for place, each in until.items() if ids.get(place[0]) == each.topic_id
+        ]
         if not asked:
             return kept
         futures = self._admin.delete_records(asked, request_timeout=timeout_of(self._admin))

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from confluent_kafka import Message
 
-from processor.health.stats import Stats
-from processor.health.traces import Traces
-from processor.intake.delivery import Taken
-from processor.protocol.events import DeadLetterRefused, Event, Published, RetryRefused
+from processor.calls.traces import Traces
+from processor.inbox import Inbox
+from processor.intake.delivery import Delivery
+from processor.protocol.events import DeadLetterRefused, Published, RetryRefused
 from processor.protocol.record import Entry, State
 from processor.protocol.results import DeadLetter, Discarded, Done, Retry
 from processor.writing.dead_letters import DeadLetters
@@ -41,7 +41,7 @@ class Outcomes:
         dead_letters: sends dead letters.
         retry_records: sends retry records.
         wait_topic: name of the wait topic.
-        stats: counts outcomes when their tombstone is acknowledged.
+        inbox: gets what the broker answers; its counters count outcomes whose tombstones are acknowledged.
         traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
     """
 
@@ -51,19 +51,20 @@ class Outcomes:
         dead_letters: DeadLetters,
         retry_records: RetryRecords,
         wait_topic: str,
-        stats: Stats,
+        inbox: Inbox,
         traces: Traces | None = None,
     ) -> None:
         self._outbox = outbox
         self._dead_letters = dead_letters
         self._retry_records = retry_records
-        self._stats = stats
+        self._inbox = inbox
         self._traces = traces
         self._acknowledged: list[Entry] = []
-        self._refused: list[RetryRefused | DeadLetterRefused] = []
+        # Those that the broker has acknowledged since the last report.
+        self._settled: dict[Outcome, list[Message]] = {outcome: [] for outcome in OUTCOMES.values()}
         # By the kind of outcome.
         self._tombstones = {
-            kind: outbox.receipt("a tombstone", wait_topic, _Counted(stats, outcome), tombstone_headers(outcome))
+            kind: outbox.receipt("a tombstone", wait_topic, self._settled[outcome].append, tombstone_headers(outcome))
             for kind, outcome in OUTCOMES.items()
         }
 
@@ -72,31 +73,31 @@ class Outcomes:
         self._outbox.expect(len(entries))
         put, tombstones = self._outbox.put, self._tombstones
         for entry in entries:
-            taken: Taken = entry.record
+            record: Delivery = entry.record
             receipt = tombstones[entry.outcome.__class__]
-            put(receipt.topic, None, taken.wait_id, taken.wait_partition, receipt, receipt.headers)
-            if taken.trace is not None:
-                _end_trace(taken, entry)
+            put(receipt.topic, None, record.wait_id, record.wait_partition, receipt, receipt.headers)
+            if record.trace is not None:
+                _end_trace(record, entry)
 
     def publish(self, entries: Iterable[Entry]) -> None:
         """Write the dead letters or retry records of records that failed or can't be registered."""
         for entry in entries:
-            taken: Taken = entry.record
+            record: Delivery = entry.record
             outcome = entry.outcome
             if isinstance(outcome, Retry):
-                self._retry_records.send(taken, outcome, partial(self._safe, entry), partial(self._refuse, entry))
+                self._retry_records.send(record, outcome, partial(self._safe, entry), partial(self._refuse, entry))
                 continue
             assert isinstance(outcome, DeadLetter)
             trace = None
-            if self._traces is not None and taken.trace is None:
-                trace = self._traces.begin(taken)
+            if self._traces is not None and record.trace is None:
+                trace = self._traces.begin(record)
             error = outcome.error or PermanentError("no error was given")
             self._dead_letters.send(
-                taken,
+                record,
                 Reason(outcome.reason),
                 error,
                 partial(self._safe, entry),
-                partial(self._refuse_letter, entry),
+                partial(self._refuse_dead_letter, entry),
                 outcome.ours,
             )
             if trace is not None:
@@ -106,37 +107,26 @@ class Outcomes:
         self._acknowledged.append(entry)
 
     def _refuse(self, entry: Entry, error: BaseException) -> None:
-        self._refused.append(RetryRefused(entry, error))
+        self._inbox.put(RetryRefused(entry, error))
 
-    def _refuse_letter(self, entry: Entry) -> None:
-        self._refused.append(DeadLetterRefused(entry))
+    def _refuse_dead_letter(self, entry: Entry) -> None:
+        self._inbox.put(DeadLetterRefused(entry))
 
-    def events(self) -> list[Event]:
-        """Return which dead letters and retry records were acknowledged or refused since the last call."""
-        events: list[Event] = [*self._refused]
-        self._refused.clear()
+    def report(self) -> None:
+        """Count acknowledged tombstones, and report acknowledged dead letters and retry records."""
+        for outcome, messages in self._settled.items():
+            if messages:
+                self._inbox.stats.count_settled(outcome, len(messages))
+                messages.clear()
         if not self._acknowledged:
-            return events
+            return
         acknowledged, self._acknowledged = self._acknowledged, []
         for entry in acknowledged:
             if entry.state is State.PUBLISHING:
                 # Without a registration there is no tombstone, which would be counted.
-                self._stats.settled[outcome_of(entry).value] += 1
+                self._inbox.stats.count_settled(outcome_of(entry))
                 _end_trace(entry.record, entry)
-        return [*events, Published(acknowledged)]
-
-
-class _Counted:
-    """Counts acknowledged tombstones of one outcome."""
-
-    __slots__ = ("_outcome", "_stats")
-
-    def __init__(self, stats: Stats, outcome: Outcome) -> None:
-        self._stats = stats
-        self._outcome = outcome.value
-
-    def __call__(self, message: Message) -> None:
-        self._stats.settled[self._outcome] += 1
+        self._inbox.put(Published(acknowledged))
 
 
 def outcome_of(entry: Entry) -> Outcome:
@@ -144,9 +134,9 @@ def outcome_of(entry: Entry) -> Outcome:
     return OUTCOMES[entry.outcome.__class__]
 
 
-def _end_trace(taken: Taken, entry: Entry) -> None:
-    if taken.trace is None:
+def _end_trace(record: Delivery, entry: Entry) -> None:
+    if record.trace is None:
         return
     if isinstance(entry.outcome, DeadLetter):
-        taken.trace.dead_lettered(Reason(entry.outcome.reason))
-    taken.trace.ended(outcome_of(entry))
+        record.trace.dead_lettered(Reason(entry.outcome.reason))
+    record.trace.ended(outcome_of(entry))

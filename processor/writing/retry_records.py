@@ -11,11 +11,10 @@ from processor.calls.attempts import release_frames
 from processor.calls.deadline import log_fields
 from processor.health.clock_watch import ClockWatch
 from processor.health.stats import Stats
-from processor.intake.delivery import Taken
+from processor.intake.delivery import Delivery
 from processor.intake.subscription import SubscribedTopic
 from processor.protocol.results import Retry
 from processor.writing.outbox import ANY_PARTITION, Outbox
-from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 from wait_registry.records.delays import delay_text
 from wait_registry.records.lineage import Lineage, one_more
@@ -32,7 +31,6 @@ class RetryRecords:
         topics: the consumed topics, by name.
         instance: for the lineage.
         max_deliveries: ``processor.max_deliveries``; deliveries from retry topics don't count.
-        clock: of this host.
         clock_watch: gets the append times.
         stats: counts them when acknowledged.
     """
@@ -43,7 +41,6 @@ class RetryRecords:
         topics: Mapping[str, SubscribedTopic],
         instance: str,
         max_deliveries: int,
-        clock: Clock,
         clock_watch: ClockWatch,
         stats: Stats,
     ) -> None:
@@ -51,13 +48,12 @@ class RetryRecords:
         self._topics = topics
         self._instance = instance
         self._max_deliveries = max_deliveries
-        self._clock = clock
         self._clock_watch = clock_watch
         self._stats = stats
 
     def send(
         self,
-        taken: Taken,
+        record: Delivery,
         retry: Retry,
         acknowledged: Callable[[], None],
         refused: Callable[[BaseException], None],
@@ -65,19 +61,19 @@ class RetryRecords:
         """Send a record to a retry topic.
 
         Args:
-            taken: the record.
+            record: the record.
             retry: which topic, and why; the error's tracebacks are nowhere afterwards.
             acknowledged: called when the retry record is safe; only then may the tombstone be written, or the offset be
                 committed.
             refused: called if it is too large for its topic.
         """
-        topic, delay = self._topics[taken.place[0]].retry_topics[retry.delay_s], delay_text(retry.delay_s)
-        headers = retry_headers(taken.headers, self._lineage(taken), retry.error)
-        sent_ms = self._clock.now_ms()
+        topic, delay = self._topics[record.place[0]].retry_topics[retry.delay_s], delay_text(retry.delay_s)
+        headers = retry_headers(record.headers, self._lineage(record), retry.error)
+        sent_ms = self._clock_watch.now_ms()
 
         def safe(message: Message) -> None:
             self._clock_watch.observe(message.timestamp(), sent_ms)
-            self._stats.retries[delay] += 1
+            self._stats.retried(delay)
             acknowledged()
 
         def too_large(error: KafkaError) -> None:
@@ -85,23 +81,23 @@ class RetryRecords:
             cause.__cause__ = retry.error
             refused(cause)
 
-        receipt = self._outbox.receipt(f"the retry record of {taken.wait_id}", topic, safe, headers, too_large)
+        receipt = self._outbox.receipt(f"the retry record of {record.wait_id}", topic, safe, headers, too_large)
         self._outbox.expect(1)
-        self._outbox.put(topic, taken.value, taken.key, ANY_PARTITION, receipt, headers)
+        self._outbox.put(topic, record.value, record.key, ANY_PARTITION, receipt, headers)
         release_frames(retry.error)
-        log.info("handled again in %s: %s", delay, type(retry.error).__name__, extra=log_fields(taken))
+        log.info("handled again in %s: %s", delay, type(retry.error).__name__, extra=log_fields(record))
 
-    def _lineage(self, taken: Taken) -> Lineage:
-        wait_partition, wait_offset = taken.registered_at
+    def _lineage(self, record: Delivery) -> Lineage:
+        wait_partition, wait_offset = record.registered_at
         return Lineage.of(
-            taken.original,
-            wait_id=taken.wait_id,
+            record.original,
+            wait_id=record.wait_id,
             wait_partition=wait_partition,
             wait_offset=wait_offset,
-            group=taken.group,
+            group=record.group,
             instance=self._instance,
-            delivery=one_more(taken.delivery),
-            max_deliveries=one_more(taken.max_deliveries or self._max_deliveries),
-            idempotency_key=taken.idempotency_key,
-            source=taken.source,
+            delivery=one_more(record.delivery),
+            max_deliveries=one_more(record.max_deliveries or self._max_deliveries),
+            idempotency_key=record.idempotency_key,
+            source=record.source,
         )

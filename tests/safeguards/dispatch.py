@@ -166,7 +166,7 @@ def without_order_behind_cancelled_calls(patch: Patch) -> None:
 def without_ended_calls_at_revocations(patch: Patch) -> None:
     """A revoked partition is given up while its calls run, and they aren't cancelled."""
 
-    @patch.around("processor.loop.Shell._finish")
+    @patch.around("processor.loop.Loop._finish")
     async def finish(*_):
         return None
 

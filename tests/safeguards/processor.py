@@ -54,9 +54,9 @@ def without_one_partition_per_wait_id(original, wait_ids, partitions):
 
 
 @safeguard("P1.23", at="processor.writing.retry_records.RetryRecords.send")
-def without_acknowledged_retry_records(original, self, taken, retry, acknowledged, refused):
+def without_acknowledged_retry_records(original, self, record, retry, acknowledged, refused):
     """A retry record counts as acknowledged when it is sent."""
-    original(self, taken, retry, lambda: None, refused)
+    original(self, record, retry, lambda: None, refused)
     acknowledged()
 
 
@@ -160,14 +160,13 @@ def without_replacement_of_clients(patch: Patch) -> None:
 @safeguard("P8.20")
 def without_commits_between_polls(patch: Patch) -> None:
     """A commit waits for a poll, and the rebalance in that poll for the commit."""
-    never = property(lambda self: False, lambda self, now: None)
-    patch.replace("processor.intake.group_consumer.GroupConsumer.polling", never, raising=False)
+    patch.replace("processor.loop.Loop._send_commit", lambda self, commit: self.source.commit(commit))
 
 
-@safeguard("P8.21", at="processor.intake.membership.Membership.begin")
-def without_joining_again(original, self, member, places, rejoin):
+@safeguard("P8.21", at="processor.intake.membership.Membership.must_join_again")
+def without_joining_again(original, self):
     """A member that missed an assignment continues as it is, and its partitions are stalled."""
-    original(self, member, places, lambda: None)
+    return False
 
 
 @safeguard("P1.24", at="processor.intake.subscription.retry_delay_s")
@@ -217,18 +216,18 @@ def without_names_of_unsettled_records(_, self):
     return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}
 
 
-@safeguard("P8.17", at="processor.loop.Shell.limit_finish")
+@safeguard("P8.17", at="processor.loop.Loop.limit_finish")
 def without_limit_of_a_stop(*_):
     """A stop waits a second time for what it has waited for in vain."""
 
 
-@safeguard("P8.22", at="processor.intake.stop_at_ends.Once.reached")
+@safeguard("P8.22", at="processor.intake.stop_at_ends.StopAtEnds.reached")
 def without_other_members_at_once(_, self, assigned):
     """`--once` ends in a process that has no partitions, although others are not read."""
     return resolve_name("processor.intake.stop_at_ends.reached")(self._ends, assigned.values())
 
 
-@safeguard("P4.18", at="processor.wiring.Pipeline._worked_off")
+@safeguard("P4.18", at="processor.drain.Run._is_done")
 def without_settled_records_at_once(original, self):
     """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
     with pytest.MonkeyPatch.context() as nothing:

@@ -16,7 +16,7 @@ AT_FIRST, THEN = 2, 5
 @pytest.fixture
 def quick_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the topics' identities every half second."""
-    monkeypatch.setattr("processor.health.broker_watch.IDENTITY_EVERY_S", 0.5)
+    monkeypatch.setattr("processor.intake.broker_watch.IDENTITY_EVERY_S", 0.5)
 
 
 @pytest.mark.fault("F34")

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 from confluent_kafka import TopicCollection
 
-from processor.health import broker_watch
+from processor.intake import broker_watch
 from tests.faults.processor.conftest import CLASSIC
 from tests.faults.processor.observation import Observation
 from tests.integration.processor.scenario import Counts, Gate, ScenarioFactory

@@ -53,7 +53,7 @@ def start_on_a_topic_and_recreate_it(at: ProcessorScenario) -> RunningProcessor:
 
 
 def is_all_committed(running: RunningProcessor) -> bool:
-    partitions = running.service.pipeline.engine.partitions.values()  # type: ignore[union-attr]
+    partitions = running.service.parts.loop.engine.partitions.values()  # type: ignore[union-attr]
     return all(partition.confirmed == partition.position for partition in partitions)
 
 
@@ -63,7 +63,7 @@ def is_all_committed(running: RunningProcessor) -> bool:
 def test_a_running_processor_ends_and_the_next_one_starts_over(
     protocol: str, faulty_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.health.broker_watch.IDENTITY_EVERY_S", 0.5)
+    monkeypatch.setattr("processor.intake.broker_watch.IDENTITY_EVERY_S", 0.5)
     handler = BlocksAtFirst()
     at = faulty_scenario(handler, 1, RARE_LOOKS, max_in_flight=1, prefetch_max=2, group_protocol=protocol)
     running = start_on_a_topic_and_recreate_it(at)

@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from processor.health import broker_watch
-from processor.intake import absent_topics
+from processor.intake import absent_topics, broker_watch
 from processor.writing import emptied_topics
 from tests.integration.processor.scenario import PROTOCOLS, ProcessorScenario, ScenarioFactory, accepts
 from tests.support.committed_offsets import committed

@@ -47,7 +47,7 @@ def wait_silent(running: RunningProcessor) -> None:
 
 
 def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedLog]:
-    owners: Mapping[tuple[str, int], AssignedLog] = running.service.pipeline.group_consumer.assigned  # type: ignore[union-attr]
+    owners: Mapping[tuple[str, int], AssignedLog] = running.service.parts.loop.source.assigned  # type: ignore[union-attr]
     return owners
 
 

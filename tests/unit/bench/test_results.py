@@ -20,7 +20,9 @@ from bench.harness.data import Data
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, shown
 from bench.harness.row import Bench, Case, Contender, Line, Round, Row
-from processor.service import ProcessorService
+from processor.fault import Fault
+from processor.health.broker_connection import BrokerConnection
+from processor.wiring import outbox_config
 
 PLACE = ("case", "one", "rate")
 
@@ -126,7 +128,7 @@ def test_small_things_are_right() -> None:
 
 def test_the_bare_loop_has_the_processors_producer() -> None:
     settings = processor_settings(FlowArguments("localhost:9092", "orders", "shop", 50, "noop", 10, 20, 7.5))
-    theirs, ours = ProcessorService(settings).producer_config(), producer_properties(settings, 1.0, "lz4")
+    theirs, ours = outbox_config(settings, BrokerConnection(Fault())), producer_properties(settings, 1.0, "lz4")
     own = {"error_cb", "stats_cb", "statistics.interval.ms", "linger.ms"}
     assert {name: ours[name] for name in ours.keys() - own} == {name: theirs[name] for name in theirs.keys() - own}
 

@@ -14,9 +14,9 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
-from processor.health.metrics import partition_readings, stats_readings
 from processor.health.stats import Stats
 from processor.intake.assigned_log import AssignedLog
+from processor.metrics import partition_readings, parts_readings, stats_readings
 from processor.protocol.partition import DueTimes, Partition
 from sink.apply.applier import Applied
 from sink.metrics import SinkTelemetry, TopicState
@@ -50,7 +50,7 @@ def test_unacknowledged_records_are_shown() -> None:
         bench = PipelineBench()
         bench.poll(0, 1)
         bench.outbox.unacknowledged = 3
-        return list(bench.pipeline.readings())
+        return list(parts_readings(bench.parts))
 
     found = asyncio.run(readings())
     assert values(found, m.PROCESSOR_UNACKNOWLEDGED) == {(): 2}
@@ -69,7 +69,7 @@ def test_the_lag_of_an_unread_partition_counts_from_its_start() -> None:
     unread, taken, unknown = (AssignedLog(("orders", number), None) for number in range(3))
     unread.update_watermarks(100, 130)
     taken.update_watermarks(100, 130)
-    taken.position = 120
+    taken.polled_below(120)
     unknown.update_watermarks(-1001, -1001)
     lags = values(partition_readings([unread, taken, unknown], {}), m.PROCESSOR_CONSUMER_LAG)
     assert lags == {("orders", "0"): 30, ("orders", "1"): 10}
@@ -90,7 +90,9 @@ def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> No
     async def readings() -> list[Reading | HistogramReading]:
         bench = PipelineBench()
         for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
-            bench.shell.commit_answered(refusal, [TopicPartition(*PLACE, 0)])
+            bench.group_consumer.on_commit(refusal, [TopicPartition(*PLACE, 0)])
+            await asyncio.sleep(0)
+            bench.loop.take_reports()
         return list(stats_readings(bench.stats, BrokerConnection(Fault())))
 
     found = asyncio.run(readings())

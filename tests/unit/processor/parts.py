@@ -14,7 +14,7 @@ from processor.calls.attempts import Attempts
 from processor.calls.retry_decision import RetryDecision, time_limits
 from processor.handlers.python import AsynchronousHandler
 from processor.health.stats import Stats
-from processor.intake.delivery import Consumer, Taken
+from processor.intake.delivery import Delivery, GroupIdentity
 from processor.protocol.partition import Partition
 from processor.protocol.record import Entry
 from wait_registry.clock import Clock, SystemClock
@@ -51,9 +51,9 @@ async def fails_when_cancelled(record: Record) -> None:
         raise ValueError("while cleaning up") from None
 
 
-def taken(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Taken:
+def delivery(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Delivery:
     """Return a record as the shell takes it from the consumer."""
-    return Taken(Consumer("cluster", "group"), place, offset, 1, "create", b"key", value, ())
+    return Delivery(GroupIdentity("cluster", "group"), place, offset, 1, "create", b"key", value, ())
 
 
 def entries(*offsets: int, place: TopicPartition = PLACE) -> list[Entry]:
@@ -61,7 +61,7 @@ def entries(*offsets: int, place: TopicPartition = PLACE) -> list[Entry]:
     partition = Partition(place, 0)
     partition.add(array("q", offsets))
     return [
-        Entry(partition, number, offset, taken(offset, place=place), 5, CLOCK.monotonic(), False)
+        Entry(partition, number, offset, delivery(offset, place=place), 5, CLOCK.monotonic(), False)
         for number, offset in enumerate(offsets)
     ]
 

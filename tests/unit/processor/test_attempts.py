@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from processor.calls.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
-from processor.calls.retry_decision import asked_pause_s
+from processor.handlers.failures import asked_pause_s
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
 from processor.health.stats import Stats

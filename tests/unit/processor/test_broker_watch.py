@@ -12,10 +12,10 @@ from confluent_kafka import KafkaError, Producer
 
 from processor.fault import Fault
 from processor.health.broker_connection import FORGOTTEN_AFTER_S, BrokerConnection
-from processor.health.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch
+from processor.intake.broker_watch import COMPARE_EVERY_S, LOG_WAITING_S, BrokerWatch, Questions
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.membership import Membership
-from processor.intake.stop_at_ends import Once
+from processor.intake.stop_at_ends import StopAtEnds
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import HaltedClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
@@ -35,15 +35,15 @@ class _Watched:
         self.clock, self.fault = HaltedClock(), Fault()
         self.connection = BrokerConnection(self.fault)
         self.membership = Membership(ProcessorSettings(group_protocol=protocol))
-        self.membership.begin("own", (), lambda: None)
+        self.membership.started("own")
         settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
-        self.once = Once(settings, {}, self.clock) if once else None
+        self.ends = StopAtEnds(settings, {}, self.clock) if once else None
         self.answer: GroupDescription | WaitRegistryError = WITHOUT_PARTITIONS
         self.asked = 0
         nobody: Any = None
         wait_topic, consumed = TopicIdentity("wait", "id", 1), ConsumedTopics("group", {})
-        own = self.membership, self.once, self._describe, self.connection, self.clock, self.fault
-        self.watch = BrokerWatch(nobody, wait_topic, consumed, *own)
+        questions = Questions(nobody, wait_topic, consumed, self._describe)
+        self.watch = BrokerWatch(questions, self.membership, self.ends, self.connection, self.clock, self.fault)
 
     def asked_after(self, seconds: float) -> int:
         """Look again after so long; return how often the coordinator was asked until now."""
@@ -146,8 +146,8 @@ def test_an_outage_or_news_between_two_checks_ends_no_process(meanwhile: Callabl
 def test_with_once_a_classic_member_asks_if_only_the_group_knows() -> None:
     watched = _Watched(GroupProtocol.CLASSIC, once=True)
     assert watched.asked_after(1) == 0
-    assert watched.once is not None
-    watched.once.asks = True
+    assert watched.ends is not None
+    watched.ends.asks = True
     assert watched.asked_after(1) == 1
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from processor.health.broker_watch import IDENTITY_EVERY_S
 from processor.intake.absent_topics import AbsentTopics
 from processor.intake.assigned_log import AssignedLog
+from processor.intake.broker_watch import IDENTITY_EVERY_S
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_config import tuning
 from processor.intake.log_ends import First, LogEnds, due_end
@@ -99,7 +99,7 @@ FETCHED, PAUSED, RETRIES = ("input", 1), ("input", 2), ("input.group.retry.10s",
 NOW_MS = 1_000_000
 
 
-async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
+async def test_the_broker_is_asked_for_what_no_fetch_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     bench = PipelineBench()
     consumer = bench.group_consumer
@@ -107,18 +107,22 @@ async def test_the_broker_is_asked_for_what_no_fetch_returns() -> None:
     for place in (FETCHED, PAUSED, RETRIES):
         consumer.assigned[place] = AssignedLog(place, 4)
 
-    def ends(places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def ends(_: object, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         asked.append(sorted(places))
         return dict.fromkeys(places, 10)
 
-    def firsts(times_ms: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, First]:
+    def firsts(_: object, times_ms: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, First]:
         asked.append(times_ms)
         return dict.fromkeys(times_ms, (6, NOW_MS))
 
     given = {"topics": ["input"], "group": "group", "retry": {"delays": ["10s"]}}
     topics = subscription(Settings.model_validate({"processor": given}), "instance", ())
-    bench.shell.step(Assigned(RETRIES, 4, None, None, 9, 10, True), Instant(NOW_MS, 0))
-    await LogEnds(consumer, topics, ends, firsts, bench.pipeline.ends_seen, lambda: NOW_MS).run_once()
+    bench.loop.step(Assigned(RETRIES, 4, None, None, 9, 10, True), Instant(NOW_MS, 0))
+    monkeypatch.setattr("processor.intake.log_ends.ends_in_time", ends)
+    monkeypatch.setattr("processor.intake.log_ends.firsts_in_time", firsts)
+    nobody: Any = None
+    seen = bench.loop.ends_seen
+    await LogEnds(nobody, consumer.assigned, consumer.paused, topics, seen, lambda: NOW_MS).run_once()
     assert asked == [[PAUSED, RETRIES], {RETRIES: NOW_MS - 10_000 + 1}]
     assert [owner.lag for owner in consumer.assigned.values()] == [None, 6, 6]
     assert [owner.due_lag(owner.place == RETRIES) for owner in consumer.assigned.values()] == [None, 6, 2]

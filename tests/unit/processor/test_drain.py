@@ -28,16 +28,16 @@ async def test_a_fault_in_the_drain_is_raised_after_leaving_the_group(when: str)
     await bench.run_until(lambda: bench.pool.running)
     if when == "before leaving the group":
         bench.poll(1)
-    running = asyncio.ensure_future(bench.pipeline.run())
+    running = asyncio.ensure_future(bench.parts.run.until(bench.stop))
     if when == "after leaving it":
-        await iterate_until(lambda: bench.pipeline.leaving is not None and bench.pipeline.leaving.done())
+        await iterate_until(lambda: bench.parts.run.leaving is not None and bench.parts.run.leaving.done())
     bench.fault.report(BROKEN)
     with pytest.raises(PermanentError) as raised:
         await running
     assert raised.value is BROKEN
     assert all(worker.done() for worker in bench.pool.workers)
     with pytest.raises(RuntimeError, match="after shutdown"):
-        await bench.group_consumer.poll(1, 0)
+        await bench.group_consumer.poll(1, 0, (), bench.loop.give_up)
 
 
 async def test_registered_records_are_handled_before_the_group_is_left() -> None:
@@ -45,12 +45,12 @@ async def test_registered_records_are_handled_before_the_group_is_left() -> None
 
     async def handler(record: Record) -> None:
         await asyncio.sleep(0)
-        calls.append((record.offset, bench.pipeline.leaving is None))
+        calls.append((record.offset, bench.parts.run.leaving is None))
 
     bench = stopped(PipelineBench(handler))
     bench.poll(*range(20))
     await bench.run_until(lambda: bench.stats.registered)
-    await bench.pipeline.run()
+    await bench.parts.run.until(bench.stop)
     assert calls == [(offset, True) for offset in range(20)]
     assert bench.settled()
     assert bench.stats.settled == {"done": 20}
@@ -62,11 +62,11 @@ async def test_without_registrations_calls_end_before_the_group_is_left() -> Non
     async def handler(record: Record) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
-        ended.append(bench.pipeline.leaving is None)
+        ended.append(bench.parts.run.leaving is None)
 
     bench = stopped(PipelineBench(handler, registration="off", max_in_flight=2))
     bench.poll(0, 1, 2)
-    await bench.pipeline.run()
+    await bench.parts.run.until(bench.stop)
     assert ended == [True] * 3
 
 
@@ -74,10 +74,10 @@ async def test_without_registrations_calls_end_before_the_group_is_left() -> Non
 async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
     bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=100, producer=UNREACHABLE))
     bench.poll(0)
-    await bench.pipeline.run()
+    await bench.parts.run.until(bench.stop)
     assert bench.engine.records.in_flight([PLACE])
     # Without the rule it would wait for flush_timeout_s.
-    await asyncio.wait_for(bench.shell.revoked([PLACE]), 50)
+    await asyncio.wait_for(bench.loop.give_up([PLACE]), 50)
 
 
 async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
@@ -91,7 +91,7 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
     bench.poll(0)
     await bench.run_until(lambda: bench.pool.running)
     with pytest.raises(PermanentError):
-        await bench.pipeline.run()
+        await bench.parts.run.until(bench.stop)
 
 
 async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -100,7 +100,7 @@ async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogC
     receipt = bench.outbox.receipt("a tombstone", "wait", lambda message: None, [])
     bench.outbox.put("wait", None, b"id", 0, receipt, [])
     with caplog.at_level(logging.INFO):
-        await bench.pipeline.run()
+        await bench.parts.run.until(bench.stop)
     assert "no record is left" not in caplog.text
     assert "1 tombstones or dead letters" in caplog.text
 
@@ -145,10 +145,10 @@ async def test_the_line_ends_with_what_may_be_logged(
 ) -> None:
     bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
     with caplog.at_level(logging.WARNING, "processor.writing.dead_letters"):
-        bench.context.watchdog.start()
+        bench.watchdog.start()
         bench.poll(0)
         await bench.run_until(bench.settled)
-        bench.context.watchdog.stop()
+        bench.watchdog.stop()
         await bench.pool.stop()
     [line] = [record.getMessage() for record in caplog.records if record.name == "processor.writing.dead_letters"]
     assert line.endswith(end)

@@ -12,7 +12,7 @@ from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
 from processor.intake.range_progress import Progress, Window
 from processor.intake.share_group_limits import share_group_problems
-from processor.intake.stop_at_ends import Once, Share, share_of
+from processor.intake.stop_at_ends import Share, StopAtEnds, share_of
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.unit.processor.parts import HaltedClock
@@ -29,17 +29,17 @@ class _Member:
     """A member that has the first partition and counts how often it joined again."""
 
     def __init__(self) -> None:
-        self.rejoined = 0
+        self.joined_again = 0
         self.membership = Membership(ProcessorSettings(group_protocol=GroupProtocol.CONSUMER))
-        self.membership.begin("own", {FIRST}, self._rejoin)
+        self.membership.started("own")
+        self.membership.assigned("own", [FIRST])
+        self.membership.joined = False
 
     def looks(self, *due: TopicPartition) -> int:
         everything = {"own": frozenset(due)}
         self.membership.compare(GroupDescription(False, {"own": frozenset()}, everything))
-        return self.rejoined
-
-    def _rejoin(self) -> None:
-        self.rejoined += 1
+        self.joined_again += self.membership.must_join_again()
+        return self.joined_again
 
 
 @pytest.mark.guarantee("P8.21")
@@ -87,10 +87,10 @@ def test_the_names_are_those_of_the_client() -> None:
     assert Consumer({"group.id": "any", **TUNING}) is not None
 
 
-def _once(*places: TopicPartition) -> Once:
+def _once(*places: TopicPartition) -> StopAtEnds:
     """Return who finds one record in each partition."""
     settings = Settings.model_validate({"kafka": {"bootstrap_servers": "127.0.0.1:1"}})
-    return Once(settings, dict.fromkeys(places, 1), HaltedClock())
+    return StopAtEnds(settings, dict.fromkeys(places, 1), HaltedClock())
 
 
 def _read(*places: TopicPartition) -> dict[TopicPartition, AssignedLog]:
@@ -127,7 +127,7 @@ def test_a_group_between_assignments_is_asked_again() -> None:
     once = _once(FIRST, SECOND)
     once.share = Share(True)
     nobody: object = None
-    once.judge(nobody, GroupDescription(stable=False), "own")
+    once.compare(nobody, GroupDescription(stable=False), "own")
     assert not once.reached(_read(FIRST))
     assert once.asks
 
@@ -158,10 +158,10 @@ def progress(*steps: tuple[str, int]) -> Progress:
     found, log = Progress({PLACE: range(10, 20)}), AssignedLog(PLACE, 10)
     for step, offset in steps:
         if step == "poll":
-            log.position = offset
+            log.polled_below(offset)
             found.note_polled(PLACE, offset)
         elif step == "beyond":  # a record behind the range, which isn't handed on
-            log.position = offset
+            log.polled_below(offset)
         elif step == "end":
             log.reached_end(offset)
         elif step == "rewind":
@@ -198,7 +198,7 @@ def test_a_range_is_left_from_its_first_unsettled_record(steps: list[tuple[str, 
 def test_all_ranges_must_be_read() -> None:
     two = Progress({PLACE: range(10, 20), ("orders", 1): range(3)})
     logs = {place: AssignedLog(place, 0) for place in two.ranges}
-    logs[PLACE].position = 20
+    logs[PLACE].polled_below(20)
     assert [two.note_read(log) for log in logs.values()] == [True, False]
     assert not two.reached(logs)
     logs["orders", 1].reached_end(3)

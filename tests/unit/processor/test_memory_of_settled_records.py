@@ -140,7 +140,7 @@ class Settled:
             put(topic, value, key, partition, report, headers)
 
         bench.outbox.put = sent  # type: ignore[method-assign]
-        bench.context.watchdog.start()
+        bench.watchdog.start()
         value = self._start(bench)
         await bench.run_until(bench.settled)
         self._then()
@@ -148,7 +148,7 @@ class Settled:
         given_up_s = time.monotonic() + LAST_STEPS_S
         await iterate_until(lambda: value() is None or time.monotonic() > given_up_s)
         self.in_memory = value() is not None
-        bench.context.watchdog.stop()
+        bench.watchdog.stop()
         await bench.pool.stop()
 
     def _start(self, bench: PipelineBench) -> weakref.ref[Held]:

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from processor.calls.deadline import DeadlineWatchdog
 from processor.fault import Fault
-from processor.health.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, not_ready_reasons
+from processor.health.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, Condition
 from processor.health.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from processor.writing.outbox import ANY_PARTITION, Outbox
 from tests.support.waiting import wait_until
@@ -24,31 +24,33 @@ GONE = [TopicPartition("input", 0)]
 NO_PARTITIONS = "no partitions assigned yet"
 
 
+def reasons(**condition: float) -> list[str]:
+    return list(Condition(50, **condition).reasons())  # type: ignore[arg-type]
+
+
 def test_a_process_with_a_blocked_loop_is_not_ready() -> None:
-    [reason] = not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S + 5)
+    [reason] = reasons(blocked_s=LOOP_BLOCKED_S + 5)
     assert "blocked for 20 s" in reason
-    assert not_ready_reasons(False, True, 0, 50, 0, LOOP_BLOCKED_S - 5) == [], (
-        "a flush within a rebalance is not a blocked loop"
-    )
+    assert reasons(blocked_s=LOOP_BLOCKED_S - 5) == [], "a flush within a rebalance is not a blocked loop"
 
 
 def test_a_blocked_loop_is_not_blamed_on_the_broker() -> None:
     waited_s = UNACKNOWLEDGED_S + 10
-    [reason] = not_ready_reasons(False, True, 0, 50, 0, waited_s - 1, waited_s, waited_s)
+    [reason] = reasons(blocked_s=waited_s - 1, registering_s=waited_s, settling_s=waited_s)
     assert "broker unavailable" not in reason
-    reasons = not_ready_reasons(False, True, 0, 50, 0, 5, waited_s, waited_s)
-    assert [reason.partition(":")[2] for reason in reasons] == [" broker unavailable or too few in-sync replicas"] * 2
+    both = reasons(blocked_s=5, registering_s=waited_s, settling_s=waited_s)
+    assert [reason.partition(":")[2] for reason in both] == [" broker unavailable or too few in-sync replicas"] * 2
 
 
 def test_a_process_without_a_free_slot_is_not_ready() -> None:
-    [reason] = not_ready_reasons(False, True, 50, 50)
+    [reason] = reasons(blocked=50)
     assert "all 50 slots are blocked" in reason
-    assert not_ready_reasons(False, True, 49, 50) == []
+    assert reasons(blocked=49) == []
 
 
 def test_unacknowledged_wait_records_mean_not_ready() -> None:
-    assert not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S) == []
-    [reason] = not_ready_reasons(False, True, 0, 50, registering_s=UNACKNOWLEDGED_S + 1)
+    assert reasons(registering_s=UNACKNOWLEDGED_S) == []
+    [reason] = reasons(registering_s=UNACKNOWLEDGED_S + 1)
     assert reason.startswith("wait records unacknowledged for 16 s")
 
 
@@ -61,11 +63,11 @@ def test_unacknowledged_dead_letters_mean_not_ready() -> None:
     outbox.expect(1)
     outbox.put("topic", None, b"key", ANY_PARTITION, outbox.receipt("a letter", "topic", lambda message: None, []), [])
     now_s[0] += UNACKNOWLEDGED_S + 5
-    [reason] = not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s())
+    [reason] = reasons(settling_s=outbox.waiting_s())
     assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")
     while outbox.unacknowledged:
         producer.poll(0.1)
-    assert not_ready_reasons(False, True, 0, 50, settling_s=outbox.waiting_s()) == []
+    assert reasons(settling_s=outbox.waiting_s()) == []
 
 
 @pytest.mark.guarantee("P8.23")
@@ -81,12 +83,15 @@ async def test_without_partitions_only_a_cooperative_member_is_ready(
     callback: str, strategy: AssignmentStrategy, ready: bool
 ) -> None:
     bench = PipelineBench(assignment_strategy=strategy)
-    bench.context.membership.assigned("own")
-    assert NO_PARTITIONS not in bench.pipeline.not_ready()
+    bench.membership.assigned("own")
+    assert NO_PARTITIONS not in bench.parts.condition(0.0).reasons()
+    # Within a poll, which waits for the callback.
+    bench.group_consumer.thread.poll = lambda *_: asyncio.sleep(0, [])  # type: ignore[method-assign, assignment]
+    await bench.group_consumer.poll(1, 0, (), bench.loop.give_up)
     await asyncio.to_thread(getattr(bench.group_consumer, callback), bench.group_consumer.consumer, GONE)
     assert bench.fault.error is None
     assert not bench.group_consumer.assigned
-    assert (NO_PARTITIONS not in bench.pipeline.not_ready()) is ready
+    assert (NO_PARTITIONS not in bench.parts.condition(0.0).reasons()) is ready
 
 
 @pytest.mark.guarantee("P8.15")
@@ -168,7 +173,7 @@ def test_a_process_that_stood_still_names_no_handler(caplog: pytest.LogCaptureFi
 async def test_a_rebalance_does_not_block_the_loop() -> None:
     bench = PipelineBench(flush_timeout_s=60, producer=UNANSWERED)
     bench.poll(0)
-    waiting = asyncio.ensure_future(bench.shell.revoked([PLACE]))
+    waiting = asyncio.ensure_future(bench.loop.give_up([PLACE]))
     turns = [await asyncio.sleep(0) for _ in range(100)]
     assert len(turns) == 100 and not waiting.done()
     bench.fault.report(PermanentError("enough"))

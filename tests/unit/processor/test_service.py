@@ -7,55 +7,30 @@ import gc
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from processor import wiring
+from processor.drain import Run
 from processor.fault import Fault, run_and_end
 from processor.handlers.handler_life import HandlerLife
 from processor.handlers.python import AsynchronousHandler, ContextualHandler
-from processor.health import broker_watch
-from processor.health.broker_watch import BrokerWatch
+from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
-from processor.service import Facts, ProcessorService
-from processor.wiring import Context
+from processor.service import ProcessorService
+from processor.wiring import Facts
 from processor.writing.outbox import Outbox
 from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import ConfigurationError, PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.root import Settings
-from wait_registry.telemetry.exposition import Reading
 
-Work = Callable[[Context], Awaitable[None]]
-
-
-class Works:
-    """Replaces the pipeline, does one thing and returns."""
-
-    group_consumer = SimpleNamespace(assigned={}, paused=frozenset())
-    ends_seen = dict
-
-    def __init__(self, context: Context, work: Work) -> None:
-        self._context = context
-        self.work = work
-
-    async def run(self) -> None:
-        await self.work(self._context)
-
-    def not_ready(self) -> list[str]:
-        return []
-
-    def committed_of_own_topics(self) -> dict[TopicPartition, int]:
-        return {}
-
-    def readings(self) -> Iterable[Reading]:
-        return ()
+Work = Callable[[Outbox, Fault], Awaitable[None]]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> None:
@@ -64,12 +39,16 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
     settings = Settings.model_validate({"kafka": {"librdkafka": kafka}, "processor": processor})
 
     async def main() -> None:
-        monkeypatch.setattr("processor.service.Pipeline", lambda context: Works(context, work))
-        service = ProcessorService(settings)
+        async def until(self: Run, _: object) -> None:
+            await work(self._loop.writers.outbox, self._fault)
+
+        monkeypatch.setattr(Run, "until", until)
+        service, wait_topic = ProcessorService(settings), TopicIdentity("wait", "id", 1)
         # Mock brokers have no cluster ID.
-        facts = Facts("cluster", "instance", subscription(settings, "instance", ()), ConsumedTopics("group", {}), None)
-        service.facts = lambda admin: facts  # type: ignore[method-assign]
-        await service.work(AsynchronousHandler(done), admin(settings.kafka), TopicIdentity("wait", "id", 1))
+        topics = subscription(settings, "instance", ())
+        facts = Facts("cluster", "instance", topics, ConsumedTopics("group", {}), wait_topic)
+        service.facts = lambda *_: facts  # type: ignore[method-assign]
+        await service.work(AsynchronousHandler(done), admin(settings.kafka), wait_topic)
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -82,8 +61,8 @@ def _send_tombstone(outbox: Outbox, partition: int) -> None:
 
 @pytest.mark.guarantee("P8.1")
 def test_a_tombstone_refused_in_the_last_flush_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(context: Context) -> None:
-        _send_tombstone(context.outbox, 99)  # the topic has four partitions
+    async def work(outbox: Outbox, fault: Fault) -> None:
+        _send_tombstone(outbox, 99)  # the topic has four partitions
 
     with pytest.raises(WaitRegistryError, match="writing a tombstone"):
         run(monkeypatch, work)
@@ -92,8 +71,8 @@ def test_a_tombstone_refused_in_the_last_flush_ends_the_process(monkeypatch: pyt
 def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processor.service.LAST_FLUSH_S", 0.0)
 
-    async def work(context: Context) -> None:
-        _send_tombstone(context.outbox, 0)
+    async def work(outbox: Outbox, fault: Fault) -> None:
+        _send_tombstone(outbox, 0)
 
     with caplog.at_level(logging.WARNING):
         run(monkeypatch, work, **{"test.mock.broker.rtt": 60_000})
@@ -104,11 +83,11 @@ def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch
     async def breaks(watch: BrokerWatch) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(broker_watch, "PROBE_EVERY_S", 0)
+    monkeypatch.setattr(wiring, "PROBE_EVERY_S", 0)
     monkeypatch.setattr(BrokerWatch, "run_once", breaks)
 
-    async def work(context: Context) -> None:
-        await asyncio.wait_for(iterate_until(lambda: context.fault.error), 5)
+    async def work(outbox: Outbox, fault: Fault) -> None:
+        await asyncio.wait_for(iterate_until(lambda: fault.error), 5)
 
     with pytest.raises(ZeroDivisionError):
         run(monkeypatch, work)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.partition_start import Start
-from processor.protocol.events import Instant, Tick
+from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.parts import PLACE, endless
 from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import PermanentError
-from wait_registry.records.topics import TopicPartition as Place
 from wait_registry.settings.processor import AssignmentStrategy
+
+
+class Closing:
+    """A client within its close: librdkafka answers so to each question about the assignment."""
+
+    def assignment(self) -> None:
+        raise KafkaException(KafkaError(KafkaError._DESTROY))
+
 
 REFUSALS = [
     KafkaError._TRANSPORT,
@@ -39,13 +46,15 @@ async def committing(**given: object) -> PipelineBench:
     bench.poll(0, 1, 2)
     while bench.stats.registered < 3:
         bench.producer.poll(0.001)
-        bench.shell.take_reports()
+        bench.loop.take_reports()
     await bench.run_until(lambda: bench.commits)
     return bench
 
 
-def answer(bench: PipelineBench, offset: int, code: int | None) -> None:
-    bench.shell.commit_answered(None if code is None else KafkaError(code), [TopicPartition(*PLACE, offset)])
+async def answer(bench: PipelineBench, offset: int, code: int | None) -> None:
+    bench.group_consumer.on_commit(None if code is None else KafkaError(code), [TopicPartition(*PLACE, offset)])
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @pytest.mark.guarantee("P1.5")
@@ -55,10 +64,12 @@ async def test_lost_partitions_are_divided_behind_what_may_be_committed(code: in
     assert bench.commits == [3]
     bench.poll(3, 4)
     if code is not None:
-        answer(bench, 3, code)
+        await answer(bench, 3, code)
     partition = bench.engine.partitions[PLACE]
     assert (partition.confirmed, partition.requested, bench.fault.error) == (0, 3, None)
-    bench.shell.lost([PLACE])
+    bench.group_consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
+    await asyncio.to_thread(bench.group_consumer.on_lost, Closing(), [TopicPartition(*PLACE)])  # type: ignore[arg-type]
+    bench.loop.take_reports()
     assert len(bench.engine.records) == 3, "the next owner may start at offset 3"
     await bench.pool.stop()
 
@@ -66,9 +77,9 @@ async def test_lost_partitions_are_divided_behind_what_may_be_committed(code: in
 @pytest.mark.parametrize("code", REFUSALS)
 async def test_what_was_refused_is_committed_again(code: int) -> None:
     bench = await committing()
-    answer(bench, 3, code)
+    await answer(bench, 3, code)
     await bench.run_until(lambda: len(bench.commits) == 2)
-    answer(bench, 3, None)
+    await answer(bench, 3, None)
     assert bench.commits == [3, 3]
     assert bench.engine.partitions[PLACE].confirmed == 3
     assert bench.stats.commits == {"failed": 1, "ok": 1}
@@ -77,7 +88,7 @@ async def test_what_was_refused_is_committed_again(code: int) -> None:
 
 async def test_a_commit_that_is_refused_for_good_is_a_fault() -> None:
     bench = await committing()
-    answer(bench, 3, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    await answer(bench, 3, KafkaError.GROUP_AUTHORIZATION_FAILED)
     assert "committing offsets of input[0]" in str(bench.fault.error)
     await bench.pool.stop()
 
@@ -85,13 +96,22 @@ async def test_a_commit_that_is_refused_for_good_is_a_fault() -> None:
 @pytest.mark.guarantee("P8.20")
 async def test_a_commit_waits_while_the_client_polls() -> None:
     bench = PipelineBench(commit_interval_s=0.01)
-    bench.group_consumer.thread.polling = True
+    ended = asyncio.Event()
+
+    async def poll(*_: object) -> list[Polled]:
+        await ended.wait()
+        return []
+
+    bench.group_consumer.poll = poll  # type: ignore[method-assign, assignment]
+    running = asyncio.ensure_future(bench.loop.run_once())
+    await asyncio.sleep(0)
     bench.poll(0)
     await bench.run_until(lambda: bench.engine.partitions[PLACE].requested == 1)
     assert bench.commits == []
-    await bench.shell.revoked([PLACE])
-    bench.group_consumer.thread.polling = False
-    await bench.shell.run_once()
+    await bench.loop.give_up([PLACE])
+    ended.set()
+    await running
+    await bench.loop.run_once()
     assert bench.commits == [], "it is from before the rebalance"
     await bench.pool.stop()
 
@@ -103,10 +123,10 @@ async def test_a_slow_record_is_registered_only_after_a_poll() -> None:
     due_s = CLOCK.monotonic() + 0.05
     await bench.run_until(lambda: CLOCK.monotonic() > due_s)
     assert bench.commits == []
-    bench.shell.step(Tick())
+    bench.loop.step(Tick())
     assert bench.commits == [0], "its answer shows whose the partition is, so it comes before a registration"
-    answer(bench, 0, None)
-    bench.shell.step(Tick(), Instant(CLOCK.now_ms(), CLOCK.monotonic() + 1))
+    await answer(bench, 0, None)
+    bench.loop.step(Tick(), Instant(CLOCK.now_ms(), CLOCK.monotonic() + 1))
     await bench.run_until(lambda: bench.stats.registered)
     await bench.pool.stop()
 
@@ -115,7 +135,7 @@ async def test_a_slow_record_is_registered_only_after_a_poll() -> None:
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
 async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
     bench = PipelineBench(assignment_strategy=strategy, max_in_flight=2)
-    bench.context.start_offsets.at_once = lambda *_: [Start(*PLACE, 0, None, 0)]  # type: ignore[method-assign]
+    bench.group_consumer.start_offsets.at_once = lambda *_: [Start(*PLACE, 0, None, 0)]  # type: ignore[method-assign]
     bench.group_consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
     former = bench.engine.partitions[PLACE]
     bench.poll(0)
@@ -128,7 +148,7 @@ async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: A
 async def test_a_rebalance_waits_for_the_wait_records_in_flight() -> None:
     bench = PipelineBench(endless, producer=SLOW_BROKER)
     bench.poll(0, 1)
-    release = await bench.shell.revoked([PLACE])
+    release = await bench.loop.give_up([PLACE])
     assert release.offsets == {PLACE: 0}, "no call has started, so both are the next owner's"
     assert (len(bench.engine.records), bench.stats.registered) == (0, 2)
     await bench.pool.stop()
@@ -138,7 +158,7 @@ async def test_wait_records_without_room_are_sent_meanwhile() -> None:
     bench = PipelineBench(endless, producer={"queue.buffering.max.messages": 1})
     bench.poll(0, 1, 2)
     assert bench.outbox.full
-    await bench.shell.revoked([PLACE])
+    await bench.loop.give_up([PLACE])
     assert (bench.outbox.full, bench.stats.registered) == (False, 3)
     await bench.pool.stop()
 
@@ -147,7 +167,7 @@ async def test_wait_records_without_room_are_sent_meanwhile() -> None:
 async def test_a_rebalance_waits_no_longer_than_its_limit(caplog: pytest.LogCaptureFixture) -> None:
     bench = PipelineBench(endless, flush_timeout_s=0.01, producer=SLOW_BROKER)
     bench.poll(0, 1)
-    assert (await bench.shell.revoked([PLACE])).offsets == {PLACE: 0}
+    assert (await bench.loop.give_up([PLACE])).offsets == {PLACE: 0}
     assert "2 calls, wait records or dead letters of revoked partitions" in caplog.text
     assert len(bench.engine.records) == 0
 
@@ -155,16 +175,16 @@ async def test_a_rebalance_waits_no_longer_than_its_limit(caplog: pytest.LogCapt
 async def test_after_a_fault_nothing_is_committed_at_a_rebalance() -> None:
     bench = await committing()
     bench.fault.report(PermanentError("a tombstone was refused"))
-    assert (await bench.shell.revoked([PLACE])).offsets == {}
+    assert (await bench.loop.give_up([PLACE])).offsets == {}
     await bench.pool.stop()
 
 
 async def test_what_the_client_raises_is_translated() -> None:
     bench = PipelineBench()
 
-    async def poll(count: int, timeout_s: float) -> dict[Place, list[Message]]:
+    async def poll(*_: object) -> list[Polled]:
         raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))
 
-    bench.group_consumer.poll = poll  # type: ignore[method-assign]
+    bench.group_consumer.poll = poll  # type: ignore[method-assign, assignment]
     with pytest.raises(PermanentError, match="fenced instance id"):
-        await bench.shell.run_once()
+        await bench.loop.run_once()

@@ -206,7 +206,7 @@ def test_a_partition_that_is_given_up_hides_nothing_of_the_others(committed: int
     gone = GonePositions(assigned, offsets_known(committed, 9), joined.append, fault)
     for log in (given_up, kept):
         gone.note(log, out_of_range(4))
-    judge = gone.judgment()
+    check = gone.check()
     del assigned[given_up.place]
-    judge()
+    check()
     assert (fault.error is not None, [why.split()[-3] for why in joined]) == (lost, [] if lost else ["input[2]"])

@@ -7,9 +7,10 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.calls.retry_decision import RetryDecision, is_retriable, time_limits
+from processor.calls.retry_decision import RetryDecision, time_limits
 from processor.fault import Fault
-from processor.health.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, judge_skew
+from processor.handlers.failures import is_retriable
+from processor.health.clock_watch import ClockWatch, SkewVerdict, clock_skew_ms, verdict_on_skew
 from processor.health.stats import Stats
 from tests.unit.processor.parts import CLOCK
 from wait_registry.errors import DataError, PermanentError, TransientError
@@ -123,7 +124,7 @@ def test_only_what_the_round_trip_cannot_explain_is_a_clock_difference(
     ],
 )
 def test_a_quarter_of_the_margin_warns_and_half_of_it_stops(skew_ms: int, verdict: SkewVerdict) -> None:
-    assert judge_skew(skew_ms, margin_s=10) is verdict
+    assert verdict_on_skew(skew_ms, margin_s=10) is verdict
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from processor.fault import Fault
 from processor.health.clock_watch import ClockWatch
-from processor.health.stats import Stats
+from processor.inbox import Inbox
 from processor.intake.subscription import subscription
 from processor.protocol.effects import Register
-from processor.protocol.events import Registered, RegistrationRefused
+from processor.protocol.events import Event, Registered, RegistrationRefused
 from processor.protocol.record import Entry, Step
 from processor.protocol.results import Lifetime
 from processor.writing.outbox import Outbox
@@ -20,6 +19,7 @@ from processor.writing.wait_records import WaitRecords
 from tests.unit.processor.parts import CLOCK, entries
 from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.settings.root import Settings
+from wait_registry.settings.topics import WaitTopicSettings
 
 LIFETIME = Lifetime(1_900_000_000_000, 0.0, 1e12, 1e12)
 TOO_LARGE = [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE]
@@ -48,16 +48,22 @@ class Writing:
 
     def __init__(self, room: int = 100) -> None:
         settings = Settings.model_validate({"processor": {"topics": ["input"], "group": "group"}})
-        self.producer, self.fault, self.stats = FullProducer(room), Fault(), Stats()
+        self.producer, self.inbox = FullProducer(room), Inbox()
+        self.fault = self.inbox.fault
         self.outbox = Outbox(self.producer, lambda: self.producer, 1_000_000, self.fault)  # type: ignore[arg-type, return-value]
-        watch = ClockWatch(10.0, CLOCK, self.fault, self.stats)
+        watch = ClockWatch(10.0, CLOCK, self.fault, self.inbox.stats)
+        wait_topic = WaitTopicSettings(topic="wait", partitions=8)
         topics = subscription(settings, "instance", ())
-        self.records = WaitRecords(self.outbox, "wait", 8, topics, CLOCK, watch, self.fault, self.stats)
+        self.records = WaitRecords(self.outbox, wait_topic, topics, CLOCK, watch, self.inbox)
 
     def write(self, *registered: Entry) -> None:
         for entry in registered:
             entry.take(Step.REGISTER)
         self.records.write(Register(registered, LIFETIME))
+
+    def events(self) -> list[Event]:
+        self.records.report()
+        return list(iter(self.inbox.take, None))
 
     def sent(self) -> list[str]:
         return [wait_id for wait_id, _, _ in self.producer.sent]
@@ -99,7 +105,7 @@ def test_a_refused_wait_record_is_a_fault_and_blocks_the_commit(code: int, kind:
     writing.producer.answer(1)
     assert isinstance(writing.fault.error, kind)
     assert "writing wait record" in str(writing.fault.error)
-    assert writing.records.events() == [Registered([two])], "neither registered nor too large: the first stays unsafe"
+    assert writing.events() == [Registered([two])], "neither registered nor too large: the first stays unsafe"
     two.partition.make_safe(two.number)
     assert two.partition.committable == 0
 
@@ -110,12 +116,12 @@ def test_a_wait_record_that_is_too_large_is_refused_without_a_fault(code: int) -
     writing.write(one, two)
     writing.producer.answer(1)
     writing.producer.answer(0, code)
-    assert writing.records.events() == [Registered([two])], "no verdict on the first: it is sent again alone"
+    assert writing.events() == [Registered([two])], "no verdict on the first: it is sent again alone"
     writing.producer.answer(2, code)
-    (refused,) = writing.records.events()
+    (refused,) = writing.events()
     assert isinstance(refused, RegistrationRefused) and refused.entry is one
     assert "is larger than topic wait takes" in str(refused.error)
-    assert (writing.fault.error, writing.records.events()) == (None, [])
+    assert (writing.fault.error, writing.events()) == (None, [])
 
 
 @pytest.mark.guarantee("P1.44")
@@ -128,7 +134,7 @@ def test_a_wait_record_of_a_refused_batch_is_registered_alone() -> None:
     assert writing.sent() == ids(one, two, three, one, three), "the next owner registers the second"
     writing.producer.answer(3)
     writing.producer.answer(4)
-    assert (writing.records.events(), writing.fault.error) == ([Registered([one, three])], None)
+    assert (writing.events(), writing.fault.error) == ([Registered([one, three])], None)
     for step in (Step.REGISTERED, Step.RELEASE, Step.OVERDUE):
         one.take(step)
     writing.records.write(Register([one], LIFETIME))
@@ -142,13 +148,13 @@ def test_a_second_registration_goes_to_the_partition_of_the_first() -> None:
     writing.write(one, two)
     writing.producer.answer(0)
     writing.producer.answer(1)
-    writing.records.events()
+    writing.events()
     for entry in (one, two):
         entry.take(Step.REGISTERED)
     one.take(Step.OVERDUE)
     writing.records.write(Register([one], LIFETIME))
     assert writing.producer.sent[2][:2] == writing.producer.sent[0][:2]
     writing.producer.answer(2, offset=9)
-    writing.records.events()
-    assert (writing.stats.registered, writing.stats.renewed) == (2, 1)
+    writing.events()
+    assert (writing.inbox.stats.registered, writing.inbox.stats.renewed) == (2, 1)
     assert one.record.wait_offset == 9  # type: ignore[attr-defined]

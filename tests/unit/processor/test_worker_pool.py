@@ -16,10 +16,10 @@ import pytest
 
 from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.worker_pool import WorkerPool
-from processor.fault import Fault
 from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
-from processor.health.stats import Stats
+from processor.inbox import Inbox
+from processor.protocol.events import CallsEnded
 from processor.protocol.record import Entry
 from processor.protocol.results import Discarded, Done, Failed, Result
 from tests.unit.processor.parts import (
@@ -42,16 +42,20 @@ class PoolBench:
     """A pool whose ended calls are collected; at most ``workers`` calls are handed over at once, as the engine does."""
 
     def __init__(self, handler: Any, workers: int = 1, stop_limit_s: float = 10.0) -> None:
-        self.fault, self.stats = Fault(), Stats()
+        self._inbox = Inbox()
+        self.fault, self.stats = self._inbox.fault, self._inbox.stats
         self.watchdog = DeadlineWatchdog(CLOCK, 30.0)
         attempts = attempts_of(handler, self.stats, max_in_flight=workers)
         self.ended: list[tuple[int, Result | None]] = []
         self.reports = 0
-        self.pool = WorkerPool(attempts, self.watchdog, CLOCK, self.fault, self.stats, self._report, stop_limit_s)
+        self.pool = WorkerPool(attempts, self.watchdog, CLOCK, self._inbox, stop_limit_s)
+        self._inbox.read_by(self._report)
 
     def _report(self) -> None:
         self.reports += 1
-        self.ended += [(entry.offset, outcome) for entry, outcome in self.pool.take_ended()]
+        event = self._inbox.take()
+        assert isinstance(event, CallsEnded)
+        self.ended += [(entry.offset, outcome) for entry, outcome in event.calls]
 
     async def run(self, *started: Entry) -> None:
         """Start calls and wait for their ends."""

@@ -16,15 +16,15 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from processor.calls.traces import Traces
 from processor.handlers.grpc import GrpcHandler
 from processor.handlers.http import HttpHandler
 from processor.handlers.open_handler import OpenHandler
-from processor.health.traces import Traces
 from tests.support.grpc_service import serving
 from tests.support.http_service import Answer, HttpService
 from tests.support.traces import Traced, attributes, id_of, traceparent, tracer_of
 from tests.support.waiting import wait_until
-from tests.unit.processor.parts import taken
+from tests.unit.processor.parts import delivery
 from wait_registry.handler import Record
 from wait_registry.records.original import Original
 from wait_registry.settings.grpc import GrpcHandlerSettings
@@ -115,7 +115,7 @@ def test_a_failing_tracer_costs_the_trace_only(
     monkeypatch.setattr(traced.tracer, "record_taken", fail)
     traces = Traces(traced.tracer, "shop", "host-1")
     for offset in range(3):
-        one = taken(offset)
+        one = delivery(offset)
         assert traces.begin(one) is None
         assert one.trace is None
     [said] = [record.getMessage() for record in caplog.records]
@@ -123,7 +123,7 @@ def test_a_failing_tracer_costs_the_trace_only(
 
 
 def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
-    one = taken(7)
+    one = delivery(7)
     # The client has no offset of a record that the broker had already: it answers so to a repeated request.
     one.wait_partition, one.wait_offset = 3, None
     trace = Traces(traced.tracer, "shop", "host-1").begin(one)
@@ -229,7 +229,7 @@ def run(script: str, **variables: str) -> str:
 
 def test_of_the_tracing_library_only_the_api_is_loaded_while_tracing_is_off() -> None:
     loaded = json.loads(run(LOADED))
-    assert "processor.health.traces" in loaded
+    assert "processor.calls.traces" in loaded
     assert [name for name in loaded if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))] == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from processor.intake.delivery import Taken
+from processor.intake.delivery import Delivery
 from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
 
 log = logging.getLogger(__name__)
@@ -25,26 +25,26 @@ class Traces:
         self._process = (group, instance)
         self._failed = False
 
-    def begin(self, taken: Taken) -> RecordTrace | None:
+    def begin(self, record: Delivery) -> RecordTrace | None:
         """Begin the trace of a record that starts or is dead-lettered without a call; None if the tracer fails."""
-        known = taken.wait_offset is not None and taken.wait_offset >= 0
+        known = record.wait_offset is not None and record.wait_offset >= 0
         event = RecordTaken(
-            *taken.place,
-            taken.polled_offset,
-            taken.original,
+            *record.place,
+            record.polled_offset,
+            record.original,
             *self._process,
-            taken.wait_id,
-            taken.delivery,
-            taken.sent_ms,
-            taken.wait_partition,
-            taken.wait_offset if known else None,
-            taken.acknowledged_ms,
+            record.wait_id,
+            record.delivery,
+            record.sent_ms,
+            record.wait_partition,
+            record.wait_offset if known else None,
+            record.acknowledged_ms,
         )
         try:
-            taken.trace = self._tracer.record_taken(event)
+            record.traced(self._tracer.record_taken(event))
         except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
             if not self._failed:
                 # The class alone: a tracer's message may quote a header.
                 log.warning("records are processed without traces: the tracer fails (%s)", type(error).__name__)
             self._failed = True
-        return taken.trace
+        return record.trace

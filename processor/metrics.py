@@ -11,6 +11,7 @@ from processor.health.clock_watch import stop_at_s
 from processor.health.stats import Latencies, Stats
 from processor.intake.assigned_log import AssignedLog
 from processor.protocol.partition import Partition
+from processor.wiring import Parts
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry import metrics
@@ -47,6 +48,35 @@ def settings_readings(processor: ProcessorSettings, wait_instance: str) -> Itera
     limits = time_limits(processor)
     yield Reading(metrics.PROCESSOR_QUEUE_LIMIT, limits.ttl_s - limits.start_needs_s)
     yield Reading(metrics.PROCESSOR_CLOCK_SKEW_LIMIT, stop_at_s(processor.margin_s))
+
+
+def parts_readings(parts: Parts) -> Iterator[Reading]:
+    """Return the records in flight and prefetched, the limits, and the lags."""
+    engine, calls, slots = parts.loop.engine, parts.loop.calls, parts.flow.slots
+    # Calls that outlive their attempt's limit in a thread have no deadline any more.
+    blocked_threads = 0 if calls.slots is None else calls.slots.blocked
+    for metric, value in (
+        (metrics.PROCESSOR_IN_FLIGHT, calls.running),
+        (metrics.PROCESSOR_IN_FLIGHT_LIMIT, slots.limit),
+        (metrics.PROCESSOR_OLDEST_IN_FLIGHT, parts.watchdog.oldest_s()),
+        (metrics.PROCESSOR_WAITING, slots.waiting),
+        (metrics.PROCESSOR_PREFETCH, len(engine.records)),
+        (metrics.PROCESSOR_PREFETCH_LIMIT, engine.prefetch_limit),
+        (metrics.PROCESSOR_PREFETCH_BYTES, engine.records.size),
+        (metrics.PROCESSOR_UNACKNOWLEDGED, engine.records.in_flight()),
+        (metrics.PROCESSOR_OUTBOX, parts.loop.writers.outbox.unacknowledged),
+        (metrics.PROCESSOR_STALLED, parts.watchdog.late_s()),
+        (metrics.PROCESSOR_BLOCKED_SLOTS, parts.blocked()),
+        (metrics.PROCESSOR_LONG_CALLS, parts.watchdog.older_than(parts.blocked_after_s) + blocked_threads),
+        (metrics.PROCESSOR_BLOCKED_CANCELLED, slots.blocked_cancelled),
+        (metrics.PROCESSOR_PAUSED, engine.paused),
+        (metrics.PROCESSOR_REFUSED, len(engine.refused)),
+        (metrics.PROCESSOR_START_PAUSE, slots.start_pause_s),
+    ):
+        yield Reading(metric, value)
+    for route, free in () if parts.bulkheads is None else parts.bulkheads.free.items():
+        yield Reading(metrics.PROCESSOR_ROUTE_FREE_SLOTS, free, (str(route),))
+    yield from partition_readings(list(parts.loop.source.assigned.values()), dict(engine.partitions))
 
 
 def partition_readings(

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
@@ -15,7 +16,7 @@ from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.membership import Membership
-from processor.intake.stop_at_ends import Once
+from processor.intake.stop_at_ends import StopAtEnds
 from wait_registry.clock import Clock
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id
@@ -37,51 +38,57 @@ LOG_WAITING_MOST_S = 300.0
 WAITS_TOO_LONG_S = 60.0
 
 
-class BrokerWatch:
-    """Asks in a thread, so that neither the event loop nor a rebalance waits for the broker.
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What the broker is asked.
 
     Args:
         admin: the client that asks.
         wait_topic: identity of the wait topic at the start; a change ends the process.
         consumed: identities of the consumed topics at the start.
+        describe_group: returns the coordinator's description.
+    """
+
+    admin: AdminClient
+    wait_topic: TopicIdentity
+    consumed: ConsumedTopics
+    describe_group: Callable[[], GroupDescription]
+
+    def recreated_topics(self) -> list[str]:
+        """Return the group's own topics that were recreated; a change of another one is an error."""
+        require_same_wait_topic(self.admin, self.wait_topic)
+        return self.consumed.recreated(self.admin)
+
+
+class BrokerWatch:
+    """Asks in a thread, so that neither the event loop nor a rebalance waits for the broker.
+
+    Args:
+        questions: what the broker is asked.
         membership: gets the coordinator's description of the group, under the protocols that need it.
-        once: gets the description too, with ``--once``.
-        describe: returns the coordinator's description.
+        ends: gets the description too, with ``--once``.
     """
 
     def __init__(
         self,
-        admin: AdminClient,
-        wait_topic: TopicIdentity,
-        consumed: ConsumedTopics,
+        questions: Questions,
         membership: Membership,
-        once: Once | None,
-        describe: Callable[[], GroupDescription],
+        ends: StopAtEnds | None,
         connection: BrokerConnection,
         clock: Clock,
         fault: Fault,
     ) -> None:
-        self._admin = admin
-        self._wait_topic = wait_topic
-        self._consumed = consumed
+        self._admin = questions.admin
+        self._describe = questions.describe_group
+        self._check_identity = questions.recreated_topics
         self._membership = membership
-        self._once = once
-        self._describe = describe
+        self._ends = ends
         self._connection = connection
         self._clock = clock
         self._fault = fault
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
         self._began_s = self._checked_s = self._compared_s = clock.monotonic()
         self._log_at_s = LOG_WAITING_S
-
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        try:
-            while True:
-                await asyncio.sleep(PROBE_EVERY_S)
-                await self.run_once()
-        finally:
-            self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def run_once(self) -> None:
         """Ask what is due now; a broker that doesn't answer isn't an error."""
@@ -96,7 +103,7 @@ class BrokerWatch:
 
     async def look_at_the_group(self) -> None:
         """Ask the coordinator as often as needed, where librdkafka's events aren't enough."""
-        membership, once, now_s = self._membership, self._once, self._clock.monotonic()
+        membership, ends, now_s = self._membership, self._ends, self._clock.monotonic()
         compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S
         if not self._connection.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
             membership.forget_looks()
@@ -112,17 +119,17 @@ class BrokerWatch:
             membership.described(group)
         if compares:
             membership.compare(group)
-        if once is not None and membership.joined:
-            await self._ask(lambda: once.judge(self._admin, group, membership.member_id))
+        if ends is not None and membership.joined:
+            await self._ask(lambda: ends.compare(self._admin, group, membership.member_id))
 
     def _asks(self) -> bool:
         """Return whether the coordinator is asked each time."""
-        if self._once is None:
+        if self._ends is None:
             return self._membership.must_ask and not self._membership.joined
-        return self._membership.must_ask or self._once.asks
+        return self._membership.must_ask or self._ends.asks
 
     def _group_refused(self, error: WaitRegistryError) -> None:
-        if self._once is not None or not self._membership.joined:
+        if self._ends is not None or not self._membership.joined:
             self._fault.report(error)
         else:  # a member works without the answer
             log.warning("cannot verify this member's assignment: %s", error)
@@ -140,10 +147,6 @@ class BrokerWatch:
         missing = str(refusals[0]) if refusals else self._membership.missing(group)
         level = logging.WARNING if waited_s >= WAITS_TOO_LONG_S else logging.INFO
         log.log(level, "no partitions for %.0f s: %s", waited_s, missing)
-
-    def _check_identity(self) -> list[str]:
-        require_same_wait_topic(self._admin, self._wait_topic)
-        return self._consumed.recreated(self._admin)
 
     async def _ask(
         self, question: Callable[[], T], refused: Callable[[WaitRegistryError], None] | None = None
