@@ -16,7 +16,21 @@ where own.topic = %(topic)s and own.partition = 0;
 select topic, topic_id from sink_progress where partition = 0;
 
 -- name: job
-select * from operation where job = %(job)s;
+-- What was asked for, with the names that the event has, and how far the job has come.
+select
+    job, kind, consumer_group as "group", requested_by as by, authenticated, via, reason, conditions, ends, target, rate,
+    record_limit as "limit", canary, approval, allowed, expected, replacement,
+    state, cursor, counts, counted_from, approved_by
+from operation
+where job = %(job)s;
+
+-- name: groups
+-- Three at most of the consumer groups of a selection.
+select distinct consumer_group from dead_letter where {where} limit 3;
+
+-- name: ends
+-- The offsets behind the last dead letters of a selection, by partition.
+select topic, partition, max("offset") + 1 from dead_letter where {where} group by topic, partition;
 
 -- name: candidates
 -- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
@@ -91,101 +105,9 @@ inner join dead_letter as letter using (topic, partition, "offset");
 -- name: redriven
 select count(*) from dead_letter_mark where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
 
--- name: group_of_job
--- Its consumer group, and the dead letter topics of its selection. Those that aren't deleted have their own names.
-select
-    consumer_group,
-    array(
-        select coalesce(read.topic, bound.topic)
-        from jsonb_object_keys(ends) as bound (topic)
-        left join sink_progress as read
-            on read.partition = 0 and read.topic || '@' || translate(read.topic_id, '+/', '-_') = bound.topic
-    )
-from operation
-where job = %(job)s;
-
--- name: last_redrive
-select "offset", job, marked_by, marked_at
-from dead_letter_mark
-where wait_expiration_uuid = %(wait_id)s and kind = 'redrive'
-order by "offset" desc
-limit 1;
-
--- name: positions
+-- name: reached
 -- How far the tables have read a topic, and which topic of this name that was.
 select partition, next_offset, topic_id from sink_progress where topic = %(topic)s;
-
--- name: registered
--- The redriven records of a job that are registered, by the offsets of their marks; also if a later delivery is. Each is
--- looked up by itself, which the limit sees to (docs/decisions/0019).
-select mark."offset"
-from dead_letter_mark as mark
-cross join lateral (
-    select 1 from wait where wait.wait_expiration_uuid = mark.next_wait_id
-    union all
-    select 1
-    from wait
-    where wait.original_offset = mark.original_offset and wait.original_partition = mark.original_partition
-        and wait.original_topic = mark.original_topic and wait.consumer_group = mark.consumer_group
-        and wait.original_timestamp_ms is not distinct from mark.original_timestamp_ms
-        and wait.delivery > mark.delivery
-    limit 1
-) as again
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s;
-
--- name: dead_again
--- The redriven records of a job that are dead letters again, otherwise as `registered`.
-select mark."offset"
-from dead_letter_mark as mark
-cross join lateral (
-    select 1 from dead_letter as letter where letter.wait_expiration_uuid = mark.next_wait_id
-    union all
-    select 1
-    from dead_letter as letter
-    where letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
-        and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
-        and letter.original_timestamp_ms is not distinct from mark.original_timestamp_ms
-        and letter.delivery > mark.delivery
-    limit 1
-) as again
-where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s;
-
--- name: sent
-select "offset", target_topic, target_partition, target_offset
-from dead_letter_mark
-where job = %(job)s and kind = 'redrive' and "offset" > %(after)s and "offset" <= %(until)s;
-
--- name: targets
-select distinct target_topic, target_partition
-from dead_letter_mark
-where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
-
--- name: inputs
-select distinct original_topic from dead_letter_mark where job = %(job)s and kind = 'redrive';
-
--- name: comebacks
--- The numbers of a job's consumed records, in the order of sending, that are dead letters again.
-with sent as (
-    select row_number() over (order by mark."offset") as nth, mark.*
-    from dead_letter_mark as mark
-    inner join unnest(%(topics)s::text[], %(partitions)s::int[], %(committed)s::bigint[]) as place (topic, partition, ends)
-        on place.topic = mark.target_topic and place.partition = mark.target_partition and mark.target_offset < place.ends
-    where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
-)
-select sent.nth
-from sent
-cross join lateral (
-    select 1 from dead_letter as letter where letter.wait_expiration_uuid = sent.next_wait_id
-    union all
-    select 1
-    from dead_letter as letter
-    where letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
-        and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
-        and letter.original_timestamp_ms is not distinct from sent.original_timestamp_ms
-        and letter.delivery > sent.delivery
-    limit 1
-) as again
-order by sent.nth;
 
 -- name: has_dead_letters
 select exists (select from dead_letter where topic = %(topic)s);
@@ -203,3 +125,78 @@ select "offset"
 from dead_letter
 where topic = %(topic)s and partition = %(partition)s and "offset" >= %(first)s and "offset" < %(before)s
 order by "offset";
+
+-- name: jobs
+-- The newest jobs, or one.
+select
+    job, concat(kind, case when replacement is not null then ', edited' end) as kind, consumer_group as "group", state,
+    requested_at, requested_by as by, reason,
+    array_to_string(conditions, ' ') as conditions, rate,
+    (
+        select string_agg(category || ': ' || dead_letters, ', ' order by category)
+        from jsonb_each_text(counts) as counted (category, dead_letters)
+    ) as dead_letters,
+    changed_at, changed_by, changed_reason, approved_by
+from operation
+where %(job)s::text is null or job = %(job)s
+order by requested_at desc, job
+limit %(rows)s;
+
+-- name: audit
+-- What operators did, the newest first.
+select * from (
+    select
+        requested_at as at, requested_by as by,
+        concat(kind, case when replacement is not null then ', edited' end) as what, job, consumer_group as "group",
+        null as record, null as sent_to, authenticated, reason, array_to_string(conditions, ' ') as conditions,
+        null as wait_id
+    from operation
+    where %(place)s::text is null
+    union all
+    select
+        mark.marked_at, mark.marked_by, concat(mark.kind, case when mark.edited then ', edited' end), mark.job,
+        mark.consumer_group,
+        mark.original_topic || ':' || mark.original_partition || ':' || mark.original_offset,
+        mark.target_topic || ':' || mark.target_partition || ':' || mark.target_offset,
+        null, null, null, mark.wait_expiration_uuid
+    from dead_letter_mark as mark
+    where %(deliveries)s and (
+        %(place)s::text is null
+        or mark.wait_expiration_uuid in (
+            select letter.wait_expiration_uuid
+            from dead_letter as letter
+            where letter.topic = %(topic)s and letter.partition = %(partition)s and letter."offset" = %(offset)s
+        )
+    )
+    union all
+    select
+        event.done_at, event.done_by, event.event, event.job, coalesce(event.consumer_group, operation.consumer_group),
+        dead_letter_topic || ':' || dead_letter_partition || ':' || dead_letter_offset, null,
+        event.authenticated, detail, null, null
+    from operator_event as event
+    left join operation using (job)
+    where %(place)s::text is null
+        or (dead_letter_topic in (%(topic)s, %(topic_of_then)s)
+            and dead_letter_partition = %(partition)s and dead_letter_offset = %(offset)s)
+) as done
+where at >= %(since)s and (%(by)s::text is null or by = %(by)s) and (%(job)s::text is null or job = %(job)s)
+order by at desc, job, record
+limit %(rows)s;
+
+-- name: history
+-- Who asked for a job and who changed it.
+select requested_at as at, requested_by as by, authenticated, 'asked for' as what, reason
+from operation
+where job = %(job)s
+union all
+select done_at, done_by, authenticated, event, detail from operator_event where job = %(job)s
+order by at;
+
+-- name: done_before
+-- Which other jobs acted last on the dead letters of a selection.
+select job, state_by as by, state, max(state_at) as at, count(*) as dead_letters
+from dead_letter
+where {where} and job <> %s
+group by job, state_by, state
+order by at desc, job
+limit 20;

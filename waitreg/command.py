@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
@@ -98,14 +100,98 @@ class Command(WithExamples):
         return super().invoke(ctx)
 
 
+class Entry(NamedTuple):
+    """A subcommand in the help of its group; its module is loaded only when the subcommand is named.
+
+    Attributes:
+        name: as it is typed, and of the module in the group's package: a file, or `command.py` in a folder.
+        summary: the first line of its help.
+        extra: the extra in pyproject.toml without which the module can't be loaded.
+    """
+
+    name: str
+    summary: str
+    extra: str | None = None
+
+
 class Group(WithExamples, click.Group):
-    """Subcommands of one subject."""
+    """Subcommands of one subject: entries, or commands that its own module adds."""
 
     command_class = Command
 
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        package: str = "",
+        entries: Mapping[str, Sequence[Entry]] | None = None,
+        **attributes: Any,
+    ) -> None:
+        """Make a group.
+
+        Args:
+            name: as it is typed.
+            package: that has the modules of the entries; the command is named ``command`` there.
+            entries: the subcommands, in the order of the help, by heading.
+            attributes: those of `WithExamples`.
+        """
+        super().__init__(name, **attributes)
+        self._package = package
+        self._headings = dict(entries or {})
+        self._entries = {entry.name: entry for each in self._headings.values() for entry in each}
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Return the entries of all headings."""
+        return list(self._entries.values())
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of their definition."""
-        return list(self.commands)
+        return list(self._entries or self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a subcommand.
+
+        Raises:
+            ConfigurationError: its extra isn't installed.
+        """
+        entry = self._entries.get(cmd_name)
+        if entry is None:
+            return super().get_command(ctx, cmd_name)
+        if entry.extra is not None:
+            ctx.ensure_object(Invocation).path = f"{ctx.command_path} {cmd_name}"
+            require_extra(entry.extra)
+        return self.load(entry)
+
+    def load(self, entry: Entry) -> click.Command:
+        """Import the module of an entry, and return its command."""
+        module = import_module(f"{self._package}.{entry.name}")
+        command = (import_module(f"{module.__name__}.command") if hasattr(module, "__path__") else module).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the subcommand that is typed; one that doesn't exist gets the nearest names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the entries with their summaries, and load none of them."""
+        if not self._entries:
+            super().format_commands(ctx, formatter)
+        for heading, entries in self._headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([(entry.name, entry.summary) for entry in entries])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what a shell may complete a word to, and load no entry for that."""
+        if not self._entries:
+            return super().shell_complete(ctx, incomplete)
+        begun = [entry for entry in self._entries.values() if entry.name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(entry.name, help=entry.summary) for entry in begun), *options]
 
 
 def require_extra(extra: str) -> None:

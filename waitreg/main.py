@@ -5,77 +5,51 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
 from wait_registry.errors import WaitRegistryError
-from waitreg.command import EXIT_CODES, Group, Invocation
+from waitreg.command import EXIT_CODES, Entry, Group, Invocation
 
-
-class Entry(NamedTuple):
-    """A line of `waitreg --help`; the module is imported only for the subcommand itself."""
-
-    heading: str
-    name: str
-    summary: str
-
-    def load(self) -> click.Command:
-        """Import the subcommand: a file, or `command.py` in its folder."""
-        module = import_module(f"waitreg.{self.name}")
-        command = (import_module(f"{module.__name__}.command") if hasattr(module, "__path__") else module).command
-        assert isinstance(command, click.Command)
-        return command
-
-
-COMMANDS: Final = (
-    Entry("Services", "processor", "Consume the input topics and call your handler for each record."),
-    Entry("Services", "sink", "Copy the wait topic and the dead letter topics into Postgres."),
-    Entry("Services", "sweeper", "Export expired registrations to the dead letter topic."),
-    Entry("Setup", "topics", "Create or check the wait topic, the dead letter topics, and the group's own topics."),
-    Entry("Setup", "db", "Create, migrate or check the Postgres schema."),
-    Entry("Setup", "jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
-    Entry("Setup", "connect", "Manage the Kafka Connect connectors that replace the sink or the sweeper."),
-    Entry("Setup", "doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
-    Entry("Setup", "config", "Print the settings in effect, or list all settings."),
-    Entry("Inspect and repair", "query", "Run a ready-made incident query."),
-    Entry("Inspect and repair", "dlq", "Find dead letters, look at them, and have them handled again."),
-    Entry("Inspect and repair", "console", "Serve web pages of what waits and what failed."),
-    Entry("Inspect and repair", "history", "Write how each record was settled to Parquet files."),
-    Entry("Inspect and repair", "rebuild", "Rebuild the Postgres tables from the wait topic and the operations topic."),
-    Entry("Inspect and repair", "rewind", "Move the committed offsets of a group."),
-    Entry("Inspect and repair", "replay", "Handle a range of the input topics again."),
-    Entry("Try it", "demo", "Compare throughput, kill a processor, and reconcile every record."),
-    Entry("Try it", "stack", "Run a Kafka broker and Postgres on this machine without Docker."),
-    Entry("Try it", "load", "Publish realistic or hostile records to a topic."),
-    Entry("Try it", "downstream", "Run an HTTP service with the latencies and failures you choose."),
-    Entry("Try it", "reconcile", "Judge from outside where every published record ended."),
-)
+COMMANDS: Final[Mapping[str, Sequence[Entry]]] = {
+    "Services": (
+        Entry("processor", "Consume the input topics and call your handler for each record."),
+        Entry("sink", "Copy the wait topic and the dead letter topics into Postgres."),
+        Entry("sweeper", "Export expired registrations to the dead letter topic."),
+    ),
+    "Setup": (
+        Entry("topics", "Create or check the wait topic, the dead letter topics, and the group's own topics."),
+        Entry("db", "Create, migrate or check the Postgres schema."),
+        Entry("jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
+        Entry("connect", "Manage the Kafka Connect connectors that replace the sink or the sweeper."),
+        Entry("doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
+        Entry("config", "Print the settings in effect, or list all settings."),
+    ),
+    "Inspect and repair": (
+        Entry("query", "Run a ready-made incident query."),
+        Entry("dlq", "Find dead letters, look at them, and have them handled again."),
+        Entry("console", "Serve web pages of what waits and what failed."),
+        Entry("history", "Write how each record was settled to Parquet files."),
+        Entry("rebuild", "Rebuild the Postgres tables from the wait topic and the operations topic."),
+        Entry("rewind", "Move the committed offsets of a group."),
+        Entry("replay", "Handle a range of the input topics again."),
+    ),
+    "Try it": (
+        Entry("demo", "Compare throughput, kill a processor, and reconcile every record."),
+        Entry("stack", "Run a Kafka broker and Postgres on this machine without Docker."),
+        Entry("load", "Publish realistic or hostile records to a topic."),
+        Entry("downstream", "Run an HTTP service with the latencies and failures you choose."),
+        Entry("reconcile", "Judge from outside where every published record ended."),
+    ),
+}
 _COMPLETION: Final = "_WAITREG_COMPLETE"
 _CONTEXT: Final = {"help_option_names": ["--help", "-h"], "max_content_width": 120}
 
 
 class _Root(Group):
-    """All subcommands, each imported when it is run."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [entry.name for entry in COMMANDS]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return next((entry.load() for entry in COMMANDS if entry.name == cmd_name), None)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for heading in dict.fromkeys(entry.heading for entry in COMMANDS):
-            with formatter.section(heading):
-                formatter.write_dl([(entry.name, entry.summary) for entry in COMMANDS if entry.heading == heading])
+    """All subcommands; the help ends with the settings and the exit codes."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
@@ -87,7 +61,7 @@ class _Root(Group):
         formatter.write_text(f"Exit codes: {', '.join(f'{code} {means}' for code, means in EXIT_CODES.items())}.")
 
 
-@click.command(cls=_Root, context_settings=_CONTEXT)
+@click.command(cls=_Root, package="waitreg", entries=COMMANDS, context_settings=_CONTEXT)
 @click.version_option(package_name="wait-registry", message="waitreg %(version)s")
 def waitreg() -> None:
     """At-least-once Kafka processing for handlers that call slow or flaky services.

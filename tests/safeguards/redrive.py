@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pkgutil import resolve_name
 
 import pytest
 
 from tests.safeguards.catalogue import NEVER_ENDS, Patch, safeguard
 
-EXECUTOR = "waitreg.redrive.executor.Executor"
+FENCED = "waitreg.redrive.execution.Fenced"
 PRODUCER = "wait_registry.kafka.fenced_producer.FencedProducer"
-DELETION = "waitreg.redrive.records_deletion.Deletion"
+DELETION = "waitreg.redrive.records_deletion"
 
 
 @safeguard("R1.1", at="waitreg.redrive.operations_tail.OperationsTail.add", real=True, world=lambda w: w.redrives())
@@ -23,7 +24,7 @@ def without_operations_tail(*_):
 def without_one_executor_id(patch: Patch) -> None:
     """No executor fences another, and both send a record."""
 
-    @patch.around("waitreg.redrive.executor.transactional_id")
+    @patch.around("waitreg.redrive.execution.transactional_id")
     def transactional_id(original, group):
         return f"{original(group)}.{patch.own_name()}"
 
@@ -51,30 +52,29 @@ def without_marks_with_records(patch: Patch) -> None:
             for part in parts:
                 super().write([part], limits, doing)
 
-    patch.replace("waitreg.redrive.executor.FencedProducer", Eager)
+    patch.replace("waitreg.redrive.execution.FencedProducer", Eager)
 
 
-@safeguard("R1.3", NEVER_ENDS, at=f"{EXECUTOR}._write", world=lambda w: w.resumed())
-def without_records_with_marks(original, self, producer, ready, events, *others):
+@safeguard("R1.3", NEVER_ENDS, at=f"{FENCED}.write", world=lambda w: w.resumed())
+def without_records_with_marks(original, self, events, *records):
     """An executor commits that a job has come to a dead letter before it sends the record."""
-    if ready:
-        original(self, producer, [], events)
-        original(self, producer, ready, [], *others)
-    else:
-        original(self, producer, ready, events, *others)
+    original(self, events)
+    if records and records[0]:
+        original(self, [], *records)
 
 
-@safeguard("R1.8", at=f"{EXECUTOR}._write", real=True, world=lambda w: w.resumed())
-def without_fence_after_unknown_commits(original, self, producer, *others, **named):
+@safeguard("R1.8", at=f"{FENCED}.write", real=True, world=lambda w: w.resumed())
+def without_fence_after_unknown_commits(original, self, *given):
     """A chunk is sent by a new producer, although its commit may have been decided."""
     try:
-        original(self, producer, *others, **named)
+        original(self, *given)
     except resolve_name("wait_registry.errors.TransientError"):
-        timeout_ms = self._settings.redrive.transaction_timeout_ms
-        name = resolve_name("waitreg.redrive.executor.transactional_id")(self._job.group)
-        again = resolve_name(PRODUCER)(self._settings.kafka, name, timeout_ms, queued=100, answers=True)
+        settings = self.task.settings
+        name = resolve_name("waitreg.redrive.execution.transactional_id")(self.task.job.group)
+        timeout_ms = settings.redrive.transaction_timeout_ms
+        again = resolve_name(PRODUCER)(settings.kafka, name, timeout_ms, queued=100, answers=True)
         again.fence()
-        original(self, again, *others, **named)
+        original(replace(self, producer=again), *given)
         again.close()
         raise
 
@@ -91,7 +91,7 @@ def without_counted_deliveries(original, row):
     return original({**row, "delivery": row["delivery"] - 1})
 
 
-@safeguard("R1.6", at="waitreg.redrive.judge.obstacle")
+@safeguard("R1.6", at="waitreg.redrive.classifier.obstacle")
 def without_allowed_categories(original, candidate, standing, rules):
     """A record that may be done is handled twice, and no operator has said so."""
     return original(candidate, standing, rules._replace(allowed=resolve_name("waitreg.redrive.category.ALLOWABLE")))
@@ -102,26 +102,26 @@ def without_readers_of_the_target(*_):
     """A redrive ends with success, and no process gets its records."""
 
 
-@safeguard("R1.14", at="waitreg.redrive.view.View.candidates")
-def without_ends_of_the_dry_run(original, view, chosen, ends, after):
+@safeguard("R1.14", at="waitreg.redrive.snapshot.TableSnapshot.candidates")
+def without_ends_of_the_dry_run(original, tables, chosen, ends, after):
     """A job sends dead letters that have arrived after its dry run."""
     endless = {topic: dict.fromkeys(by, 2**62) for topic, by in ends.items()}
-    return original(view, chosen, endless, after)
+    return original(tables, chosen, endless, after)
 
 
-@safeguard("R1.12", at="wait_registry.dead_letters.outcomes.Outcomes._have")
+@safeguard("R1.12", at="wait_registry.dead_letters.outcome_reader.OutcomeReader._have")
 def without_wait_for_tables(*_):
     """A record whose dead letter the sink hasn't read yet counts as done."""
     return True
 
 
-@safeguard("R1.13", at="waitreg.redrive.brake.after_comebacks")
+@safeguard("R1.13", at="waitreg.redrive.outcome_check.after_comebacks")
 def without_pause_after_comebacks(*_):
     """All of a job's records are sent, although they are dead letters again."""
     return resolve_name("wait_registry.dead_letters.outcome.PROCEED")
 
 
-@safeguard("R1.13", at="waitreg.redrive.brake.after_canary")
+@safeguard("R1.13", at="waitreg.redrive.outcome_check.after_canary")
 def without_judged_canary(original, counts, *others):
     """The canary's dead letters don't count."""
     return original({**counts, resolve_name("wait_registry.dead_letters.outcome.Outcome.DEAD_AGAIN"): 0}, *others)
@@ -158,17 +158,17 @@ def without_approval(patch: Patch) -> None:
     patch.replace("waitreg.redrive.approval.needs_approval", lambda limits, job: False)
 
 
-@safeguard("R1.18", at="waitreg.redrive.job_change.record_reveal")
+@safeguard("R1.18", at="waitreg.redrive.operator_events.record_reveal")
 def without_recorded_reveals(*_):
     """A person is shown what is hidden before that is recorded, and also if it can't be."""
 
 
-@safeguard("R1.19", at=f"{DELETION}._first_open")
+@safeguard("R1.19", at=f"{DELETION}.DeadLetterRecords.first_open")
 def without_open_dead_letters(*_):
     """What the marks say of a dead letter doesn't count, and open ones are deleted."""
 
 
-@safeguard("R1.19", at=f"{DELETION}.run")
+@safeguard("R1.19", at=f"{DELETION}.Deletion.run")
 def without_second_reading_of_marks(original, self, *asked):
     """What is restored between the reading and the deletion is deleted."""
     with pytest.MonkeyPatch.context() as patched:
@@ -176,7 +176,7 @@ def without_second_reading_of_marks(original, self, *asked):
         return original(self, *asked)
 
 
-@safeguard("R1.19", at=f"{DELETION}._first_unknown")
+@safeguard("R1.19", at=f"{DELETION}.DeadLetterRecords.first_unknown")
 def without_unknown_records(*_):
     """Records that no table has count as known."""
 
@@ -190,7 +190,7 @@ def without_position_before_deletion(original, bounds):
 @safeguard("R1.16")
 def without_edited_record(patch: Patch) -> None:
     """The edited record is forgotten, and the one that failed is sent again."""
-    patch.replace("waitreg.redrive.judge.replaced", lambda row, job: row)
+    patch.replace("waitreg.redrive.classifier.replaced", lambda row, *_: row)
 
 
 @safeguard("R1.16")

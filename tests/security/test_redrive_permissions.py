@@ -15,7 +15,7 @@ from tests.support.database import Database
 from tests.support.rights import Right, grant, rights_in, rights_of
 from tests.support.settings import changed
 from wait_registry.dead_letters.outcome import Outcome
-from wait_registry.dead_letters.outcomes import Outcomes
+from wait_registry.dead_letters.outcome_reader import OutcomeReader
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
@@ -23,7 +23,7 @@ from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from waitreg.doctor.kafka_permissions import permissions
-from waitreg.redrive.job_change import change
+from waitreg.redrive.operator_events import change
 from waitreg.redrive.records_deletion import deletion
 from waitreg.redrive.request import Asker
 
@@ -83,7 +83,7 @@ def test_a_redrive_needs_the_permissions_of_its_file(
     at.read_waits()
     at.read()
     with at.database.connect(of_operator) as connection:
-        assert dict(Outcomes(of_operator, connection).of("job-1")) == {Outcome.NOT_CONSUMED: 1}
+        assert dict(OutcomeReader(of_operator, connection).of("job-1")) == {Outcome.NOT_CONSUMED: 1}
 
 
 def test_the_console_acts_with_the_permissions_of_the_file(

@@ -230,7 +230,7 @@ def without_entry(state: State, at: int) -> State:
         if kind == "snapshot":
             position, *rows = seen
             return Position(moved(position.next_offset), moment(0)), *(tuple(map(moved, each)) for each in rows)
-        if kind == "view":
+        if kind == "tables":
             return moved(seen[0]), *seen[1:]
         if kind == "end":
             return moved(seen)

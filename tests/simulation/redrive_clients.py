@@ -27,14 +27,14 @@ from wait_registry.records.operation import (
     decode_event,
 )
 from wait_registry.settings.root import Settings
-from waitreg.redrive import executor
+from waitreg.redrive import execution, executor
 from waitreg.redrive.category import Candidate, Standing
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.view import JobRow
+from waitreg.redrive.job_listing import JobRow
 
 SETTINGS: Final = Settings()
 # What follows at once: what a listing and a poll bring is judged with it.
-URGENT: Final = (("end", "poll"), ("poll", "look"), ("write", "commit"))
+URGENT: Final = (("end", "poll"), ("poll", "check"), ("write", "commit"))
 
 
 def job_of(name: str) -> Requested:
@@ -42,12 +42,12 @@ def job_of(name: str) -> Requested:
     return requested(GROUP, (f"group={GROUP}",), job=name)
 
 
-class View:
-    """The tables up to the sink's position: what `View` of redrive finds, from the events that the sink has read."""
+class TableSnapshot:
+    """The tables up to the sink's position: what that of redrive finds, from the events that the sink has read."""
 
     def __init__(self, _: Settings) -> None:
         self.topic_id = "id"
-        self.start, events, self._letters = ask("view")
+        self.start, events, self._letters = ask("tables")
         self._events: list[Event] = [decode_event(event) for event in events]
 
     def job(self, name: str) -> JobRow | None:
@@ -61,7 +61,7 @@ class View:
         return JobRow(requested, states[-1] if states else State.RUNNING, cursor, dict(counts))
 
     def redriven(self, _: str, __: int) -> int:
-        return 0  # only the brake asks
+        return 0  # only the check of outcomes asks
 
     def candidates(self, _: Any, ends: Any, after: Any) -> Iterator[Candidate]:
         for number in range(self._letters):
@@ -83,15 +83,15 @@ class View:
     def close(self) -> None: ...
 
 
-class Brake:
+class OutcomeCheck:
     """Holds a job whenever the world says so: what it sees in the tables doesn't matter to what is sent."""
 
     def __init__(self, *_: Any) -> None: ...
 
     def canary_left(self, _: Any) -> None: ...
 
-    def look(self, _: Any) -> Verdict:
-        return Verdict(*ask("look"))
+    def check(self, _: Any) -> Verdict:
+        return Verdict(*ask("check"))
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
@@ -121,15 +121,16 @@ class Topics:
 
 def install(patch: MonkeyPatch) -> None:
     """Give the redrive these clients; remove safeguards after that."""
-    patch.setattr(executor, "View", View)
-    patch.setattr(executor, "Brake", Brake)
-    patch.setattr(executor, "log", SimpleNamespace(warning=lambda *_: None))
+    patch.setattr("waitreg.redrive.exact_marks.TableSnapshot", TableSnapshot)
+    patch.setattr(executor, "OutcomeCheck", OutcomeCheck)
+    for module in (executor, execution):
+        patch.setattr(module, "log", SimpleNamespace(warning=lambda *_: None))
     patch.setattr(executor, "admin", lambda _: None)
-    patch.setattr("waitreg.redrive.judge.cluster_id", lambda _: "cluster")
-    patch.setattr(executor, "require_same_operations_topic", lambda *_: None)
-    patch.setattr("waitreg.redrive.judge.Targets", Topics)
+    patch.setattr("waitreg.redrive.classifier.cluster_id", lambda _: "cluster")
+    patch.setattr("waitreg.redrive.exact_marks.require_same_operations_topic", lambda *_: None)
+    patch.setattr("waitreg.redrive.classifier.Targets", Topics)
     members = GroupDescription(True, {"member": frozenset({(TARGET, 0)})}, {}, {"member": "host"})
-    patch.setattr("waitreg.redrive.judge.describe_group", lambda *_: members)
+    patch.setattr("waitreg.redrive.classifier.describe_group", lambda *_: members)
 
 
 def redrive(name: str) -> str:

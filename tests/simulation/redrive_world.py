@@ -100,7 +100,7 @@ class RedriveWorld(TransactionWorld):
 
     # ---- effects: what happened, whether it is a fault, the state after it, the answer
 
-    def _view(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
+    def _tables(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
         events = tuple(event for event, status in state.log[: state.position] if status == COMMITTED)
         yield f"sees position {state.position}", False, state, (state.position, events, self.letters)
 
@@ -115,7 +115,7 @@ class RedriveWorld(TransactionWorld):
         found = tuple((at, state.log[at].value) for at in range(begin, end) if state.log[at].status == COMMITTED)
         yield f"reads from {begin} to {end}", False, state, (found, end)
 
-    def _look(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
+    def _check(self, state: State, which: int, _: Answers) -> Iterator[Outcome]:
         yield "may continue", False, state, (True, "")
         if state.holds:
             held = state._replace(holds=state.holds - 1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
 import click
 
-from waitreg.command import Command, Invocation
-from waitreg.main import COMMANDS, waitreg
+from waitreg.command import Command, Entry, Group, Invocation
+from waitreg.main import waitreg
+
+_Loaded: TypeAlias = tuple[str, click.Command, Entry | None]
 
 
 class Parsed(NamedTuple):
@@ -39,16 +41,30 @@ def parsed(arguments: Sequence[str]) -> Parsed:
 
 def all_commands() -> dict[str, Command]:
     """Return every subcommand by its path, such as `waitreg topics check`."""
-    found: dict[str, Command] = {}
-    for entry in COMMANDS:
-        found |= dict(_commands(f"waitreg {entry.name}", entry.load()))
+    return {path: command for path, command, _ in _loaded("waitreg", waitreg, None) if isinstance(command, Command)}
+
+
+def all_entries() -> dict[str, tuple[click.Command, Entry]]:
+    """Return what is loaded when it is named, by its path: subcommands, and groups of them."""
+    return {path: (command, entry) for path, command, entry in _loaded("waitreg", waitreg, None) if entry is not None}
+
+
+def extras() -> dict[str, str]:
+    """Return the extras that subcommands need, by path."""
+    found: dict[str, str] = {}
+    for path, command, entry in _loaded("waitreg", waitreg, None):
+        extra = (entry and entry.extra) or (isinstance(command, Command) and command.extra)
+        if extra:
+            found[path] = extra
     return found
 
 
-def _commands(path: str, command: click.Command) -> Iterator[tuple[str, Command]]:
-    if isinstance(command, click.Group):
+def _loaded(
+    path: str, command: click.Command, entry: Entry | None
+) -> Iterator[tuple[str, click.Command, Entry | None]]:
+    yield path, command, entry
+    if isinstance(command, Group):
+        for each in command.entries:
+            yield from _loaded(f"{path} {each.name}", command.load(each), each)
         for name, member in command.commands.items():
-            yield from _commands(f"{path} {name}", member)
-    else:
-        assert isinstance(command, Command)
-        yield path, command
+            yield from _loaded(f"{path} {name}", member, None)

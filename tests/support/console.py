@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.dead_letters.listing import Rows
-from wait_registry.dead_letters.outcomes import last_redrive, outcome_rows
+from wait_registry.dead_letters.outcome_reader import last_redrive, outcome_rows
 from wait_registry.settings.root import Settings
 from waitreg.console.service import ConsoleService
 from waitreg.console.tables import Outcomes

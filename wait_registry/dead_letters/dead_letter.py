@@ -11,6 +11,7 @@ from wait_registry.dead_letters.difference import Content
 from wait_registry.dead_letters.outcome import Outcome
 from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.queries import Queries
 from wait_registry.records.headers import decode_headers_json
 from wait_registry.records.operation import Place
 from wait_registry.records.times import MAX_TIME_MS, MIN_TIME_MS
@@ -27,17 +28,7 @@ class Reader(Protocol):
         """Return the result of a query."""
 
 
-_ROW: Final = """
-select
-    *,
-    headers::text as headers_json,
-    (select operation.reason from operation where operation.job = dead_letter.job) as job_reason
-from dead_letter
-where {where}
-order by dead_letter_time desc, topic, partition, "offset"
-"""
-
-
+_QUERIES: Final = Queries("dead_letters")
 # Units that producers take for ms, and how many of one are a second; times of the years 2000 to 2099.
 _UNITS: Final = (("s", 1), ("µs", 1_000_000), ("ns", 1_000_000_000))
 _TODAY_S: Final = range(946_684_800, 4_102_444_800)
@@ -162,12 +153,12 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
     Raises:
         ConfigurationError: the tables have none.
     """
-    letters = find_at(reader, parse_place(which)) if ":" in which else _of_delivery(reader, which.strip().lower())
-    if not letters:
+    found = find_at(reader, parse_place(which)) if ":" in which else _of_delivery(reader, which.strip().lower())
+    if not found:
         raise ConfigurationError(
             f"the tables have no dead letter {which!r}: `waitreg dlq list since=30d` lists them with their places"
         )
-    return letters
+    return found
 
 
 def find_at(reader: Reader, place: Place) -> list[DeadLetter]:
@@ -180,7 +171,7 @@ def _of_delivery(reader: Reader, wait_id: str) -> list[DeadLetter]:
 
 
 def _find(reader: Reader, where: str, *parameters: object) -> list[DeadLetter]:
-    found = reader.execute(_ROW.format(where=where).encode(), parameters)
+    found = reader.execute(_QUERIES["rows"].replace("{where}", where).encode(), parameters)
     names = [column.name for column in found.description or ()]
     return [_dead_letter(dict(zip(names, row, strict=True))) for row in found]
 

@@ -106,7 +106,7 @@ FIELDS: Final[Mapping[str, Field]] = {
         "",
         Kind.JOB,
         "job that redrove the record before it failed again",
-        # As `dead_again` in sql/redrive.sql.
+        # As `dead_again` in sql/dead_letters.sql.
         "exists (select from dead_letter_mark as mark where mark.job = %s and mark.kind = 'redrive'"
         " and mark.original_offset = dead_letter.original_offset"
         " and mark.original_partition = dead_letter.original_partition"

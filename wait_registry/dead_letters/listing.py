@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from wait_registry.dead_letters.dead_letter import Reader, parse_place
 from wait_registry.dead_letters.filter import FIELDS, Filter
 from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.queries import Queries
 from wait_registry.records.operation import Place
 
-_PAGE: Final = """
-select
-    topic || ':' || partition || ':' || "offset" as place,
-    dead_letter_time as at,
-    state,
-    coalesce(reason, 'foreign') as reason,
-    error_class as error,
-    left(error_message, 200) as message,
-    case when finished_late then 'yes' else 'no' end as finished_late,
-    consumer_group as "group",
-    original_topic || ':' || original_partition || ':' || original_offset as record,
-    wait_registry_key(substring(key from 1 for 1024)) || case when octet_length(key) > 1024 then '…' else '' end as key,
-    octet_length(body) as bytes,
-    delivery,
-    wait_expiration_uuid as wait_id,
-    topic,
-    partition,
-    "offset"
-from dead_letter
-where {where}
-order by dead_letter_time desc, topic desc, partition desc, "offset" desc
-limit %s
-"""
+_QUERIES: Final = Queries("dead_letters")
 # The last columns are for the cursor, and aren't shown.
 _PLACE_COLUMNS: Final = 3
 _AT: Final = 1
@@ -49,14 +28,6 @@ GROUPINGS: Final = {
     "delivery": "delivery",
     "hour": "date_trunc('hour', dead_letter_time)",
 }
-_GROUPS: Final = """
-select {columns}, count(*) as dead_letters, min(dead_letter_time) as first, max(dead_letter_time) as last
-from dead_letter
-where {where}
-group by {numbers}
-order by dead_letters desc, {numbers}
-limit %s
-"""
 
 
 class Cursor(NamedTuple):
@@ -108,7 +79,7 @@ def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[
     where, parameters = chosen.sql()
     if after is not None:
         where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
-    return _PAGE.format(where=where), [*parameters, rows + 1]
+    return _QUERIES["page"].replace("{where}", where), [*parameters, rows + 1]
 
 
 def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
@@ -120,7 +91,7 @@ def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None)
         rows: how many at most.
         after: the cursor of the page before.
     """
-    found = _ask(reader, *page_query(chosen, rows, after))
+    found = ask(reader, *page_query(chosen, rows, after))
     columns, places = found.columns[:-_PLACE_COLUMNS], [Place(*row[-_PLACE_COLUMNS:]) for row in found.rows[:rows]]
     shown = [row[:-_PLACE_COLUMNS] for row in found.rows[:rows]]
     more = len(found.rows) > rows
@@ -136,7 +107,7 @@ def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows
         by: names in `GROUPINGS`.
         rows: how many combinations at most.
     """
-    return _ask(reader, *groups_query(chosen, by, rows))
+    return ask(reader, *groups_query(chosen, by, rows))
 
 
 def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
@@ -144,17 +115,24 @@ def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, lis
     where, parameters = chosen.sql()
     columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
     numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
-    return _GROUPS.format(columns=columns, where=where, numbers=numbers), [*parameters, rows]
+    text = _QUERIES["counts"].replace("{columns}", columns).replace("{numbers}", numbers)
+    return text.replace("{where}", where), [*parameters, rows]
 
 
 def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:
     """Return the pairs of consumer group and input topic of the dead letters that a filter means."""
     where, parameters = chosen.sql()
-    query = f"select distinct consumer_group, original_topic from dead_letter where {where}"
+    query = _QUERIES["groups_and_topics"].replace("{where}", where)
     return [(group, topic) for group, topic in reader.execute(query.encode(), parameters)]
 
 
-def _ask(reader: Reader, text: str, parameters: Sequence[object]) -> Rows:
-    # The text comes from this file and from `FIELDS`, never from input; values are sent separately.
+def ask(reader: Reader, text: str, parameters: Sequence[object] | Mapping[str, object]) -> Rows:
+    """Return all rows of a query.
+
+    Args:
+        reader: of the tables.
+        text: from the files of SQL and from `FIELDS`, never from input.
+        parameters: values, which are sent separately.
+    """
     cursor = reader.execute(text.encode(), parameters)
     return Rows([column.name for column in cursor.description or ()], cursor.fetchall())

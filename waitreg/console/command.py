@@ -39,7 +39,7 @@ def command(invocation: Invocation, password_of: str | None) -> int:
         except UnicodeError:
             raise ConfigurationError("the password isn't text in UTF-8: write it in UTF-8") from None
         return 0
-    from wait_registry.dead_letters.outcomes import last_redrive, outcome_rows
+    from wait_registry.dead_letters.outcome_reader import last_redrive, outcome_rows
     from wait_registry.logs import configure_logging
     from wait_registry.service.process import ServiceProcess
     from waitreg.console.kept_line import KeptLine

@@ -16,9 +16,11 @@ from wait_registry.dead_letters.difference import Content
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind
 from waitreg.command import Command, Invocation
-from waitreg.dlq.redrive import allowed, begin, require_reason
+from waitreg.dlq.job_run import allowed, begin, require_reason
+from waitreg.read_tables import read_tables
+from waitreg.redrive.dry_run import dry_run
 from waitreg.redrive.edit import Review, review, with_headers
-from waitreg.redrive.request import Options, asker_of_command, dry_run, selection
+from waitreg.redrive.request import Options, asker_of_command, selection
 
 _STDIN: Final = "-"
 _FILE: Final = click.Path(path_type=Path, allow_dash=True)
@@ -27,7 +29,6 @@ _FILE: Final = click.Path(path_type=Path, allow_dash=True)
 @click.command(
     "edit",
     cls=Command,
-    extra="query",
     examples=(
         "waitreg dlq show orders.dlq:0:17 --body order.json",
         "waitreg dlq edit orders.dlq:0:17 --value order.json",
@@ -49,15 +50,13 @@ _FILE: Final = click.Path(path_type=Path, allow_dash=True)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it.")
 @click.option("--send", is_flag=True, help="Send it; without this nothing is changed.")
 @click.pass_obj
-def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given: Any) -> int:
+def command(invocation: Invocation, /, place: str, reason: str, send: bool, **given: Any) -> int:
     """Send the record of one dead letter with changes, to be handled by its group.
 
     Without --send, this shows the difference byte for byte and what would be done, and nothing is sent. The record is
     sent as `waitreg dlq redrive` sends it: once, with the next number of the delivery. Its last header WAITREG_EDITED
     names the job. If the dead letter is redriven meanwhile, nothing is sent, and this ends with 1.
     """
-    from waitreg.read_tables import read_tables
-
     require_reason(reason, send=send)
     place, settings = str(parse_place(place)), invocation.settings()
     with read_tables(settings, invocation.path, "the dead letter") as connection:
@@ -68,8 +67,8 @@ def edit(invocation: Invocation, /, place: str, reason: str, send: bool, **given
     options = Options(reason, allowed=allowed(given))
     asker = asker_of_command()
     chosen = selection([place], Kind.REDRIVE, options.allowed, datetime.now(UTC))
-    surveyed = dry_run(settings, Kind.REDRIVE, chosen, options, asker, found.replacement)
-    return begin(settings, surveyed, "send the edited record", send=send)
+    run = dry_run(settings, Kind.REDRIVE, chosen, options, asker, found.replacement)
+    return begin(settings, run, "send the edited record", send=send)
 
 
 def _edited(

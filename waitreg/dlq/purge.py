@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.root import Settings
 from waitreg.command import Command
-from waitreg.dlq.redrive import archive, require_reason
+from waitreg.dlq.archive import command as archive
+from waitreg.dlq.job_run import require_reason
+from waitreg.redrive.records_deletion import Deletion, Part, deletion
 from waitreg.redrive.request import asker_of_command
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
-    from waitreg.redrive.records_deletion import Deletion, Part
 
 
 @click.command(
     "purge",
     cls=Command,
-    extra="query",
     examples=(
         "waitreg dlq purge orders.dlq --before 30d --reason old --send",
         "waitreg dlq purge orders.dlq --before 30d --delete-records --reason 'ticket 17' --send",
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who look later. --send needs it.")
 @click.option("--send", is_flag=True, help="Do it; without this nothing is changed.")
 @click.pass_context
-def purge(
+def command(
     context: click.Context, /, topic: str, before: str, group: str | None, delete_records: bool, **given: Any
 ) -> int:
     """Archive the old dead letters of a topic. Kafka deletes the records by the topic's retention.
@@ -60,8 +58,6 @@ def purge(
 
 
 def _delete(settings: Settings, topic: str, before: str, *, reason: str, send: bool) -> int:
-    from waitreg.redrive.records_deletion import deletion
-
     require_reason(reason, send=send)
     (condition,) = parse_filter([f"before={before}"], datetime.now(UTC)).conditions
     assert isinstance(condition.value, datetime)

@@ -1,116 +1,58 @@
-"""A dead letter as lines for a terminal."""
+"""`waitreg dlq show`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from datetime import datetime
+import sys
 from pathlib import Path
-from typing import Final
 
-from wait_registry.dead_letters.dead_letter import DeadLetter, Redriven
-from wait_registry.dead_letters.decoded import Decoded, decoded
-from wait_registry.display import bytes_text, lines_of, safe, value_text
-from wait_registry.errors import ConfigurationError
-from wait_registry.schemas.registry import SchemaRegistry
+import click
 
-_INDENT = "  "
-# A terminal shows no more bytes of a value.
-_MOST_BYTES: Final = 2048
-_FIELDS: Final = (
-    "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group", "instance",
-    "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
-    "error_stacktrace", "finished_late",
-)  # fmt: skip
+from wait_registry.dead_letters.dead_letter import find
+from wait_registry.dead_letters.outcome_reader import last_redrive
+from wait_registry.postgres.query_file import bind, load_query
+from wait_registry.schemas.registry import for_display
+from waitreg.command import Command, Invocation
+from waitreg.dlq.dead_letter_text import as_json as as_json_line
+from waitreg.dlq.dead_letter_text import lines, write_body
+from waitreg.query import print_rows
+from waitreg.read_tables import age, read_tables
 
 
-def lines(letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redriven | None = None) -> Iterator[str]:
-    """Yield the lines that show a dead letter.
+@click.command(
+    "show",
+    cls=Command,
+    examples=(
+        "waitreg dlq show orders.dlq:0:17",
+        "waitreg dlq show 019fc448-d29b-8abc-9def-0123456789ab --body body.bin",
+    ),
+)
+@click.argument("which", metavar="PLACE|WAIT-ID")
+@click.option("--body", type=click.Path(path_type=Path), metavar="FILE", help="Also write the value to FILE, as it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per dead letter, values whole.")
+@click.pass_obj
+def command(invocation: Invocation, which: str, body: Path | None, as_json: bool) -> int:
+    """Show a dead letter: error, record, and what happened to it.
 
-    Args:
-        letter: which one.
-        registry: the schemas of values; None if there is none.
-        redriven: the last redrive of its delivery, if there was one.
+    PLACE is topic:partition:offset of the dead letter, as `waitreg dlq list` prints it. A JSON value is shown with line
+    breaks. An Avro or Protobuf value that names its schema is shown as JSON, if processor.schema_registry.url is set.
+    Other bytes that aren't text are shown as hexadecimal digits. At most 2 KiB of a value are shown. Characters that
+    could change the terminal are escaped.
     """
-    row = letter.row
-    places = letter.places()
-    yield f"dead letter {letter.place}, {row['reason'] or 'foreign'}, at {row['dead_letter_time']}"
-    if row["state"] != "open":
-        because = f": {safe(row['job_reason'])}" if row["job_reason"] else ""
-        by, job = safe(row["state_by"] or ""), safe(row["job"] or "")
-        yield f"{row['state']} by {by} at {row['state_at']}, job {job}{because}"
-    for label, text in (
-        ("record", places.get("record")),
-        ("produced", letter.produced()),
-        ("consumed at", places.get("consumed at")),
-        ("group", row["consumer_group"]),
-        ("instance", row["instance"]),
-        ("delivery", row["delivery"]),
-        ("wait ID", row["wait_expiration_uuid"]),
-        ("idempotency key", row["idempotency_key"]),
-    ):
-        if text not in (None, ""):
-            yield f"{_INDENT}{label:<16}{safe(str(text))}"
-    if row["error_class"] is not None:
-        yield f"error: {safe(row['error_class'])}: {safe(row['error_message'] or '')}"
-    yield f"was it done? {letter.may_be_done(redriven)}"
-    yield from _content("key", letter.content.key)
-    yield f"headers: {len(letter.content.headers)}"
-    for name, value in letter.content.headers:
-        yield f"{_INDENT}{safe(name)} = {value_text(value)}"
-    yield from _content("value", letter.content.value, decoded(letter.content.value, registry, letter.content.headers))
-    if "\n" in (row["error_stacktrace"] or "").rstrip():  # otherwise it is the error again
-        yield "stack trace:"
-        for line in safe(row["error_stacktrace"], "\n\t").rstrip().split("\n"):
-            yield f"{_INDENT}{line}"
-
-
-def as_json(letter: DeadLetter, redriven: Redriven | None = None) -> str:
-    """Return one JSON object with everything that `lines` shows, whole; arguments as there.
-
-    Bytes are text, else ``\\x`` and hexadecimal digits, as the condition ``key=`` takes them.
-    """
-    row, content = letter.row, letter.content
-    shown = {name: row[name] for name in _FIELDS}
-    fields = {
-        "place": str(letter.place),
-        **{name.replace(" ", "_"): str(place) for name, place in letter.places().items()},
-        **{name: value.isoformat() if isinstance(value, datetime) else value for name, value in shown.items()},
-        "may_be_done": letter.may_be_done(redriven),
-        "key": _text(content.key),
-        "headers": [[name, _text(value)] for name, value in content.headers],
-        "value": _text(content.value),
-    }
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else bytes_text(data)
-
-
-def write_body(letter: DeadLetter, file: Path) -> None:
-    """Write the value of a dead letter to a new file.
-
-    Raises:
-        ConfigurationError: the value is null, the file exists or can't be written.
-    """
-    if letter.content.value is None:
-        raise ConfigurationError(f"the value of {letter.place} is null, so {file} wasn't written")
-    try:
-        with file.open("xb") as opened:
-            opened.write(letter.content.value)
-    except OSError as error:
-        raise ConfigurationError(f"{file} can't be written: {error.strerror}; name a new file") from error
-
-
-def _content(name: str, data: bytes | None, shown: Decoded | None = None) -> Iterator[str]:
-    if data is None:
-        yield f"{name}: null"
-        return
-    about = f", {shown.format or shown.problem}" if shown else ""
-    yield f"{name}: {len(data)} bytes{safe(about)}"
-    whole = shown.text.encode() if shown and shown.text else data
-    for line in lines_of(whole, _MOST_BYTES) if data else ():
-        yield f"{_INDENT}{line}"
-    if len(whole) > _MOST_BYTES and name == "value":
-        yield f"{_INDENT}(--body FILE writes the whole value, --json prints all of it)"
+    settings, query = invocation.settings(), load_query("record_deliveries")
+    registry = for_display(settings.processor.schema_registry)
+    with read_tables(settings, invocation.path, "the dead letter") as connection:
+        as_of = age(connection, settings)
+        found = find(connection, which)
+        for dead_letter in found:
+            wait_id = dead_letter.row["wait_expiration_uuid"]
+            redriven = None if wait_id is None else last_redrive(settings, connection, wait_id)
+            for line in [as_json_line(dead_letter, redriven)] if as_json else lines(dead_letter, registry, redriven):
+                print(line)
+        key = found[0].row["idempotency_key"]
+        if key is not None and not as_json:
+            print("\ndeliveries of this record:")
+            print_rows(connection, query, bind(query, {"id": key}))
+    if body is not None:
+        write_body(found[0], body)
+    print(as_of, file=sys.stderr if as_json else sys.stdout)
+    return 0

@@ -6,7 +6,7 @@ it does after it has written the rows. And it doesn't note which expired dead le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from wait_registry.clock import Clock
@@ -17,7 +17,7 @@ from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
-from wait_registry.records.operation import Kind, Requested
+from wait_registry.records.operation import Kind
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from waitreg.redrive.category import Category
@@ -26,14 +26,14 @@ from waitreg.redrive.category import Category
 MAX_AGE_S: Final = 600.0
 
 
-def require_said(settings: Settings, job: Requested) -> None:
+def require_said(settings: Settings, allowed: Collection[str]) -> None:
     """Refuse expired dead letters alongside a Connect sink, unless those that were finished late may be sent too.
 
     Raises:
         ConfigurationError: the request allows the former only.
     """
-    unknown = settings.sink.kind is SinkKind.CONNECT and Category.MAY_BE_DONE in job.allowed
-    if unknown and Category.FINISHED_LATE not in job.allowed:
+    unknown = settings.sink.kind is SinkKind.CONNECT and Category.MAY_BE_DONE in allowed
+    if unknown and Category.FINISHED_LATE not in allowed:
         raise ConfigurationError(
             "a Kafka Connect sink keeps the tables (sink.kind=connect) and doesn't note which expired dead letters "
             "were finished late: ask the called service by the idempotency key, then add --finished-late to "
@@ -41,7 +41,7 @@ def require_said(settings: Settings, job: Requested) -> None:
         )
 
 
-def require_current(settings: Settings, job: Requested, client: Admin, clock: Clock) -> None:
+def require_current(settings: Settings, kind: Kind, client: Admin, clock: Clock) -> None:
     """Refuse a redrive by tables that a Connect sink hasn't brought up to date: what still waits would be sent.
 
     Call it before the snapshot of the tables is taken, so that the snapshot isn't older than what was committed. With a
@@ -51,7 +51,7 @@ def require_current(settings: Settings, job: Requested, client: Admin, clock: Cl
         TransientError: the sink is behind for longer than `MAX_AGE_S`, or Kafka doesn't answer; retry.
         ConfigurationError: no permission (DESCRIBE on the sink's group, READ on the wait topic).
     """
-    if settings.sink.kind is not SinkKind.CONNECT or job.kind is not Kind.REDRIVE:
+    if settings.sink.kind is not SinkKind.CONNECT or kind is not Kind.REDRIVE:
         return
     group, topic = settings.sink.connect_group, settings.wait.topic
     # Asked first, because a client that may not see the group gets no offsets, and no reason either.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wait_registry.records.operation import State
 from waitreg.redrive.approval import Course, after, first_course
-from waitreg.redrive.brake import Sent
+from waitreg.redrive.job_listing import JobRow
 from waitreg.redrive.operations_tail import OperationsTail
-from waitreg.redrive.view import Cursor, View
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a job has come.
 
@@ -26,34 +26,34 @@ class Progress:
     """
 
     state: State = State.RUNNING
-    cursor: Cursor | None = None
+    cursor: tuple[str | int, ...] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     known: bool = False
     approved_by: str | None = None
     rate: float | None = None
 
 
-def come_to(view: View, tail: OperationsTail, job: str) -> Progress:
-    """Return how far a job has come, by the tables and what the operations topic has beyond them."""
-    row = view.job(job)
+class Sent(NamedTuple):
+    """How many records a job has redriven after an offset of the operations topic: 0, or where it was resumed."""
+
+    after: int
+    records: int
+
+
+def progress_of(row: JobRow | None, tail: OperationsTail) -> Progress:
+    """Return how far the job of a tail has come.
+
+    Args:
+        row: of the job, if the tables have it.
+        tail: what the operations topic has beyond the tables.
+    """
     requested = tail.requested if row is None else row.requested
     if requested is None:
         return Progress()
     course = first_course(requested) if row is None else Course(row.state, row.approved_by)
     for event in tail.changes:
         course = after(course, event, requested)
-    progress = Progress(course.state, known=True, approved_by=course.approved_by, rate=tail.rate or requested.rate)
-    if tail.advanced is not None:
-        progress.cursor, progress.counts = tail.advanced.cursor, Counter(tail.advanced.counts)
-    elif row is not None:
-        progress.cursor, progress.counts = row.cursor, Counter(row.counts)
-    return progress
-
-
-def redriven(view: View, tail: OperationsTail, job: str) -> Sent:
-    """Return how many records a job has redriven since it was resumed, if it was."""
-    if tail.resumed_at is not None:
-        return Sent(tail.resumed_at, tail.redriven)
-    row = view.job(job)
-    after_offset = 0 if row is None else row.counted_from
-    return Sent(after_offset, view.redriven(job, after_offset) + tail.redriven)
+    come_to = tail.advanced or row
+    cursor, counts = (None, {}) if come_to is None else (come_to.cursor, come_to.counts)
+    rate = tail.rate or requested.rate
+    return Progress(course.state, cursor, Counter(counts), True, course.approved_by, rate)

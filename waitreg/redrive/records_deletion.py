@@ -1,6 +1,6 @@
 """Deletes the old records of a dead letter topic in Kafka, unless an open dead letter is among them.
 
-The view of the tables and the tail of the operations topic, as an executor reads them, say which dead letters are open.
+The exact marks, as an executor reads them, say which dead letters are open.
 Deleting is no part of a transaction, and takes no fence: a fence would end the running jobs of each group that has dead
 letters there. So the tail is read again right before each deletion, and once more after the last one. A dead letter
 that is restored in between stays in the tables with all that it has.
@@ -8,8 +8,9 @@ that is restored in between stays in the tables with all that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,13 +28,12 @@ from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.operation import DeletionRequested, Place, RecordsDeleted
 from wait_registry.settings.root import Settings
 from waitreg.redrive.category import Standing
-from waitreg.redrive.executor import operations_log, require_same_operations_topic
-from waitreg.redrive.job_change import write_event
-from waitreg.redrive.jobs import new_job
-from waitreg.redrive.operations_tail import OperationsTail
+from waitreg.redrive.exact_marks import ExactMarks, exact_marks, operations_log
+from waitreg.redrive.job_listing import new_job
+from waitreg.redrive.operator_events import write_event
 from waitreg.redrive.prefix_cut import Bounds, Obstacle, Prefix, obstacle, prefix
 from waitreg.redrive.request import Asker
-from waitreg.redrive.view import View
+from waitreg.redrive.snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -80,64 +80,79 @@ def deletion(settings: Settings, topic: str, time: datetime) -> Iterator[Deletio
         TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
     """
     client, clock = admin(settings.kafka), SystemClock()
-    with closing(View(settings)) as view:
-        require_same_operations_topic(view, client, settings)
-        positions = _require_dead_letters(settings, view, client, topic)
-        tail = OperationsTail(view.start, "", settings.redrive.max_tail_records)
-        with closing(TailReader(operations_log(settings), client, clock, tail)) as reader:
-            found = Deletion(settings, topic, client, clock, view, tail, reader)
-            found.look(positions, time)
-            yield found
+    with exact_marks(settings, client, clock) as marks:
+        positions = _require_dead_letters(settings, marks.tables, client, topic)
+        records = DeadLetterRecords(settings, topic, client, clock, marks)
+        yield Deletion(records, records.parts(positions, time))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRecords:
+    """The records of a dead letter topic, and the marks that say which of them are open."""
+
+    settings: Settings
+    topic: str
+    client: Admin
+    clock: Clock
+    marks: ExactMarks
+
+    def parts(self, positions: Mapping[int, int], time: datetime) -> list[Part]:
+        """Return what may be deleted of each partition; arguments and errors as `deletion`."""
+        numbers = range(describe_topic(self.client, self.topic).partitions)
+        first = earliest_offsets(self.client, self.topic, numbers)
+        # Asked before the times, so that no record counts as old that arrives in between.
+        ends = end_offsets(self.client, self.topic, numbers)
+        recent = offsets_from_time(self.client, self.topic, numbers, int(time.timestamp() * 1000))
+        self.marks.read_on()
+        parts = []
+        for number in numbers:
+            at = None if recent[number][0] < 0 else recent[number][0]
+            asked = prefix(Bounds(first[number], at, ends[number], positions.get(number)))
+            first_open = self.first_open(number, asked)
+            unknown = self.first_unknown(number, asked) if first_open is None else None
+            parts.append(Part(number, asked, obstacle(asked, first_open, unknown)))
+        return parts
+
+    def first_open(self, partition: int, asked: Prefix) -> int | None:
+        """Return the offset of the first open dead letter of a prefix."""
+        tables, tail = self.marks.tables, self.marks.tail
+        with closing(tables.perhaps_open(self.topic, partition, asked.offsets, tail.marked)) as rows:
+            for offset, wait_id, state in rows:
+                place = tables.marked(Place(self.topic, partition, offset))
+                if tail.standing(place, wait_id, None, Standing(state)).state == "open":
+                    return int(offset)
+        return None
+
+    def first_unknown(self, partition: int, asked: Prefix) -> int | None:
+        """Read a prefix, and return the offset of its first record of which the tables have no dead letter."""
+        if not asked.offsets:
+            return None
+        log = operations_log(self.settings)._replace(topic=self.topic, partition=partition)
+        with closing(self.marks.tables.offsets(self.topic, partition, asked.offsets)) as known:
+            compared = _Compared(asked, known)
+            with closing(TailReader(log, self.client, self.clock, compared)) as reader:
+                reader.read_to(asked.before)
+        return compared.unknown
+
+    def require_permission(self) -> None:
+        """Raise ConfigurationError if the broker doesn't let this user delete records of the topic, or record that."""
+        wanted = {self.topic: AclOperation.DELETE, self.settings.operations.topic: AclOperation.WRITE}
+        for topic, operation in wanted.items():
+            if not may(self.client, topic, operation):
+                raise ConfigurationError(
+                    f"this user may not delete records of {self.topic}, which is for administrators: grant the user "
+                    f"of kafka.security {operation.name} on {topic} ({_FILE})"
+                )
 
 
 class Deletion:
     """The deletion of old records of one topic: `parts` says what there is to delete."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        topic: str,
-        client: Admin,
-        clock: Clock,
-        view: View,
-        tail: OperationsTail,
-        reader: TailReader,
-    ) -> None:
-        """Look at nothing yet; use `deletion`."""
+    def __init__(self, records: DeadLetterRecords, parts: Sequence[Part]) -> None:
+        """Delete nothing yet; use `deletion`."""
         self.job = new_job()
-        self.parts: list[Part] = []
-        self._settings = settings
-        self._topic = topic
-        self._client = client
-        self._clock = clock
-        self._view = view
-        self._tail = tail
-        self._reader = reader
-
-    def look(self, positions: dict[int, int], time: datetime) -> None:
-        """Fill `parts`; arguments and errors as `deletion`."""
-        numbers = range(describe_topic(self._client, self._topic).partitions)
-        first = earliest_offsets(self._client, self._topic, numbers)
-        # Asked before the times, so that no record counts as old that arrives in between.
-        ends = end_offsets(self._client, self._topic, numbers)
-        recent = offsets_from_time(self._client, self._topic, numbers, int(time.timestamp() * 1000))
-        self._reader.read_on()
-        for number in numbers:
-            at = None if recent[number][0] < 0 else recent[number][0]
-            asked = prefix(Bounds(first[number], at, ends[number], positions.get(number)))
-            first_open = self._first_open(number, asked)
-            unknown = self._first_unknown(number, asked) if first_open is None else None
-            self.parts.append(Part(number, asked, obstacle(asked, first_open, unknown)))
-
-    def require_permission(self) -> None:
-        """Raise ConfigurationError if the broker doesn't let this user delete records of the topic, or record that."""
-        wanted = {self._topic: AclOperation.DELETE, self._settings.operations.topic: AclOperation.WRITE}
-        for topic, operation in wanted.items():
-            if not may(self._client, topic, operation):
-                raise ConfigurationError(
-                    f"this user may not delete records of {self._topic}, which is for administrators: grant the user "
-                    f"of kafka.security {operation.name} on {topic} ({_FILE})"
-                )
+        self.parts = parts
+        self._records = records
 
     def run(self, asker: Asker, reason: str) -> Done:
         """Delete what `parts` allows, partition by partition.
@@ -153,53 +168,35 @@ class Deletion:
             ConfigurationError: no permission. Nothing was deleted.
             TransientError: Kafka didn't take the request, and nothing was deleted; or it didn't take the answer.
         """
+        topic, settings = self._records.topic, self._records.settings
         todo = [part for part in self.parts if part.is_deletable]
         before = {part.partition: part.prefix.before for part in todo}
-        self.require_permission()
-        event = DeletionRequested(job=self.job, topic=self._topic, before=before, reason=reason, **asker._asdict())
-        write_event(self._settings, self.job, event, f"recording that records of {self._topic} will be deleted")
+        self._records.require_permission()
+        event = DeletionRequested(job=self.job, topic=topic, before=before, reason=reason, **asker._asdict())
+        write_event(settings, self.job, event, f"recording that records of {topic} will be deleted")
         first: dict[int, int] = {}
         failed: dict[int, str] = {}
         for part in todo:
-            number, asked = part.partition, part.prefix
             try:
-                self._reader.read_on()
-                found = obstacle(asked, self._first_open(number, asked), None)
+                self._records.marks.read_on()
+                found = obstacle(part.prefix, self._records.first_open(part.partition, part.prefix), None)
                 if found is None:
-                    first[number] = delete_before(self._client, self._topic, number, asked.before)
+                    first[part.partition] = delete_before(
+                        self._records.client, topic, part.partition, part.prefix.before
+                    )
                 else:
-                    failed[number] = f"{found[0]}: {found[1]}"
+                    failed[part.partition] = f"{found[0]}: {found[1]}"
             except WaitRegistryError as error:
-                failed[number] = str(error)
-        done = RecordsDeleted(job=self.job, topic=self._topic, first=first, failed=failed, **asker._asdict())
-        write_event(self._settings, self.job, done, f"recording which records of {self._topic} are deleted")
-        self._reader.read_on()
+                failed[part.partition] = str(error)
+        done = RecordsDeleted(job=self.job, topic=topic, first=first, failed=failed, **asker._asdict())
+        write_event(settings, self.job, done, f"recording which records of {topic} are deleted")
+        self._records.marks.read_on()
         open_again = [
-            Place(self._topic, part.partition, offset)
+            Place(topic, part.partition, offset)
             for part in todo
-            if part.partition in first and (offset := self._first_open(part.partition, part.prefix)) is not None
+            if part.partition in first and (offset := self._records.first_open(part.partition, part.prefix)) is not None
         ]
         return Done(done, open_again)
-
-    def _first_open(self, partition: int, asked: Prefix) -> int | None:
-        rows = self._view.perhaps_open(self._topic, partition, asked.offsets, self._tail.marked)
-        with closing(rows):
-            for offset, wait_id, state in rows:
-                place = self._view.marked(Place(self._topic, partition, offset))
-                if self._tail.standing(place, wait_id, None, Standing(state)).state == "open":
-                    return offset
-        return None
-
-    def _first_unknown(self, partition: int, asked: Prefix) -> int | None:
-        """Read a prefix, and return the offset of its first record of which the tables have no dead letter."""
-        if not asked.offsets:
-            return None
-        log = operations_log(self._settings)._replace(topic=self._topic, partition=partition)
-        with closing(self._view.offsets(self._topic, partition, asked.offsets)) as known:
-            compared = _Compared(asked, known)
-            with closing(TailReader(log, self._client, self._clock, compared)) as reader:
-                reader.read_to(asked.before)
-        return compared.unknown
 
 
 def delete_before(client: Admin, topic: str, partition: int, before: int) -> int:
@@ -236,7 +233,7 @@ class _Compared:
             self.unknown = offset
 
 
-def _require_dead_letters(settings: Settings, view: View, client: Admin, topic: str) -> dict[int, int]:
+def _require_dead_letters(settings: Settings, tables: TableSnapshot, client: Admin, topic: str) -> dict[int, int]:
     """Return up to where the tables have read a dead letter topic, by partition.
 
     Raises:
@@ -244,12 +241,12 @@ def _require_dead_letters(settings: Settings, view: View, client: Admin, topic: 
     """
     others = {settings.wait.topic, settings.operations.topic, *settings.processor.topics}
     named = {*dead_letter_topics(settings), *dead_letter_topics(settings, "sink")}
-    if topic in others or not (topic in named or view.has_dead_letters(topic)):
+    if topic in others or not (topic in named or tables.has_dead_letters(topic)):
         raise ConfigurationError(
             f"{topic} is no dead letter topic: neither dead_letter.topic nor sink.dead_letter_topics names it, and the "
             "tables have no dead letter of it, or it is an input, wait or operations topic. Its records are kept"
         )
-    topic_id, positions = view.reached(topic)
+    topic_id, positions = tables.reached(topic)
     if topic_id is None:
         raise ConfigurationError(
             f"the tables don't say how far they have read {topic}, so what may be open there isn't known: start "

@@ -5,25 +5,24 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Collection, Iterable
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from wait_registry.clock import SystemClock
 from wait_registry.dead_letters.dead_letter import parse_place
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.errors import ConfigurationError
-from wait_registry.records.operation import Kind, Requested
+from wait_registry.kafka.clients import admin
+from wait_registry.records.operation import Kind, Replacement, Requested
 from wait_registry.records.wait_id import is_wait_id
+from wait_registry.settings.root import Settings
 from waitreg.redrive.approval import ENDED
 from waitreg.redrive.category import Category
+from waitreg.redrive.exact_marks import exact_marks
+from waitreg.redrive.job_listing import new_job
+from waitreg.redrive.progress import Progress
 from waitreg.redrive.target import REDELIVERY
-
-if TYPE_CHECKING:
-    from wait_registry.records.operation import Replacement
-    from wait_registry.settings.root import Settings
-    from waitreg.redrive.progress import Progress
-    from waitreg.redrive.survey import Survey
 
 # A job looks for a pause, a cancellation and another rate before each record.
 LEAST_RATE: Final = 0.01
@@ -122,55 +121,35 @@ def only_group(groups: Collection[str | None], chosen: Filter) -> str:
     return group
 
 
-def dry_run(
-    settings: Settings,
-    kind: Kind,
-    chosen: Filter,
-    options: Options,
-    asker: Asker,
-    replacement: Replacement | None = None,
-) -> Survey:
-    """Return what a new job would do; nothing is changed.
+def new_request(
+    kind: Kind, group: str, chosen: Filter, options: Options, asker: Asker, replacement: Replacement | None = None
+) -> Requested:
+    """Return the request of a new job, without the ends of its selection.
 
     Args:
-        settings: of the cluster, the tables and the limits.
         kind: what the job does.
+        group: consumer group of the dead letters.
         chosen: which dead letters.
-        options: how.
+        options: how; with a rate.
         asker: who asks.
         replacement: the edited record that is sent in place of the only dead letter's own.
+    """
+    conditions = tuple(map(str, chosen.conditions))
+    fixed: dict[str, Any] = {"kind": kind, "group": group, "conditions": conditions, "replacement": replacement}
+    return Requested(job=new_job(), ends={}, **fixed, **asker._asdict(), **asdict(options))
+
+
+def find_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
+    """Return a job and how far it has come.
 
     Raises:
-        ConfigurationError: the job isn't possible; the message says why.
+        ConfigurationError: there is no such job.
         TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
     """
-    from wait_registry.clock import SystemClock
-    from wait_registry.kafka.clients import admin
-    from wait_registry.kafka.targets import Targets
-    from waitreg.redrive.edit import require_room
-    from waitreg.redrive.jobs import new_job
-    from waitreg.redrive.survey import survey
-    from waitreg.redrive.view import View
-
-    named = asdict(options) | {"rate": _rate(settings, kind, options)}
-    with closing(View(settings)) as view:
-        group = only_group(view.groups(chosen), chosen)
-    conditions = tuple(map(str, chosen.conditions))
-    job = Requested(
-        job=new_job(),
-        kind=kind,
-        group=group,
-        conditions=conditions,
-        ends={},
-        replacement=replacement,
-        **asker._asdict(),
-        **named,
-    )
-    client = admin(settings.kafka)
-    found = survey(settings, job, chosen, client, SystemClock())
-    if replacement is not None:
-        require_room(found.job, Targets(client)(settings.operations.topic))
-    return found
+    with exact_marks(settings, admin(settings.kafka), SystemClock(), name) as marks:
+        if marks.requested is None:
+            raise ConfigurationError(f"there is no job {name!r}: `waitreg dlq jobs` lists them")
+        return marks.requested, marks.progress()
 
 
 def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
@@ -180,10 +159,7 @@ def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
         ConfigurationError: there is no such job, or it has ended.
         TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
     """
-    from wait_registry.kafka.clients import admin
-    from waitreg.redrive.executor import find_job
-
-    job, progress = find_job(settings, name, admin(settings.kafka))
+    job, progress = find_job(settings, name)
     if progress.state in ENDED:
         raise ConfigurationError(f"job {name} is {progress.state.value} already")
     return job, progress
@@ -210,7 +186,8 @@ def _condition(text: str) -> str:
     return f"wait_id={wait_id}" if is_wait_id(wait_id) else f"place={parse_place(text)}"
 
 
-def _rate(settings: Settings, kind: Kind, options: Options) -> float:
-    if options.rate is None:
-        return settings.redrive.rate if kind is Kind.REDRIVE else settings.redrive.max_rate
-    return require_rate(settings, options.rate)
+def with_rate(settings: Settings, kind: Kind, options: Options) -> Options:
+    """Return options with a rate: theirs if it is allowed, otherwise that of the settings; errors as `require_rate`."""
+    if options.rate is not None:
+        return replace(options, rate=require_rate(settings, options.rate))
+    return replace(options, rate=settings.redrive.rate if kind is Kind.REDRIVE else settings.redrive.max_rate)

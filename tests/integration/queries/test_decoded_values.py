@@ -19,7 +19,7 @@ from wait_registry.postgres.connection import connect
 from wait_registry.schemas.registry import for_display
 from wait_registry.settings.processor import SchemaRegistrySettings
 from wait_registry.settings.root import Settings
-from waitreg.dlq.show import lines
+from waitreg.dlq.dead_letter_text import lines
 
 ORDER = """{"type": "record", "name": "Order", "fields": [
     {"name": "id", "type": "long"}, {"name": "raw", "type": "bytes"},

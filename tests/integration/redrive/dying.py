@@ -21,13 +21,13 @@ from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
 from waitreg.local.environment import as_environment
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.view import View
+from waitreg.redrive.snapshot import TableSnapshot
 
 ROOT = Path(__file__).parents[3]
 # A step that comes several times is the second one: the first writes that the job begins.
 STEPS: Final[dict[str, tuple[Any, str, int]]] = {
     "fence": (FencedProducer, "fence", 1),
-    "view": (View, "__init__", 1),
+    "snapshot": (TableSnapshot, "__init__", 1),
     "tail": (TailReader, "read_on", 2),
     "produce": (FencedProducer, "_produce", 2),
     "flush": (FencedProducer, "_flush", 2),

@@ -31,9 +31,12 @@ from wait_registry.records.operation import Event, Kind, Place, Requested, decod
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.root import Settings
+from waitreg.redrive.classifier import Classifier
+from waitreg.redrive.connect_tables import require_current, require_said
+from waitreg.redrive.dry_run import DryRun, classify_selection
+from waitreg.redrive.exact_marks import exact_marks
 from waitreg.redrive.executor import Executor
 from waitreg.redrive.progress import Progress
-from waitreg.redrive.survey import Survey, survey
 
 HEADERS: Headers = (("tenant", b"blue"), ("raw", b"\xff\0"))
 
@@ -97,12 +100,16 @@ class Scenario:
             new = [one for one in records if starts[one.partition] <= one.offset < ends[one.partition]]
             return fed.feed([row_in_the_log(one) for one in new], ends).written
 
-    def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> Survey:
-        """Survey what these conditions mean."""
+    def request(self, *conditions: str, kind: Kind = Kind.REDRIVE, job: str = "job-1", **changes: object) -> DryRun:
+        """Return the dry run of a job with these conditions."""
         chosen = parse_filter(conditions or (f"group={self.group}",), datetime.now(UTC))
         usual = {"job": job, "kind": kind, "rate": 500.0, "allowed": ("no_members",)}
-        asked = requested(self.group, map(str, chosen.conditions), **usual)
-        return survey(self.settings, asked.model_copy(update=changes), chosen, self.admin, SystemClock())
+        asked = requested(self.group, map(str, chosen.conditions), **usual).model_copy(update=changes)
+        clock = SystemClock()
+        require_said(self.settings, asked.allowed)
+        require_current(self.settings, asked.kind, self.admin, clock)
+        with exact_marks(self.settings, self.admin, clock) as marks:
+            return classify_selection(asked, chosen, Classifier(self.settings, asked, self.admin, clock), marks)
 
     def execute(self, job: Requested, stop: threading.Event | None = None) -> Progress:
         """Run a job to its end."""

@@ -16,7 +16,7 @@ from tests.support.console import Answer, running_console
 from wait_registry.records.operation import Mark, Requested, State
 from waitreg.console.acting import job_token
 from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
-from waitreg.redrive.job_change import ask_for_approval
+from waitreg.redrive.operator_events import ask_for_approval
 
 GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "otto operator other-group")
 PEOPLE: Final = ("nina", "vera", "sue", "olga", "ada", "otto")

@@ -12,7 +12,7 @@ from tests.integration.redrive.browser import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from wait_registry.records.operation import Approved, Changed, State
-from waitreg.redrive.job_change import approve, ask_for_approval, change
+from waitreg.redrive.operator_events import approve, ask_for_approval, change
 from waitreg.redrive.request import Asker
 
 BEN = Asker("ben", authenticated=True, via="console")

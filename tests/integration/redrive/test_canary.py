@@ -16,8 +16,7 @@ from tests.support.running_thread import RunningThread
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Changed, Mark, Requested, State
-from waitreg.redrive import brake
-from waitreg.redrive import executor as module
+from waitreg.redrive import execution, outcome_check
 from waitreg.redrive.executor import Executor
 
 
@@ -57,10 +56,10 @@ def marked(at: Scenario) -> int:
 
 @pytest.fixture
 def without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the outcomes before each chunk, soon by a view that has the last resumption."""
-    monkeypatch.setattr(module, "VIEW_S", 1.0)
-    monkeypatch.setattr(brake, "LOOK_S", 0.0)
-    monkeypatch.setattr(brake, "_PAUSE_PER_LOOK", 0)
+    """Check the outcomes before each chunk, soon by a snapshot that has the last resumption."""
+    monkeypatch.setattr(execution, "SNAPSHOT_S", 1.0)
+    monkeypatch.setattr(outcome_check, "CHECK_S", 0.0)
+    monkeypatch.setattr(outcome_check, "_PAUSE_PER_CHECK", 0)
 
 
 @pytest.mark.guarantee("R1.13")

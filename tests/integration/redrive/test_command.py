@@ -20,7 +20,7 @@ from wait_registry.kafka.topics import create_topics
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Changed, Mark, State
 from wait_registry.settings.processor import GroupProtocol
-from waitreg.redrive.job_change import record_reveal
+from waitreg.redrive.operator_events import record_reveal
 from waitreg.redrive.request import Asker
 
 

@@ -21,7 +21,7 @@ from wait_registry.kafka.fenced_producer import FencedProducer
 from wait_registry.records.operation import Mark, State
 from waitreg.local.broker import EmbeddedBroker
 from waitreg.local.ports import free_ports
-from waitreg.redrive import executor as module
+from waitreg.redrive import execution
 from waitreg.redrive.executor import Executor
 
 LETTERS = 5
@@ -65,7 +65,7 @@ def test_an_executor_that_wakes_up_late_can_commit_nothing(at: Scenario, monkeyp
             super().write(parts, limits, doing)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "FencedProducer", Frozen)
+        patch.setattr(execution, "FencedProducer", Frozen)
         zombie = RunningThread(Executor(at.settings, job, threading.Event(), lambda _: None).run)
         assert reached.wait(60)
     ended = at.execute(job)

@@ -21,7 +21,7 @@ from tests.support.browser import Visit
 from tests.support.hands import Keyboard, Mouse, NoScripts
 from tests.support.http_service import Answer, HttpService
 from tests.support.waiting import wait_until
-from wait_registry.dead_letters import outcomes
+from wait_registry.dead_letters import outcome_reader as outcomes
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertsSettings
 

@@ -15,11 +15,11 @@ from tests.integration.sink.test_statement_plans import is_whole
 from tests.support.committed_offsets import commit_as_operator
 from tests.support.database import Database
 from tests.support.waiting import wait_until
-from wait_registry.dead_letters import outcomes as module
+from wait_registry.dead_letters import outcome_reader as module
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.dead_letters.listing import page
 from wait_registry.dead_letters.outcome import Outcome
-from wait_registry.dead_letters.outcomes import ALL, QUERIES, Outcomes, last_redrive, outcome_rows
+from wait_registry.dead_letters.outcome_reader import ALL, QUERIES, OutcomeReader, last_redrive, outcome_rows
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
 
@@ -32,7 +32,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def became(at: Scenario, job: str = "job-1", after: int = 0) -> dict[Outcome, int]:
     with at.database.connect(at.settings) as connection:
-        return dict(Outcomes(at.settings, connection).of(job, after))
+        return dict(OutcomeReader(at.settings, connection).of(job, after))
 
 
 def wait_for_outcomes(at: Scenario, expected: dict[Outcome, int]) -> None:

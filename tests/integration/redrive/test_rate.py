@@ -11,7 +11,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Advanced, Mark, Requested, State
-from waitreg.redrive.job_change import change_rate
+from waitreg.redrive.operator_events import change_rate
 from waitreg.redrive.request import Asker
 
 ANNA = Asker("anna", authenticated=False, via="command")

@@ -17,7 +17,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.dead_letters.outcome import Outcome
-from wait_registry.dead_letters.outcomes import Outcomes
+from wait_registry.dead_letters.outcome_reader import OutcomeReader
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.dead_letter import Reason
@@ -26,7 +26,7 @@ from wait_registry.records.operation import Kind, Mark, Requested, State, encode
 from wait_registry.records.wait_id import wait_id
 from waitreg.redrive.category import ALLOWABLE, DONE, Category
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.job_change import change
+from waitreg.redrive.operator_events import change
 from waitreg.redrive.request import Asker
 
 
@@ -176,7 +176,7 @@ def test_redrives_of_a_record_are_not_those_of_another_one_at_its_place(at: Scen
     assert at.request(job="job-2").job.expected == {"already_redriven": 1, "max_redrives": 1, "redriven": 1}
     with at.database.connect(at.settings) as connection:
         connection.execute("delete from dead_letter where original_timestamp_ms < 1800000000000 and delivery = 3")
-        assert Outcomes(at.settings, connection).of("job-1", asks_kafka=False) == {Outcome.UNKNOWN: 1}
+        assert OutcomeReader(at.settings, connection).of("job-1", asks_kafka=False) == {Outcome.UNKNOWN: 1}
 
 
 @pytest.mark.guarantee("R1.6")
@@ -202,7 +202,7 @@ def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
     def paused_then_broken(self: TailReader) -> int:
         nonlocal calls
         calls += 1
-        if calls == 3:
+        if calls == 4:
             change(at.settings, job.job, State.PAUSED, ben, "look first")
             raise TransientError("an outage")
         return read_on(self)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.support.command import Ended, run_waitreg
-from tests.support.command_line import all_commands, parsed
+from tests.support.command_line import all_commands, all_entries, extras, parsed
 from wait_registry.errors import (
     ConfigurationError,
     DataError,
@@ -25,7 +25,7 @@ from wait_registry.errors import (
 )
 from waitreg import main as cli
 from waitreg.command import EXTRAS, Command
-from waitreg.main import COMMANDS, Entry, main
+from waitreg.main import COMMANDS, main
 
 Run = Callable[..., Ended]
 
@@ -43,16 +43,17 @@ def waitreg(tmp_path: Path) -> Run:
 def test_help_names_every_command_and_every_exit_code(waitreg: Run) -> None:
     shown = waitreg("--help", COLUMNS="150")
     assert shown.code == 0
-    for command in COMMANDS:
+    for command in (entry for entries in COMMANDS.values() for entry in entries):
         assert f"  {command.name}" in shown.output
         assert command.summary in shown.output
     assert "0 done, 1 failed, 2 usage or configuration, 3 fenced" in shown.output
     assert "4 reconciliation broken" in shown.output
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_summary_is_the_first_line_of_the_help(command: Entry) -> None:
-    assert (command.load().help or "").splitlines()[0] == command.summary
+@pytest.mark.parametrize("path", all_entries())
+def test_the_summary_is_the_first_line_of_the_help(path: str) -> None:
+    command, entry = all_entries()[path]
+    assert (command.help or "").splitlines()[0] == entry.summary
 
 
 @pytest.mark.parametrize("path", all_commands())
@@ -157,7 +158,7 @@ def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run,
 
 
 def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
-    commands = {path: command.extra for path, command in all_commands().items() if command.extra}
+    commands = extras()
     assert set(commands.values()) == set(EXTRAS)
     needed = {
         "waitreg reconcile": ["--manifest", "m", "--calls", "c"],

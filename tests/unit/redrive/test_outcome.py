@@ -25,8 +25,9 @@ from wait_registry.dead_letters.outcome import (
     outcome,
 )
 from wait_registry.settings.root import Settings
-from waitreg.redrive.brake import Brake, Sent, retries_s
-from waitreg.redrive.pace import Pace
+from waitreg.redrive.executor import RateLimit
+from waitreg.redrive.outcome_check import OutcomeCheck, retries_s
+from waitreg.redrive.progress import Sent
 
 RULES = CanaryRules(size=10, above=0.1, timeout_s=60.0, retries_s=30.0)
 
@@ -104,18 +105,18 @@ CHUNKS = 200
 def test_the_rate_is_kept_within_five_percent(seed: int, rate: float, most: float) -> None:
     """``most``: the longest that a chunk takes, as a part of its time."""
     dice, now_s, size = random.Random(seed), 0.0, max(1, int(rate))
-    pace = Pace(now_s)
+    limit = RateLimit(now_s)
     for _ in range(CHUNKS):
         now_s += dice.uniform(0, most) * size / rate
-        now_s += pace.pause_s(size, rate, now_s)
+        now_s += limit.pause_s(size, rate, now_s)
     assert now_s == pytest.approx(CHUNKS * size / rate, rel=0.05)
 
 
 def test_lost_time_is_not_made_up_for() -> None:
-    pace = Pace(0.0)
-    assert pace.pause_s(10, 10.0, 100.0) == 0
-    assert pace.pause_s(10, 10.0, 100.2) == pytest.approx(0.8)
-    assert pace.pause_s(5, 10.0, 101.0) == pytest.approx(0.5)
+    limit = RateLimit(0.0)
+    assert limit.pause_s(10, 10.0, 100.0) == 0
+    assert limit.pause_s(10, 10.0, 100.2) == pytest.approx(0.8)
+    assert limit.pause_s(5, 10.0, 101.0) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,8 @@ def test_lost_time_is_not_made_up_for() -> None:
 )
 def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sent: int, left: int | None) -> None:
     unused: Any = None
-    brake = Brake(Settings(), requested("shop", canary=canary), unused, SystemClock(), unused)
-    assert brake.canary_left(Sent(0, sent)) == left
+    check = OutcomeCheck(Settings(), requested("shop", canary=canary), unused, SystemClock(), unused)
+    assert check.canary_left(Sent(0, sent)) == left
 
 
 def test_retries_take_the_sum_of_the_delays_of_the_groups_own_topics() -> None:

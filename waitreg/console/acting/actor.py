@@ -14,12 +14,12 @@ from waitreg.console.acting.job_token import JobTokens
 from waitreg.console.acting.reveals import Reveals
 from waitreg.console.http.seal import signing_key
 from waitreg.redrive.approval import needs_approval
+from waitreg.redrive.dry_run import DryRun, dry_run
 from waitreg.redrive.edit import most_edit_bytes
-from waitreg.redrive.request import Options, dry_run, open_job, require_rate
+from waitreg.redrive.request import Options, open_job, require_rate
 
 if TYPE_CHECKING:
     from wait_registry.settings.root import Settings
-    from waitreg.redrive.survey import Survey
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Actor:
         self._settings = settings
         self._free = threading.BoundedSemaphore(_DRY_RUNS)
 
-    def dry_run(self, selected: Selection, options: Options, replacement: Replacement | None = None) -> Survey:
+    def dry_run(self, selected: Selection, options: Options, replacement: Replacement | None = None) -> DryRun:
         """Return what a new job would do with a person's selection.
 
         Args:
@@ -70,7 +70,7 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.job_change import ask_for_approval, write_request
+        from waitreg.redrive.operator_events import ask_for_approval, write_request
 
         job = permission.job
         if self.needs_approval(job):
@@ -105,7 +105,7 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.job_change import approve
+        from waitreg.redrive.operator_events import approve
 
         name, approver = permission.job.job, asker(permission.person)
         self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
@@ -118,7 +118,7 @@ class Actor:
             ConfigurationError: the rate isn't possible.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.job_change import change_rate
+        from waitreg.redrive.operator_events import change_rate
 
         name, person = permission.job.job, asker(permission.person)
         change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
@@ -136,7 +136,7 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.job_change import change
+        from waitreg.redrive.operator_events import change
 
         name, person = permission.job.job, asker(permission.person)
         ask = partial(change, self._settings, name, state, person, reason)
@@ -156,7 +156,7 @@ class Actor:
         Raises:
             ConfigurationError, TransientError: it can't be recorded, so nothing is shown.
         """
-        from waitreg.redrive.job_change import record_reveal
+        from waitreg.redrive.operator_events import record_reveal
 
         record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
         log.info("what is hidden of %s: shown to %s from now on", reveal.place, reveal.person.name)

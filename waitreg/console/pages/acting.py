@@ -21,8 +21,8 @@ from waitreg.console.page import Asked, Page, Redirect, address
 from waitreg.console.tables import Tables
 from waitreg.redrive.approval import require_begun, to_send
 from waitreg.redrive.category import DONE, MEANINGS, Category
+from waitreg.redrive.dry_run import DryRun
 from waitreg.redrive.request import Options, selection
-from waitreg.redrive.survey import Survey
 from waitreg.redrive.target import ORIGIN, REDELIVERY
 
 # Above it, the number of dead letters is typed before the start.
@@ -305,7 +305,7 @@ class CategoryRow(NamedTuple):
     examples: Sequence[tuple[Place, str]]
 
 
-def category_rows(found: Survey, beyond: int = 0) -> Sequence[CategoryRow]:
+def category_rows(found: DryRun, beyond: int = 0) -> Sequence[CategoryRow]:
     """Return the categories of a dry run, the largest first; ``beyond`` dead letters are beyond its limit."""
     acted = DONE[found.job.kind]
     counts = sorted(found.job.expected.items(), key=lambda pair: -pair[1])

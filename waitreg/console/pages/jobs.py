@@ -23,9 +23,9 @@ from waitreg.console.tables import Tables
 from waitreg.redrive.approval import ENDED, to_send
 from waitreg.redrive.category import DONE, Category
 from waitreg.redrive.edit import what_changes
-from waitreg.redrive.jobs import audit as done
-from waitreg.redrive.jobs import done_before, history, requested, require_job
-from waitreg.redrive.jobs import jobs as newest
+from waitreg.redrive.job_listing import audit as done
+from waitreg.redrive.job_listing import done_before, history, require_job
+from waitreg.redrive.job_listing import jobs as newest
 
 ROWS: Final = 100
 SINCE: Final = "7d"
@@ -89,7 +89,7 @@ def _asked(wanted: str, state: State) -> str:
 def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
     """Return what the tables have of a job; what just begins here, the sink may not have read yet."""
     try:
-        require_job(tables, name)
+        row = require_job(tables, name)
     except ConfigurationError as error:
         if here is None:
             raise NotThere(str(error)) from None
@@ -97,8 +97,8 @@ def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, 
         known = {"job": of.job, "kind": of.kind.value, "group": of.group, "state": here.state.value, "by": of.by}
         return {**known, "reason": of.reason}, of
     found = tables.without_contents(newest(tables, 1, name))
-    (row,) = found.rows
-    return dict(zip(found.columns, row, strict=True)), requested(tables, name)
+    (shown,) = found.rows
+    return dict(zip(found.columns, shown, strict=True)), row.requested
 
 
 def _changes(tables: Tables, of: Requested, state: State, here: Shown | None, can: bool) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-"""Judges the dead letters of a job by one view and the tail after it; the same for a dry run and for the run."""
+"""Puts the dead letters of a job into categories by the exact marks; the same for a dry run and for the run."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from wait_registry.clock import Clock
 from wait_registry.kafka.clients import Admin
@@ -16,107 +15,105 @@ from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Requested
 from wait_registry.settings.root import Settings
-from waitreg.redrive.category import DONE, Candidate, Category, Rules, Standing, obstacle
+from waitreg.redrive.category import DONE, Candidate, Category, Rules, obstacle
 from waitreg.redrive.edit import replaced
-from waitreg.redrive.operations_tail import OperationsTail
+from waitreg.redrive.exact_marks import ExactMarks
 from waitreg.redrive.target import Readers, Ready, Route
-from waitreg.redrive.view import Cursor, View
 
 READERS_S: Final = 30.0
+# The dead letters that are classified together; the last one may be beyond the bytes.
+CHUNK: Final = 500
+CHUNK_BYTES: Final = 4_194_304
 
 
-def standing_of(candidate: Candidate, tail: OperationsTail) -> Standing:
-    """Return what the tables and the tail after them say of a dead letter."""
-    place, record, time_ms = candidate.marked_place, candidate.record, candidate.record_time_ms
-    return tail.standing(place, candidate.wait_id, record, candidate.standing, time_ms)
+class Decision(NamedTuple):
+    """The category of a dead letter, and the record that is sent for it, if its contents were read."""
+
+    candidate: Candidate
+    category: Category
+    ready: Ready | None = None
 
 
-@dataclass(slots=True)
-class Judged:
-    """A chunk: what is done with its dead letters, and how many come into each category."""
+def next_candidates(candidates: Iterator[Candidate], most: int) -> list[Candidate]:
+    """Return the next dead letters: at most so many, and not too many bytes."""
+    found, size = [], 0
+    for candidate in islice(candidates, most):
+        found.append(candidate)
+        size += candidate.most_bytes
+        if size >= CHUNK_BYTES:
+            break
+    return found
 
-    todo: list[Candidate] = field(default_factory=list)
-    ready: list[Ready] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    cursor: Cursor = ()
 
-
-class Judge:
-    """Judges the dead letters of one job."""
+class Classifier:
+    """Classifies the dead letters of one job."""
 
     def __init__(self, settings: Settings, job: Requested, client: Admin, clock: Clock) -> None:
-        """Judge nothing yet."""
+        """Classify nothing yet."""
         self._rules = Rules(job.kind, job.job, frozenset(job.allowed), settings.redrive.max_redrives)
-        self._acted = DONE[job.kind]
+        self._done = DONE[job.kind]
         self._job = job
         may_wait = Category.NO_MEMBERS in job.allowed
         readers, proof = _Readers(settings, job.group, clock), _Proof(settings, job.group, client, clock)
         self._targets = Targets(client)
         self.route = Route(job.target, self._targets, readers, proof, may_wait)
         self.cluster = cluster_id(client)
-        self.refused: set[Place] = set()
 
     def forget_topics(self) -> None:
         """Look the topics that records go to up again."""
         self._targets.forget()
 
-    def judge(self, candidates: Iterable[Candidate], view: View, tail: OperationsTail) -> Judged:
-        """Judge the dead letters of a chunk; arguments as `category`."""
-        judged, seen = Judged(), set[str]()
-        for candidate in candidates:
-            judged.cursor = candidate.cursor
-            category = self.category(candidate, view, tail, seen)
-            judged.counts[category] += 1
-            if category is self._acted:
-                judged.todo.append(candidate)
-        return judged
-
-    def category(self, candidate: Candidate, view: View, tail: OperationsTail, seen: set[str]) -> Category:
-        """Judge a dead letter.
+    def decide(
+        self,
+        candidates: Sequence[Candidate],
+        marks: ExactMarks,
+        seen: set[str],
+        refused: Collection[Place] = (),
+        *,
+        sends: bool,
+    ) -> list[Decision]:
+        """Classify dead letters.
 
         Args:
-            candidate: the dead letter.
-            view: gives its contents where these decide.
-            tail: read to the end of the operations topic.
-            seen: wait IDs of those that came before it; its own is added.
+            candidates: the dead letters.
+            marks: read to the end of the operations topic; its tables give the contents.
+            seen: wait IDs of those that came before them and are sent; theirs are added.
+            refused: where the broker has refused the record.
+            sends: whether the contents of all that is to be sent are read, and not only where these decide.
         """
-        standing = standing_of(candidate, tail)
-        found = obstacle(candidate, standing, self._rules)
+        obstacles = {candidate.place: self._obstacle(candidate, marks, refused) for candidate in candidates}
+        free = [candidate for candidate in candidates if obstacles[candidate.place] is None]
+        read = [candidate for candidate in free if self._reads(candidate, sends)]
+        rows = marks.tables.contents(read) if read else {}
+        return [self._decision(each, obstacles[each.place], rows.get(each.place), seen) for each in candidates]
+
+    def _obstacle(self, candidate: Candidate, marks: ExactMarks, refused: Collection[Place]) -> Category | None:
+        found = obstacle(candidate, marks.standing(candidate), self._rules)
+        if found is not None or self._rules.kind is not Kind.REDRIVE:
+            return found
+        return Category.REFUSED if candidate.place in refused else self.route.obstacle(candidate)
+
+    def _reads(self, candidate: Candidate, sends: bool) -> bool:
+        if self._rules.kind is not Kind.REDRIVE:
+            return False
+        return sends or self._job.replacement is not None or not self.route.surely_fits(candidate)
+
+    def _decision(
+        self, candidate: Candidate, found: Category | None, row: Mapping[str, Any] | None, seen: set[str]
+    ) -> Decision:
         if found is None and candidate.wait_id in seen:
             found = Category.SAME_DELIVERY
-        if found is None and self._rules.kind is Kind.REDRIVE:
-            found = self._obstacle_on_the_way(candidate, view)
-        if found is None:
-            seen.add(candidate.wait_id or "")
-        return found or self._acted
-
-    def _obstacle_on_the_way(self, candidate: Candidate, view: View) -> Category | None:
-        if candidate.place in self.refused:
-            return Category.REFUSED
-        found = self.route.obstacle(candidate)
-        if found is not None or (self._job.replacement is None and self.route.surely_fits(candidate)):
-            return found
-        ready = self._ready(candidate, view.contents([candidate])[candidate.place])
-        return ready if isinstance(ready, Category) else None
+        if found is not None:
+            return Decision(candidate, found)
+        ready = None if row is None else self._ready(candidate, row)
+        if isinstance(ready, Category):
+            return Decision(candidate, ready)
+        seen.add(candidate.wait_id or "")
+        return Decision(candidate, self._done, ready)
 
     def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> Ready | Category:
         edited = replaced(row, self._job, self.cluster)
         return Category.CHANGED if edited is None else self.route.ready(candidate, edited)
-
-    def prepare(self, judged: Judged, view: View) -> None:
-        """Read the contents of what is to be sent; what can't be sent after all is counted so."""
-        if self._rules.kind is not Kind.REDRIVE or not judged.todo:
-            return
-        rows, sendable = view.contents(judged.todo), []
-        for candidate in judged.todo:
-            ready = self._ready(candidate, rows[candidate.place])
-            if isinstance(ready, Category):
-                judged.counts[self._acted] -= 1
-                judged.counts[ready] += 1
-            else:
-                sendable.append(candidate)
-                judged.ready.append(ready)
-        judged.todo = sendable
 
 
 class _Proof:

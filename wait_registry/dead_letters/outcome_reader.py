@@ -34,7 +34,7 @@ from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
-QUERIES: Final = Queries("redrive")
+QUERIES: Final = Queries("dead_letters")
 # How long Kafka may take to answer, and the sink to come to where its topics end, s.
 PATIENCE_S: Final = 3.0
 _POLL_S: Final = 0.1
@@ -42,7 +42,7 @@ _POLL_S: Final = 0.1
 ALL: Final = 2**63 - 1
 
 
-class Outcomes:
+class OutcomeReader:
     """Reads outcomes of the records of jobs, from Kafka and from the tables."""
 
     def __init__(
@@ -157,7 +157,7 @@ class Outcomes:
         return all(positions.get(number, 0) >= end for number, end in ends.items())
 
     def _positions(self, topic: str) -> dict[int, int]:
-        return {partition: position for partition, position, _ in self._rows("positions", {"topic": topic})}
+        return dict(self._rows("positions", {"topic": topic}))
 
     @cached_property
     def _client(self) -> Admin:
@@ -178,7 +178,7 @@ def outcome_rows(settings: Settings, reader: Reader, job: str) -> Rows:
 
     If Kafka refuses us, the log says why, and only what the tables show is known.
     """
-    counts = _known(Outcomes(settings, reader), job)
+    counts = _known(OutcomeReader(settings, reader), job)
     return Rows(["outcome", "records"], [(name.value, counts[name]) for name in Outcome if counts[name]])
 
 
@@ -189,11 +189,11 @@ def last_redrive(settings: Settings, reader: Reader, wait_id: str) -> Redriven |
         return None
     mark, job, by, at = found
     # One of several things that are shown, so it doesn't wait for the sink.
-    (became,) = _known(Outcomes(settings, reader, patience_s=0.0), job, mark - 1, mark) or (Outcome.UNKNOWN,)
+    (became,) = _known(OutcomeReader(settings, reader, patience_s=0.0), job, mark - 1, mark) or (Outcome.UNKNOWN,)
     return Redriven(job, by, at, became)
 
 
-def _known(outcomes: Outcomes, job: str, after: int = 0, until: int = ALL) -> Counter[Outcome]:
+def _known(outcomes: OutcomeReader, job: str, after: int = 0, until: int = ALL) -> Counter[Outcome]:
     try:
         return outcomes.of(job, after, until)
     except ConfigurationError as error:

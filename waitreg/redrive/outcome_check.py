@@ -4,37 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from wait_registry.clock import Clock
 from wait_registry.dead_letters.outcome import PROCEED, CanaryRules, Outcome, Verdict, after_canary, after_comebacks
-from wait_registry.dead_letters.outcomes import Outcomes
+from wait_registry.dead_letters.outcome_reader import OutcomeReader
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import topic_names
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
 from wait_registry.settings.root import Settings
+from waitreg.redrive.progress import Sent
 
-# The pause after a look, s; after a slow one, this multiple of what it took.
-LOOK_S: Final = 1.0
-_PAUSE_PER_LOOK: Final = 10
-
-
-class Sent(NamedTuple):
-    """How many records a job has redriven after an offset of the operations topic: 0, or where it was resumed."""
-
-    after: int
-    records: int
+# The pause after a check, s; after a slow one, this multiple of what it took.
+CHECK_S: Final = 1.0
+_PAUSE_PER_CHECK: Final = 10
 
 
-class Brake:
-    """Looks at what became of one job's records."""
+class OutcomeCheck:
+    """Checks what became of one job's records."""
 
     def __init__(
         self, settings: Settings, job: Requested, client: Admin, clock: Clock, pause: Callable[[float], object]
     ) -> None:
-        """Look at nothing yet.
+        """Check nothing yet.
 
         Args:
             settings: of the cluster, the tables and the limits.
@@ -48,7 +42,7 @@ class Brake:
         self._client = client
         self._clock = clock
         self._pause = pause
-        self._look_at = clock.monotonic()
+        self._check_at = clock.monotonic()
         # The canary: since when it is out, since when all of it is settled, and whether the job may continue.
         self._out_at: float | None = None
         self._settled_at: float | None = None
@@ -59,7 +53,7 @@ class Brake:
         size = self._job.canary
         return None if size is None or self._passed or sent.records > size else size - sent.records
 
-    def look(self, sent: Sent) -> Verdict:
+    def check(self, sent: Sent) -> Verdict:
         """Decide whether the job sends its next chunk.
 
         Raises:
@@ -70,22 +64,22 @@ class Brake:
             return PROCEED
         is_out = self.canary_left(sent) == 0
         began = self._clock.monotonic()
-        if not is_out and began < self._look_at:
+        if not is_out and began < self._check_at:
             return PROCEED
         with connect_pooled(self._settings.postgres, application_name="waitreg redrive") as connection:
-            outcomes = Outcomes(self._settings, connection, self._clock, self._pause)
-            verdict = self._after_canary(outcomes, sent) if is_out else self._after_comebacks(outcomes, sent)
+            reader = OutcomeReader(self._settings, connection, self._clock, self._pause)
+            verdict = self._after_canary(reader, sent) if is_out else self._after_comebacks(reader, sent)
         ended = self._clock.monotonic()
-        self._look_at = ended + max(LOOK_S, _PAUSE_PER_LOOK * (ended - began))
+        self._check_at = ended + max(CHECK_S, _PAUSE_PER_CHECK * (ended - began))
         return verdict
 
-    def _after_comebacks(self, outcomes: Outcomes, sent: Sent) -> Verdict:
-        numbers = outcomes.comebacks(self._job.job, self._job.group, sent.after)
+    def _after_comebacks(self, reader: OutcomeReader, sent: Sent) -> Verdict:
+        numbers = reader.comebacks(self._job.job, self._job.group, sent.after)
         return after_comebacks(numbers, self._settings.redrive.pause_above)
 
-    def _after_canary(self, outcomes: Outcomes, sent: Sent) -> Verdict:
+    def _after_canary(self, reader: OutcomeReader, sent: Sent) -> Verdict:
         limits = self._settings.redrive
-        counts = outcomes.of(self._job.job, sent.after)
+        counts = reader.of(self._job.job, sent.after)
         # The tables don't have all marks yet.
         counts[Outcome.UNKNOWN] += sent.records - counts.total()
         now = self._clock.monotonic()
@@ -95,7 +89,7 @@ class Brake:
         elif self._settled_at is None:
             self._settled_at = now
         group = self._job.group
-        waited_s = retries_s(topic_names(self._client), outcomes.inputs(self._job.job, group), group)
+        waited_s = retries_s(topic_names(self._client), reader.inputs(self._job.job, group), group)
         rules = CanaryRules(sent.records, limits.canary_above, limits.canary_timeout_s, waited_s)
         settled_s = None if self._settled_at is None else now - self._settled_at
         verdict = after_canary(counts, now - self._out_at, settled_s, rules)

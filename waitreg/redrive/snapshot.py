@@ -1,10 +1,10 @@
-"""The tables as one snapshot of Postgres: the sink's position, a job, and the dead letters that it is of."""
+"""The tables as one snapshot of Postgres: the sink's position, a job, and its dead letters."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from psycopg import IsolationLevel
 from psycopg.rows import dict_row
@@ -14,9 +14,10 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
-from wait_registry.records.operation import Kind, Place, Requested, State
+from wait_registry.records.operation import Place
 from wait_registry.settings.root import Settings
 from waitreg.redrive.category import Candidate, Standing, Twin, marked_place
+from waitreg.redrive.job_listing import JobRow, find_row
 
 QUERIES: Final = Queries("redrive")
 
@@ -24,18 +25,7 @@ Cursor = tuple[str | int, ...]
 Ends = Mapping[str, Mapping[int, int]]
 
 
-class JobRow(NamedTuple):
-    """A job as the tables show it."""
-
-    requested: Requested
-    state: State
-    cursor: Cursor | None
-    counts: dict[str, int]
-    counted_from: int = 0
-    approved_by: str | None = None
-
-
-class View:
+class TableSnapshot:
     """One repeatable-read, read-only transaction; `start` is the offset of the operations topic up to which it goes."""
 
     def __init__(self, settings: Settings) -> None:
@@ -65,7 +55,6 @@ class View:
             self.topic_id: str = row[0]
             self.start: int = row[1]
             self.as_of: datetime = row[2]
-            self._jobs: dict[str, JobRow | None] = {}
             self._topic_ids: dict[str, str] = dict(self._connection.execute(QUERIES["topic_ids"]).fetchall())
         except BaseException:
             self._connection.close()
@@ -74,7 +63,7 @@ class View:
     def groups(self, chosen: Filter) -> list[str | None]:
         """Return the consumer groups of the dead letters that a filter means, three at most."""
         where, parameters = chosen.sql()
-        query = f"select distinct consumer_group from dead_letter where {where} limit 3"
+        query = QUERIES["groups"].replace("{where}", where)
         return [row[0] for row in self._connection.execute(query.encode(), parameters)]
 
     def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
@@ -83,7 +72,7 @@ class View:
         The names are those that marks have, so a topic that is recreated meanwhile isn't meant.
         """
         where, parameters = chosen.sql()
-        query = f'select topic, partition, max("offset") + 1 from dead_letter where {where} group by 1, 2'
+        query = QUERIES["ends"].replace("{where}", where)
         found: dict[str, dict[int, int]] = {}
         for topic, partition, end in self._connection.execute(query.encode(), parameters):
             found.setdefault(self.marked(Place(topic, partition, end)).topic, {})[partition] = end
@@ -94,38 +83,8 @@ class View:
         return marked_place(place, self._topic_ids.get(place.topic))
 
     def job(self, name: str) -> JobRow | None:
-        """Return a job, if the tables have it; it is asked for once, since a view doesn't change."""
-        if name not in self._jobs:
-            self._jobs[name] = self._job(name)
-        return self._jobs[name]
-
-    def _job(self, name: str) -> JobRow | None:
-        with self._connection.cursor(row_factory=dict_row) as cursor:
-            row = cursor.execute(QUERIES["job"], {"job": name}).fetchone()
-        if row is None:
-            return None
-        requested = Requested(
-            job=row["job"],
-            kind=Kind(row["kind"]),
-            group=row["consumer_group"],
-            by=row["requested_by"],
-            authenticated=row["authenticated"],
-            via=row["via"],
-            reason=row["reason"],
-            conditions=tuple(row["conditions"]),
-            ends=row["ends"],
-            target=row["target"],
-            rate=row["rate"],
-            limit=row["record_limit"],
-            canary=row["canary"],
-            approval=row["approval"],
-            allowed=tuple(row["allowed"]),
-            expected=row["expected"],
-            replacement=row["replacement"],
-        )
-        cursor_of: Cursor | None = None if row["cursor"] is None else tuple(row["cursor"])
-        state, counts = State(row["state"]), row["counts"]
-        return JobRow(requested, state, cursor_of, counts, row["counted_from"], row["approved_by"])
+        """Return a job, if the tables have it."""
+        return find_row(self._connection, name)
 
     def redriven(self, name: str, after: int) -> int:
         """Return how many records a job has redriven after an offset of the operations topic."""
@@ -184,7 +143,7 @@ class View:
 
     def reached(self, topic: str) -> tuple[str | None, dict[int, int]]:
         """Return the ID of a topic that the tables have read, None for no such topic, and the position by partition."""
-        rows = self._connection.execute(QUERIES["positions"], {"topic": topic}).fetchall()
+        rows = self._connection.execute(QUERIES["reached"], {"topic": topic}).fetchall()
         return rows[0][2] if rows else None, {partition: position for partition, position, _ in rows}
 
     def has_dead_letters(self, topic: str) -> bool:
@@ -200,7 +159,7 @@ class View:
 
         Args:
             topic, partition, offsets: where they are.
-            marked: wait IDs of deliveries that have marks after the view.
+            marked: wait IDs of deliveries that have marks after the snapshot.
         """
         return self._rows("perhaps_open", topic, partition, offsets, marked=marked)
 

@@ -1,0 +1,1 @@
+"""`waitreg dlq jobs`, a file per subcommand."""
