@@ -40,24 +40,25 @@ def status(invocation: Invocation) -> int:
 
 
 def _show(invocation: Invocation, *, migrating: bool) -> int:
-    from wait_registry.postgres.connection import connect_pooled
-    from wait_registry.postgres.migrations import require_unchanged, status
-    from wait_registry.postgres.schema import migrate_schema, require_schema, require_server, schema_migrations
+    # The extra with psycopg may be missing; then the help is still shown.
+    from wait_registry.postgres import connection, migrations, schema
 
     settings = invocation.settings()
-    with connect_pooled(settings.postgres, application_name="waitreg db", read_only=not migrating) as connection:
-        require_server(connection)
+    with connection.connect_pooled(
+        settings.postgres, application_name="waitreg db", read_only=not migrating
+    ) as connected:
+        schema.require_server(connected)
         if migrating:
-            for migration in migrate_schema(connection):
+            for migration in schema.migrate_schema(connected):
                 print(f"applied {migration.version:04} {migration.name}")
-        steps = status(connection, schema_migrations())
+        steps = migrations.status(connected, schema.schema_migrations())
         for step in steps:
             print(f"{'applied' if step.applied else 'pending'}  {step.migration.version:04} {step.migration.name}")
-        require_unchanged(steps)
+        migrations.require_unchanged(steps)
         pending = sum(not step.applied for step in steps)
         if not pending:
             # Everything that this version knows is there, but the schema may still be a newer version's.
-            require_schema(connection)
+            schema.require_schema(connected)
     if pending:
         print("fix: waitreg db migrate")
     print(f"schema {settings.postgres.schema_name!r}: {f'{pending} to fix' if pending else 'up to date'}")

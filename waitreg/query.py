@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.query_file import KINDS, QueryFile, bind, load_query, query_names
 from waitreg.command import Command, Invocation
+from waitreg.result_rows import render_rows
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
-
-    from wait_registry.postgres.query_file import QueryFile
 
 _LIST: Final = "LIST"
 
@@ -46,8 +46,6 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
     Times are UTC. A parameter that is a time takes what Postgres reads as one (2026-11-21T08:00Z, now, yesterday), or
     '2 hours ago'. Each query is plain SQL that psql runs too: psql -v minutes=5 -f sql/queries/stuck_now.sql.
     """
-    from wait_registry.postgres.query_file import bind, load_query, query_names
-
     if name.upper() == _LIST:
         for line in list_lines(map(load_query, query_names())):
             print(line)
@@ -61,6 +59,7 @@ def command(invocation: Invocation, name: str, parameters: tuple[str, ...], as_j
 
 
 def _ask(invocation: Invocation, query: QueryFile, values: Mapping[str, str], as_json: bool) -> None:
+    # The extra with psycopg may be missing; then the help and the list are still shown.
     from waitreg.read_tables import age, read_tables
 
     settings = invocation.settings()
@@ -75,8 +74,6 @@ def print_rows(
     connection: psycopg.Connection[TupleRow], query: QueryFile, values: Mapping[str, str], as_json: bool = False
 ) -> None:
     """Run a query and print its rows."""
-    from waitreg.result_rows import render_rows
-
     # The text comes from our own files, never from input; values are sent separately.
     cursor = connection.execute(query.sql.encode(), values)
     for line in render_rows([column.name for column in cursor.description or ()], cursor, as_json):
@@ -85,8 +82,6 @@ def print_rows(
 
 def list_lines(queries: Iterable[QueryFile]) -> Iterator[str]:
     """Yield lines that name queries, by kind: name, question, parameters."""
-    from wait_registry.postgres.query_file import KINDS
-
     queries = list(queries)
     width = max((len(query.name) for query in queries), default=0)
     for kind in KINDS:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg.rows import TupleRow
-
-    from wait_registry.settings.root import Settings
+from wait_registry.postgres.connection import connect_pooled
+from wait_registry.postgres.error_text import server_message
+from wait_registry.postgres.schema import require_schema
+from wait_registry.settings.root import Settings
+from waitreg.tables_age import age_line, connect_line
 
 
 @contextmanager
@@ -25,16 +26,10 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
         what: what is read, for messages.
 
     Raises:
-        ConfigurationError: a value can't be used, or a right is missing.
+        ConfigurationError: a value can't be used, or a permission is missing.
         PostgresUnavailable: there is no connection.
         psycopg.OperationalError: a query was interrupted; the command says what helps.
     """
-    import psycopg
-
-    from wait_registry.postgres.connection import connect_pooled
-    from wait_registry.postgres.error_text import server_message
-    from wait_registry.postgres.schema import require_schema
-
     with connect_pooled(settings.postgres, application_name=application_name) as connection:
         try:
             require_schema(connection)
@@ -48,7 +43,9 @@ def read_tables(settings: Settings, application_name: str, what: str) -> Iterato
 
 
 def age(
-    connection: psycopg.Connection[TupleRow], settings: Settings, ask_kafka: Callable[[Settings], str] | None = None
+    connection: psycopg.Connection[TupleRow],
+    settings: Settings,
+    ask_kafka: Callable[[Settings], str] = connect_line,
 ) -> str:
     """Return the line with the age of the answer; a user who may not read the age may still query.
 
@@ -57,13 +54,8 @@ def age(
         settings: which sink there is.
         ask_kafka: returns the position of a Connect sink; by default Kafka is asked each time.
     """
-    import psycopg
-
-    from wait_registry.postgres.error_text import server_message
-    from waitreg.tables_age import age_line, connect_line
-
     try:
-        return age_line(connection, settings, ask_kafka or connect_line)
+        return age_line(connection, settings, ask_kafka)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.rollback()
         return f"age of the tables unknown: {server_message(error)}"

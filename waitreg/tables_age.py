@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+import psycopg
+from psycopg.rows import TupleRow
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
@@ -14,14 +19,11 @@ from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from waitreg.connect.lag import lag_line, read_group_lag
 
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg.rows import TupleRow
-
 # A sink writes at least every minute, idle or not.
 LONGEST_SILENCE: Final = timedelta(minutes=2)
 # How long a query waits for Kafka, s: its answer comes from Postgres and is worth more than its age.
 KAFKA_LIMIT_S: Final = 3.0
+KEPT_S: Final = 5.0
 _SQL: Final = Queries("doctor")
 
 
@@ -90,6 +92,30 @@ def connect_line(settings: Settings) -> str:
         return lag_line(read_group_lag(kafka, admin(kafka), settings.sink.connect_group, settings.wait.topic))
     except WaitRegistryError as error:
         return f"the position of the Kafka Connect sink is unknown: {error}"
+
+
+class CachedLine:
+    """Keeps a line for some seconds, however many pages show it. Of several threads one asks, and the others wait.
+
+    Args:
+        ask: returns the line; it doesn't raise.
+        clock: returns the seconds of a clock that never steps.
+    """
+
+    def __init__(self, ask: Callable[[Settings], str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._line: str | None = None
+        self._asked_s = 0.0
+
+    def __call__(self, settings: Settings) -> str:
+        """Return the line of these settings, which are the same at each call."""
+        with self._lock:
+            if self._line is None or self._clock() - self._asked_s >= KEPT_S:
+                self._line = self._ask(settings)
+                self._asked_s = self._clock()
+            return self._line
 
 
 def sentence(age: TablesAge) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from wait_registry.diagnosis import Diagnosis, Severity, refuse_errors
+from wait_registry.kafka.topics import check_topics, create_topics
+from wait_registry.settings.root import Settings, unresolved_placeholders
+from wait_registry.settings.topic_relations import topic_problems
+from waitreg import check_report
 from waitreg.command import Command, Group, Invocation
-
-if TYPE_CHECKING:
-    from wait_registry.diagnosis import Diagnosis
-    from wait_registry.settings.root import Settings
+from waitreg.doctor.kafka_cluster import by_topic
 
 _EXAMPLES = (
     "waitreg topics create --set wait.replication_factor=1 --set wait.min_insync_replicas=1   # a laptop",
@@ -39,8 +39,6 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
     name, and the redelivery topics and retry topics (processor.retry.delays) of the group. Topics that exist stay as
     they are. Then it does what `waitreg topics check` does.
     """
-    from wait_registry.kafka.topics import create_topics
-
     settings = _settings(invocation)
     for topic in create_topics(settings, input_partitions):
         print(f"created   topic {topic}")
@@ -56,40 +54,30 @@ def check(invocation: Invocation, as_json: bool) -> int:
     Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
     Ends with 2 if there is an error. Every service makes the same check when it starts.
     """
-    from waitreg.check_report import as_json as report
-    from waitreg.check_report import exit_code
-
     lines = _check(_settings(invocation))
     if not as_json:
         return _report(lines)
-    print(report(lines, []))
-    return exit_code(lines)
+    print(check_report.as_json(lines, []))
+    return check_report.exit_code(lines)
 
 
 def _settings(invocation: Invocation) -> Settings:
     """Load the settings, and refuse names of topics that every service refuses."""
-    from wait_registry.diagnosis import refuse_errors
-    from wait_registry.settings.topic_relations import topic_problems
-
     settings = invocation.settings()
     refuse_errors(topic_problems(settings))
     return settings
 
 
 def _report(lines: list[Diagnosis]) -> int:
-    from waitreg.check_report import exit_code, shown, summary
-
     for line in lines:
-        print(shown(line))
-    print(summary(lines, f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"))
-    return exit_code(lines)
+        print(check_report.shown(line))
+    passed = f"{len({line.subject for line in lines})} topics, nothing that keeps a service from starting"
+    print(check_report.summary(lines, passed))
+    return check_report.exit_code(lines)
 
 
 def _unnamed(settings: Settings) -> list[Diagnosis]:
     """Report dead letter topics that are missing because the settings don't give their names."""
-    from wait_registry.diagnosis import Diagnosis, Severity
-    from wait_registry.settings.root import unresolved_placeholders
-
     unset = unresolved_placeholders(settings)
     if not unset or settings.sink.dead_letter_topics:
         return []
@@ -101,7 +89,4 @@ def _unnamed(settings: Settings) -> list[Diagnosis]:
 
 
 def _check(settings: Settings) -> list[Diagnosis]:
-    from wait_registry.kafka.topics import check_topics
-    from waitreg.doctor.kafka_cluster import by_topic
-
     return list(by_topic(check_topics(settings)))

@@ -133,7 +133,7 @@ def without_comebacks_since_a_resumption(patch: Patch) -> None:
     patch.query("sink", "change_operation", "then %(offset)s else", "then 0 else")
 
 
-@safeguard("R1.15", at="waitreg.console.acting.job_token.JobTokens.read")
+@safeguard("R1.15", at="waitreg.console.actions.tokens.JobTokens.read")
 def without_job_tokens(original, tokens, person, token):
     """Each sending of a form is a job of its own."""
     job, fresh = original(tokens, person, token)
@@ -199,7 +199,7 @@ def without_digest_of_the_edited(patch: Patch) -> None:
     patch.replace("waitreg.redrive.edit.record_digest", lambda content: "0" * 64)
 
 
-@safeguard("R1.16", at="waitreg.console.acting.job_token._digest")
+@safeguard("R1.16", at="waitreg.console.actions.tokens._digest")
 def without_digest_of_the_review(*_):
     """The console sends any bytes with the form of a review."""
     return ""

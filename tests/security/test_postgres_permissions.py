@@ -17,7 +17,7 @@ from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.postgres.schema import migrate_schema, require_schema
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.doctor.postgres_permissions import TABLES, permissions
+from waitreg.doctor.postgres import TABLES, permissions
 
 GRANTED = """
 select table_name, lower(privilege_type)

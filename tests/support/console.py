@@ -5,24 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from html import unescape
 from http.client import HTTPConnection
 from threading import Thread
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.dead_letters.listing import Rows
-from wait_registry.dead_letters.outcome_reader import last_redrive, outcome_rows
 from wait_registry.settings.root import Settings
 from waitreg.console.service import ConsoleService
-from waitreg.console.tables import Outcomes
 from waitreg.local.ports import LOOPBACK
-from waitreg.read_tables import age
-
-# For tests that show no outcomes.
-NO_OUTCOMES: Final = Outcomes(lambda *_: Rows((), ()), lambda *_: None)
 
 
 class Answer(NamedTuple):
@@ -72,8 +64,7 @@ def running_console(settings: Settings, **console: Any) -> Iterator[int]:
         The port on loopback.
     """
     settings = changed(settings, "console", port=0, **console)
-    outcomes = Outcomes(partial(outcome_rows, settings), partial(last_redrive, settings))
-    service = ConsoleService(settings, lambda tables: age(tables, settings), outcomes)
+    service = ConsoleService(settings)
     thread = Thread(target=service.run, daemon=True)
     thread.start()
     wait_until(lambda: service.port != 0, what="the console listens")

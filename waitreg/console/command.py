@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 import click
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.logs import configure_logging
+from wait_registry.service.process import ServiceProcess
 from waitreg.command import Command, Invocation
+from waitreg.console.access.passwords import line_of
 
 
 @click.command(
@@ -32,27 +34,17 @@ def command(invocation: Invocation, password_of: str | None) -> int:
     everything; console.authentication and console.grants say otherwise.
     """
     if password_of is not None:
-        from waitreg.console.access.passwords import line_of
-
         try:
             click.echo(line_of(password_of, _password()))
         except UnicodeError:
             raise ConfigurationError("the password isn't text in UTF-8: write it in UTF-8") from None
         return 0
-    from wait_registry.dead_letters.outcome_reader import last_redrive, outcome_rows
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ServiceProcess
-    from waitreg.console.kept_line import KeptLine
+    # The extra with psycopg and jinja2 may be missing; then the help is still shown.
     from waitreg.console.service import ConsoleService
-    from waitreg.console.tables import Outcomes
-    from waitreg.read_tables import age
-    from waitreg.tables_age import connect_line
 
     settings = invocation.settings()
     configure_logging(settings.log, "console")
-    ask_kafka = KeptLine(connect_line)
-    outcomes = Outcomes(partial(outcome_rows, settings), partial(last_redrive, settings))
-    ServiceProcess(lambda: ConsoleService(settings, lambda tables: age(tables, settings, ask_kafka), outcomes)).run()
+    ServiceProcess(lambda: ConsoleService(settings)).run()
     return 0
 
 

@@ -5,31 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
+from wait_registry.errors import ConfigurationError
+from waitreg.console.actions.actions import Actions
 from waitreg.console.tables import Tables
 
-if TYPE_CHECKING:
-    from waitreg.console.acting.actor import Actor
-
-
+# `Actions` for addresses that only a console that acts has; others are also asked of consoles that only read.
+Acts = TypeVar("Acts", bound=Actions | None)
+MOST_REASON: Final = 500
 # A path of this console: browsers take // and /\\ as the beginning of another host. A cookie has at most 4 kB.
 _LOCAL: Final = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 
 
-class Asked(NamedTuple):
+class Asked(NamedTuple, Generic[Acts]):
     """A request: the values in its path, those behind the question mark in their order, and when it came (UTC).
 
-    ``form`` has the fields of what changes something, ``content`` the bytes that are sent in place of fields, and
-    ``actor`` does it; a console that only reads has none.
+    ``actions`` are what the console does; a console that only reads has none. ``form`` has the fields of what changes
+    something, ``content`` the bytes that are sent in place of fields.
     """
 
     path: Mapping[str, str]
     query: Sequence[tuple[str, str]]
     now: datetime
+    actions: Acts
     form: Sequence[tuple[str, str]] = ()
-    actor: Actor | None = None
     content: bytes = b""
 
     def values(self) -> dict[str, str]:
@@ -43,6 +44,18 @@ class Asked(NamedTuple):
         """
         given = [value.lstrip() for name, value in self.query if name == "where"]
         return list(filter(str.strip, given)) if given else None
+
+    def field(self, name: str) -> str:
+        """Return the value of a field of the form, without blanks around it; "" if there is none."""
+        return dict(self.form).get(name, "").strip()
+
+    def reason(self, default: str = "") -> str:
+        """Return the reason that the form gives.
+
+        Raises:
+            ConfigurationError: as `require_reason`.
+        """
+        return require_reason(self.field("reason") or default)
 
 
 class Page(NamedTuple):
@@ -82,11 +95,20 @@ class Redirect(NamedTuple):
 
 
 Answered: TypeAlias = Page | Download | Redirect
-View: TypeAlias = Callable[[Asked, Tables], Answered]
+View: TypeAlias = Callable[[Asked[Acts], Tables], Answered]
 
 
-class NotThere(Exception):
-    """No such page; the message says what there is."""
+def require_reason(reason: str) -> str:
+    """Return a reason.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has characters that can't be printed.
+    """
+    if not reason or len(reason) > MOST_REASON or not reason.isprintable():
+        raise ConfigurationError(
+            f"give a reason, one line of at most {MOST_REASON} characters, for those who look later"
+        )
+    return reason
 
 
 def address(path: str, *pairs: tuple[str, str]) -> str:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 
 from aiohttp import web
 
-from wait_registry.dead_letters.decoded import decoded
-from wait_registry.schemas.registry import for_display
 from wait_registry.service.http_server import listening
 from wait_registry.settings.root import Settings
-from waitreg.console.access.masks import parse_masks
-from waitreg.console.acting.actor import Actor
+from waitreg.console.actions.actions import Actions
 from waitreg.console.http.application import application
 from waitreg.console.http.identity import identification
-from waitreg.console.tables import Age, Decode, Outcomes, open_tables
+from waitreg.console.tables import TablesReader
 
 log = logging.getLogger(__name__)
 
@@ -33,22 +29,16 @@ class ConsoleService:
 
     Args:
         settings: the console's own, where Postgres is and, if it may act, Kafka.
-        age: returns the line with the age of the tables.
-        outcomes: returns what became of redriven records.
 
     Raises:
         ConfigurationError: a setting can't be used, or would let in more people than it says.
     """
 
-    def __init__(self, settings: Settings, age: Age, outcomes: Outcomes) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._age = age
-        self._outcomes = outcomes
-        self._masks = parse_masks(settings.console.masks)
-        registry = for_display(settings.processor.schema_registry)
-        self._decode: Decode = lambda content: decoded(content.value, registry, content.headers)
+        self._tables = TablesReader(settings)
         self._identity = identification(settings.console)
-        self._actor = None if settings.console.read_only else Actor(settings)
+        self._actions = None if settings.console.read_only else Actions(settings)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self.port = 0
@@ -71,10 +61,8 @@ class ConsoleService:
 
     async def _serve(self) -> None:
         console = self._settings.console
-        tables = partial(open_tables, self._settings, self._age, self._outcomes, self._masks, self._decode)
-        pages = application(tables, self._identity, console, self._actor)
         runner = web.AppRunner(
-            pages,
+            application(self._tables, self._identity, console, self._actions),
             access_log=None,
             shutdown_timeout=_STOP_S,
             keepalive_timeout=IDLE_S,
@@ -86,5 +74,5 @@ class ConsoleService:
                 log.info("the console is at http://%s:%d/", console.host, self.port)
                 await self._stop.wait()
         finally:
-            if self._actor is not None:
-                await asyncio.to_thread(self._actor.close)
+            if self._actions is not None:
+                await asyncio.to_thread(self._actions.close)

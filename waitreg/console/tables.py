@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
-from wait_registry.dead_letters.dead_letter import DeadLetter, Reader, Redriven
-from wait_registry.dead_letters.decoded import Decoded
-from wait_registry.dead_letters.difference import Content
+import psycopg
+from psycopg import sql
+
+from wait_registry.dead_letters.dead_letter import DeadLetter
 from wait_registry.dead_letters.filter import Filter
 from wait_registry.dead_letters.listing import Rows
 from wait_registry.errors import ConfigurationError
+from wait_registry.postgres.connection import PostgresRefused, connect_pooled
 from wait_registry.postgres.query_file import QueryFile, bind
-from waitreg.console.access.grants import ALL, NotAllowed, Person, Right, condition, role_with
-from waitreg.console.access.masks import HIDDEN, Masks, masked
+from wait_registry.postgres.schema import require_schema
+from wait_registry.schemas.registry import SchemaRegistry, for_display
+from wait_registry.settings.root import Settings
+from waitreg.console.access.grants import ALL, Person, Right, condition, role_with
+from waitreg.console.access.masks import HIDDEN, Masks, masked, parse_masks
+from waitreg.console.access.permission import group_and_topic
+from waitreg.console.refusals import NotAllowed
+from waitreg.read_tables import age
+from waitreg.tables_age import CachedLine, connect_line
 
-if TYPE_CHECKING:
-    import psycopg
-    from psycopg import sql
-    from psycopg.rows import TupleRow
-
-    from wait_registry.settings.root import Settings
-
-Age: TypeAlias = "Callable[[psycopg.Connection[TupleRow]], str]"
-Decode: TypeAlias = Callable[[Content], Decoded | None]
 # A page shows no more rows of a question.
 ROWS: Final = 200
 # Columns of questions that show what records contain, or what handlers said of it.
 CONTENT: Final = frozenset(
-    (
-        "key",
-        "latest_key",
-        "body",
-        "message",
-        "error_message",
-        "latest_message",
-        "error_stacktrace",
-    )
+    ("key", "latest_key", "body", "message", "error_message", "latest_message", "error_stacktrace")
 )
 # Events of a record whose detail our services write, such as its expiry. The detail of all others may quote an error.
 _OUR_EVENTS: Final = ("waiting", "late tombstone", "redriven", "archived", "restored")
@@ -49,23 +41,11 @@ CONTENT_FIELDS: Final = frozenset({"key", "message"})
 _CONTENT_CONDITION: Final = re.compile(rf"\b({'|'.join(sorted(CONTENT_FIELDS))})(=|!=|~)")
 # Tables and views with a row per record, and those that show more than one person's records.
 _OF_RECORDS: Final = (
-    "wait",
-    "wait_readable",
-    "dead_letter",
-    "dead_letter_readable",
-    "dead_letter_mark",
-    "record_event",
-)
+    "wait", "wait_readable", "dead_letter", "dead_letter_readable", "dead_letter_mark", "record_event",
+)  # fmt: skip
 _OF_ALL: Final = ("quarantine", "sweep", "late_outcome")
 _QUARANTINED: Final = "quarantined"
 _FOR_EVERYBODY: Final = "sink_freshness"
-
-
-class Outcomes(NamedTuple):
-    """What reads outcomes, and asks Kafka for it: of all records of a job, and of the last redrive of a wait ID."""
-
-    of_job: Callable[[Reader, str], Rows]
-    of_delivery: Callable[[Reader, str], Redriven | None]
 
 
 class Answer(NamedTuple):
@@ -84,14 +64,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What pages of one person read from, the line that says how old it is, and what reads outcomes."""
+    """What pages of one person read from, the line that says how old it is, and the settings of the console."""
 
     connection: psycopg.Connection[Any]
     age: str
     person: Person
     masks: Masks
-    decode: Decode
-    outcomes: Outcomes
+    registry: SchemaRegistry | None
+    settings: Settings
 
     def execute(self, query: bytes, params: Mapping[str, object] | Sequence[object]) -> psycopg.Cursor[Any]:
         """Send a query, which begins with ``select``, to the rows that the person may see."""
@@ -131,8 +111,6 @@ class Tables:
 
     def ask_within(self, question: QueryFile) -> Answer:
         """Ask a question with its defaults, as one of several: if it takes too long, the others are still answered."""
-        import psycopg
-
         try:
             with self.connection.transaction():
                 return self.ask(question, {})
@@ -183,42 +161,44 @@ class Tables:
         """Return whether anything is hidden of what a record of this group and topic contains."""
         return not self.person.may(Right.INSPECT, group, topic) or bool(self.masks.of(topic))
 
-    def seen(self, letter: DeadLetter) -> DeadLetter:
+    def hides_part_of(self, dead_letter: DeadLetter) -> bool:
+        """Return whether anything is hidden of what a dead letter contains."""
+        return self.hides(*group_and_topic(dead_letter))
+
+    def seen(self, dead_letter: DeadLetter) -> DeadLetter:
         """Return what the person may see of a dead letter."""
-        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+        group, topic = group_and_topic(dead_letter)
         if not self.hides(group, topic):
-            return letter
+            return dead_letter
         parts = self.masks.of(topic)
         if not self.person.may(Right.INSPECT, group, topic):
-            parts = ["key", "value", *(f"header:{name}" for name, _ in letter.content.headers)]
-        row = dict(letter.row)
+            parts = ["key", "value", *(f"header:{name}" for name, _ in dead_letter.content.headers)]
+        row = dict(dead_letter.row)
         for name in ("error_message", "error_stacktrace"):
             row[name] = None if row[name] is None else HIDDEN
-        return letter._replace(content=masked(letter.content, parts), row=row)
+        return dead_letter._replace(content=masked(dead_letter.content, parts), row=row)
 
-    def may_inspect(self, letter: DeadLetter) -> bool:
+    def may_inspect(self, dead_letter: DeadLetter) -> bool:
         """Return whether the person may see what a dead letter contains, if perhaps not all of it."""
-        return self.person.may(Right.INSPECT, letter.row["consumer_group"], letter.row["original_topic"])
+        return self.person.may(Right.INSPECT, *group_and_topic(dead_letter))
 
-    def may_export(self, letter: DeadLetter) -> bool:
+    def may_export(self, dead_letter: DeadLetter) -> bool:
         """Return whether the person may download a value: they have the right, and nothing of it is hidden."""
-        group, topic = letter.row["consumer_group"], letter.row["original_topic"]
+        group, topic = group_and_topic(dead_letter)
         return self.person.may(Right.EXPORT, group, topic) and not self.hides(group, topic)
 
-    def require_export(self, letter: DeadLetter) -> None:
+    def require_export(self, dead_letter: DeadLetter) -> None:
         """Refuse what a person may not download.
 
         Raises:
             NotAllowed: the person may not.
         """
-        if not self.may_export(letter):
+        if not self.may_export(dead_letter):
             raise NotAllowed("You may not download this: it needs the role operator, and nothing of it may be hidden.")
 
     @property
     def _jobs(self) -> sql.Composable:
         """Which jobs the person may see: those of groups that they see whole, and their own; as `may_follow` has it."""
-        from psycopg import sql
-
         whole = condition([pair for pair in self.person.pairs(Right.VIEW) if pair[1] == ALL])
         own = sql.SQL("authenticated and via = 'console' and requested_by = {}").format(sql.Literal(self.person.name))
         return sql.SQL("({}) or ({})").format(whole, own)
@@ -243,6 +223,44 @@ class Tables:
         return f"with {', '.join(tables)}\n".replace("%", "%%").encode()
 
 
+class TablesReader:
+    """Opens the tables for one page.
+
+    Args:
+        settings: where Postgres is, how long it may take, and what is hidden from everybody.
+
+    Raises:
+        ConfigurationError: a mask can't be read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._masks = parse_masks(settings.console.masks)
+        self._registry = for_display(settings.processor.schema_registry)
+        self._connect_line = CachedLine(connect_line)
+
+    @contextmanager
+    def open(self, person: Person) -> Iterator[Tables]:
+        """Connect for a page of a person.
+
+        Raises:
+            WaitRegistryError: Postgres is away, refuses us, or has another schema.
+            psycopg.Error: a question failed.
+        """
+        settings = self._settings
+        with connect_pooled(
+            settings.postgres,
+            application_name="waitreg console",
+            statement_timeout_s=settings.console.page_timeout_s,
+        ) as connection:
+            try:
+                require_schema(connection)
+            except ConfigurationError as error:
+                raise PostgresRefused(str(error)) from error
+            line = age(connection, settings, self._connect_line)
+            yield Tables(connection, line, person, self._masks, self._registry, settings)
+
+
 def _without_contents(columns: Sequence[str], row: Sequence[Any]) -> list[Any]:
     cells = dict(zip(columns, row, strict=True))
     hidden = {name for name, cell in cells.items() if cell is not None and _is_content(name, cells)}
@@ -256,35 +274,3 @@ def _is_content(name: str, cells: Mapping[str, Any]) -> bool:
     if name == "detail":
         return not str(cells.get("event")).startswith(_OUR_EVENTS)
     return name in CONTENT
-
-
-@contextmanager
-def open_tables(
-    settings: Settings, age: Age, outcomes: Outcomes, masks: Masks, decode: Decode, person: Person
-) -> Iterator[Tables]:
-    """Connect for one page.
-
-    Args:
-        settings: where Postgres is, and how long it may take.
-        age: returns the line with the age of the tables.
-        outcomes: returns what became of redriven records.
-        masks: what is hidden from everybody.
-        decode: decodes values to be shown.
-        person: who looks.
-
-    Raises:
-        WaitRegistryError: Postgres is away, refuses us, or has another schema.
-        psycopg.Error: a question failed.
-    """
-    from wait_registry.postgres.connection import PostgresRefused, connect_pooled
-    from wait_registry.postgres.schema import require_schema
-
-    limit_s = settings.console.page_timeout_s
-    with connect_pooled(
-        settings.postgres, application_name="waitreg console", statement_timeout_s=limit_s
-    ) as connection:
-        try:
-            require_schema(connection)
-        except ConfigurationError as error:
-            raise PostgresRefused(str(error)) from error
-        yield Tables(connection, age(connection), person, masks, decode, outcomes)

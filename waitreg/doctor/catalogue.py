@@ -11,22 +11,7 @@ from wait_registry.kafka.broker_rules import ASK_FIX, VERSION_ID
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.relations import Service
 from wait_registry.settings.root import Settings
-from waitreg.doctor import (
-    certificates,
-    clocks,
-    disk,
-    group,
-    kafka_cluster,
-    kafka_permissions,
-    left_topics,
-    operations,
-    postgres_permissions,
-    postgres_server,
-    sweeps,
-    tables,
-    telemetry_port,
-    versions,
-)
+from waitreg.doctor import certificates, clocks, group, host, kafka_cluster, kafka_permissions
 from waitreg.doctor import settings as settings_checks
 from waitreg.doctor.check import (
     EVERY,
@@ -69,22 +54,22 @@ def check_all(
 
 def all_checks(services: Sequence[Concerned] = SERVICES) -> list[Check]:
     """List every check, those that others need first; some check for all these services at once."""
-    return [*_host(services), *_kafka(services), *_postgres(), *_running()]
+    return [*_host(services), *_kafka(services), *_postgres(), *_group()]
 
 
 def _host(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
         look = partial(settings_checks.relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
-    yield Check("version.packages", "Python and Kafka client", versions.packages, EVERY | REDRIVE)
-    yield Check("version.java", "Java", versions.java, SPARK, fix=versions.INSTALL_JAVA)
-    yield Check("version.spark", "Spark", versions.spark, SPARK)
-    yield Check("jars", "jars of Spark's Kafka source", versions.jars, SPARK, fix="`waitreg jars fetch`")
+    yield Check("version.packages", "Python and Kafka client", host.packages, EVERY | REDRIVE)
+    yield Check("version.java", "Java", host.java, SPARK, fix=host.INSTALL_JAVA)
+    yield Check("version.spark", "Spark", host.spark, SPARK)
+    yield Check("jars", "jars of Spark's Kafka source", host.jars, SPARK, fix="`waitreg jars fetch`")
     yield Check("handler", "handler", settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
     ends = certificates.configured
     yield Check("certificate.configured", "certificates of the settings", ends, EVERY | REDRIVE, fix=certificates.FIX)
-    yield Check("telemetry.port", "telemetry port", partial(telemetry_port.telemetry_port, services))
-    yield Check("disk.spark", "disk for Spark's scratch", disk.spark, SPARK)
+    yield Check("telemetry.port", "telemetry port", partial(host.telemetry_port, services))
+    yield Check("disk.spark", "disk for Spark's scratch", host.disk, SPARK)
 
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
@@ -95,53 +80,50 @@ def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
     yield Check("certificate.broker", shown, certificates.served, EVERY | REDRIVE, (_KAFKA,), certificates.SERVED_FIX)
     topics = partial(kafka_cluster.topics, services)
     yield Check("topic", "topics", topics, EVERY | REDRIVE, (_KAFKA,), kafka_permissions.FIX)
+    fix = kafka_permissions.FIX
     for name in _USE_KAFKA:
         look, subject = partial(kafka_permissions.permissions, name), f"permissions in Kafka ({name})"
-        fix = kafka_permissions.FIX
         yield Check(f"kafka.permissions.{name}", subject, look, frozenset({name}), (_KAFKA,), fix)
-    yield Check(
-        "kafka.permissions.transactions",
-        "transactional ids of the sweeper",
-        kafka_permissions.sweeper_transactions,
-        SWEEPER,
-        (_KAFKA,),
-        kafka_permissions.FIX,
-    )
-    yield Check(
-        "kafka.permissions.redrive.transactions",
-        "transactional id of redrives",
-        kafka_permissions.redrive_transactions,
-        REDRIVE,
-        (_KAFKA,),
-        kafka_permissions.FIX,
-    )
+    swept, redriven = "transactional ids of the sweeper", "transactional id of redrives"
+    sweeps, redrives = kafka_permissions.sweeper_transactions, kafka_permissions.redrive_transactions
+    yield Check("kafka.permissions.transactions", swept, sweeps, SWEEPER, (_KAFKA,), fix)
+    yield Check("kafka.permissions.redrive.transactions", redriven, redrives, REDRIVE, (_KAFKA,), fix)
     yield Check("kafka.clock", "clock of the broker", clocks.broker_clock, needs=(_KAFKA, "topic.wait"), fix=clocks.FIX)
+
+
+def _group() -> Iterator[Check]:
+    sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery", "topic.retry")
+    yield Check("group.offsets", "offsets of the group", group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)
+    yield Check("group.left", "topics that the group has left", group.left, PROCESSOR, (_KAFKA,))
+    kept = "how long the broker keeps offsets"
+    yield Check("group.offsets.retention", kept, group.offsets_retention, PROCESSOR, (_KAFKA,))
 
 
 def _postgres() -> Iterator[Check]:
     readers = USES_POSTGRES | REDRIVE
-    yield Check(_POSTGRES, "Postgres", postgres_server.reach, readers, fix=postgres_server.REACH_FIX)
-    look, fix = postgres_server.session, postgres_server.SESSION_FIX
-    yield Check("postgres.session", "sessions in Postgres", look, SPARK, (_POSTGRES,), fix)
-    yield Check(_SCHEMA, "schema", postgres_server.schema, readers, (_POSTGRES,), postgres_server.SCHEMA_FIX)
+    try:
+        # The extra with psycopg may be missing; then that is what the checks of Postgres find.
+        from waitreg.doctor import postgres, sweeps, tables
+    except ImportError as absence:
+        yield Check(_POSTGRES, "Postgres", partial(_without_extra, absence), readers)
+        return
+    yield Check(_POSTGRES, "Postgres", postgres.reach, readers, fix=postgres.REACH_FIX)
+    sessions = "sessions in Postgres"
+    yield Check("postgres.session", sessions, postgres.session, SPARK, (_POSTGRES,), postgres.SESSION_FIX)
+    yield Check(_SCHEMA, "schema", postgres.schema, readers, (_POSTGRES,), postgres.SCHEMA_FIX)
     for name in _USE_TABLES:
-        look, subject = partial(postgres_permissions.permissions, name), f"permissions in Postgres ({name})"
-        fix = postgres_permissions.FIX
+        look, subject = partial(postgres.permissions, name), f"permissions in Postgres ({name})"
+        fix = postgres.PERMISSIONS_FIX
         yield Check(f"postgres.permissions.{name}", subject, look, frozenset({name}), (_POSTGRES,), fix)
-    yield Check("postgres.clock", "clock of Postgres", clocks.postgres_clock, USES_POSTGRES, (_POSTGRES,), clocks.FIX)
-
-
-def _running() -> Iterator[Check]:
-    both = (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
+    yield Check("postgres.clock", "clock of Postgres", postgres.clock, USES_POSTGRES, (_POSTGRES,), clocks.FIX)
+    schema, both = (_POSTGRES, _SCHEMA), (_KAFKA, "topic.wait", _POSTGRES, _SCHEMA)
     yield Check("tables.position", "position of the tables", tables.position, USES_POSTGRES, both, tables.POSITION_FIX)
-    operated = (_KAFKA, "topic.operations", _POSTGRES, _SCHEMA)
-    where = "position in the operations topic"
-    yield Check("tables.operations", where, operations.position, REDRIVE, operated, operations.FIX)
-    yield Check("tables.freshness", "freshness of the tables", tables.freshness, USES_POSTGRES, (_POSTGRES, _SCHEMA))
+    operated, where = (_KAFKA, "topic.operations", *schema), "position in the operations topic"
+    yield Check("tables.operations", where, tables.operations, REDRIVE, operated, tables.OPERATIONS_FIX)
+    yield Check("tables.freshness", "freshness of the tables", tables.freshness, USES_POSTGRES, schema)
     yield Check("sweep.due", "expired registrations", sweeps.due, EXPORTING, both)
-    yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, (_POSTGRES, _SCHEMA))
-    sound = (_KAFKA, "topic.wait", "topic.input", "topic.redelivery", "topic.retry")
-    yield Check("group.offsets", "offsets of the group", group.group_offsets, PROCESSOR, sound, group.OFFSETS_FIX)
-    yield Check("group.left", "topics that the group has left", left_topics.left, PROCESSOR, (_KAFKA,))
-    kept = "how long the broker keeps offsets"
-    yield Check("group.offsets.retention", kept, group.offsets_retention, PROCESSOR, (_KAFKA,))
+    yield Check("sweep.last", "last sweep", sweeps.last, SWEEPER, schema)
+
+
+def _without_extra(absence: ImportError, _settings: Settings) -> Iterator[Diagnosis]:
+    raise absence

@@ -14,28 +14,9 @@ from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
-from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
-from waitreg.doctor.postgres_server import read_only_connection
 
 FIX: Final = "synchronize the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
-_SAMPLES: Final = 5
-_SQL: Final = Queries("doctor")
-
-
-def postgres_clock(settings: Settings) -> Iterator[Diagnosis]:
-    """Ask Postgres for its time, several times; the fastest answer is the most exact."""
-    with read_only_connection(settings) as connection:
-        answers = []
-        for _ in range(_SAMPLES):
-            before_s = time.time()
-            row = connection.execute(_SQL["clock"]).fetchone()
-            after_s = time.time()
-            assert row is not None  # a select without from always has one row
-            answers.append((after_s - before_s, row[0].timestamp() - (before_s + after_s) / 2))
-    round_trip_s, ahead_s = min(answers)
-    seen = f"{ahead_s:+.3f} s against this host's, known to {round_trip_s / 2:.3f} s"
-    yield judged(seen, max(0.0, abs(ahead_s) - round_trip_s / 2), settings)
 
 
 def broker_clock(settings: Settings) -> Iterator[Diagnosis]:
@@ -64,10 +45,10 @@ def broker_line(newest_ms: int, now_ms: int, settings: Settings) -> Diagnosis:
     if ahead_s <= 0:
         seen = f"not ahead of this host's (newest record {-ahead_s:.1f} s old); whether it is behind {unknown}"
         return ok(seen)
-    return judged(f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
+    return difference_line(f"at least {ahead_s:.3f} s ahead of this host's", ahead_s, settings)
 
 
-def judged(seen: str, off_s: float, settings: Settings) -> Diagnosis:
+def difference_line(seen: str, off_s: float, settings: Settings) -> Diagnosis:
     """Warn at a quarter of what the settings tolerate, and refuse at half of it.
 
     They tolerate the smaller of processor.margin_s and wait.skew_allowance_s, or the margin if the allowance is 0.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.root import Settings
+from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.sweeper import SweeperKind
+from waitreg import check_report
 from waitreg.command import Command, Invocation
-
-if TYPE_CHECKING:
-    from wait_registry.diagnosis import Diagnosis
-    from wait_registry.settings.root import Settings
-    from waitreg.doctor.check import Concerned
+from waitreg.doctor.catalogue import check_all
+from waitreg.doctor.check import Concerned
 
 CONCERNED: Final[tuple[Concerned, ...]] = ("processor", "sink", "sweeper", "connect", "redrive")
 
@@ -54,18 +57,13 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
     settings are the one check "settings"), "subject", "severity" (ok, warning, error, skipped), "message" and
     "fix" (empty when ok). The lines for people then go to standard error.
     """
-    from waitreg import check_report
-    from waitreg.doctor.catalogue import check_all
-
     # Clients log what they meet; it comes back as the line of the check that met it.
     logging.getLogger().addHandler(logging.NullHandler())
     concerned: list[Concerned] = []
     lines: list[Diagnosis] = []
     try:
-        for unknown in sorted(set(services) - set(CONCERNED)):
-            raise ConfigurationError(f"{unknown!r} is no service; the services are {', '.join(CONCERNED)}")
-        settings = invocation.settings()
-        concerned = [name for name in CONCERNED if name in services] or services_of(settings)
+        concerned, settings = _given(services), invocation.settings()
+        concerned = concerned or services_of(settings)
         # A handler's module may print what it likes.
         with redirect_stdout(sys.stderr if as_json else sys.stdout):
             for line in check_all(settings, concerned, _notify):
@@ -80,18 +78,20 @@ def command(invocation: Invocation, services: tuple[str, ...], as_json: bool) ->
     return check_report.exit_code(lines)
 
 
+def _given(services: Sequence[str]) -> list[Concerned]:
+    """Return the named services in the order of `CONCERNED`; none if none is named."""
+    for unknown in sorted(set(services) - set(CONCERNED)):
+        raise ConfigurationError(f"{unknown!r} is no service; the services are {', '.join(CONCERNED)}")
+    return [name for name in CONCERNED if name in services]
+
+
 def services_of(settings: Settings) -> list[Concerned]:
     """Return the services that these settings are for; with a Connect sink or source, ours would be refused."""
-    from wait_registry.settings.sink import SinkKind
-    from wait_registry.settings.sweeper import SweeperKind
-
     sink: list[Concerned] = ["sink"] if settings.sink.kind is SinkKind.SPARK else []
     return ["processor", *sink, "sweeper" if settings.sweeper.kind is SweeperKind.SPARK else "connect"]
 
 
 def _refused(error: ConfigurationError) -> Diagnosis:
-    from wait_registry.diagnosis import Diagnosis, Severity
-
     fix = "correct the command line, the environment, .env or waitreg.toml; `waitreg config --all` lists all settings"
     return Diagnosis("settings", Severity.ERROR, str(error), fix, "settings")
 

@@ -1,21 +1,27 @@
-"""Check the consumer group of a processor: whether its offsets fit the topics, and whether it has members."""
+"""Check the consumer group of a processor: its offsets, its members, and what waits in topics that it has left."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from processor.intake.consumed_topics import ConsumedTopics
+from processor.intake.lost_offsets import FIX as LOST_FIX
+from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
+from processor.intake.partition_start import Start
+from processor.intake.start_offsets import StartOffsets
+from processor.intake.subscription import SubscribedTopic, subscription
 from wait_registry.clock import SystemClock
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
-from wait_registry.kafka.errors import cause_of, is_access_problem
+from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.outside_log import REWIND, outside_log, partitions_text
@@ -23,14 +29,10 @@ from wait_registry.kafka.positions import earliest_offsets, end_offsets, offsets
 from wait_registry.kafka.requests import persistently
 from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
-from wait_registry.records.topics import TopicPartition
+from wait_registry.records.topics import TopicPartition, left_topics
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
-
-if TYPE_CHECKING:
-    from processor.intake.partition_start import Start
-    from processor.intake.start_offsets import StartOffsets
-    from processor.intake.subscription import SubscribedTopic
+from waitreg.doctor.kafka_permissions import is_access_refused
 
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
 # As a processor warns of one.
@@ -43,7 +45,7 @@ RETENTION: Final = "offsets.retention.minutes"
 START: Final = "start `waitreg processor`, or read in its log and /health/ready why it doesn't consume"
 
 
-class _Logs(NamedTuple):
+class Logs(NamedTuple):
     """Of the partitions of a topic: where the group continues (-1 if it never committed), first offset, and end."""
 
     offsets: Mapping[int, int]
@@ -51,14 +53,24 @@ class _Logs(NamedTuple):
     ends: Mapping[int, int]
 
     @classmethod
-    def look_up(cls, client: Admin, topic: str, offsets: Mapping[int, int]) -> _Logs:
+    def look_up(cls, client: Admin, topic: str, offsets: Mapping[int, int]) -> Logs:
         firsts = earliest_offsets(client, topic, offsets)
         return cls(offsets, firsts, end_offsets(client, topic, offsets, "read_uncommitted"))
 
     @property
     def begins(self) -> dict[int, int]:
         """Where the group begins in each partition."""
-        return {number: self.firsts[number] if at < 0 else at for number, at in self.offsets.items()}
+        return {number: max(self.firsts[number], at) for number, at in self.offsets.items()}
+
+    @property
+    def committed(self) -> int:
+        """In how many partitions the group has committed an offset."""
+        return sum(offset >= 0 for offset in self.offsets.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many offsets there are from where the group begins to the ends."""
+        return sum(max(0, self.ends[number] - begin) for number, begin in self.begins.items())
 
 
 def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
@@ -68,10 +80,6 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         ConfigurationError: the wait topic or an input topic was recreated, or wait.partitions changed, since the
             offsets were committed.
     """
-    from processor.intake.consumed_topics import ConsumedTopics
-    from processor.intake.start_offsets import StartOffsets
-    from processor.intake.subscription import subscription
-
     client, group, wait = admin(settings.kafka), settings.processor.group, settings.wait
     if not group:
         # The check of the settings reports that it is missing.
@@ -80,7 +88,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
         yield ok(f"{group} is a share group, which has no offsets: kafka-share-groups.sh shows its members and lag")
         return
     members = group_members(client, group)
-    logs: dict[str, _Logs] = {}
+    logs: dict[str, Logs] = {}
     consumer = Consumer(consumer_config(settings.kafka, **{"group.id": group, "enable.auto.commit": False}))
     try:
         topics = subscription(settings, "", topic_names(client))
@@ -92,7 +100,7 @@ def group_offsets(settings: Settings) -> Iterator[Diagnosis]:
             # The coordinator of a group that is new to the broker may not be elected yet.
             starts = persistently(client, partial(_starts, offsets, consumer, partitions))
             found = {start.partition: -1 if start.offset is None else start.offset for start in starts}
-            logs[topic] = _Logs.look_up(client, topic, found)
+            logs[topic] = Logs.look_up(client, topic, found)
         outside = list(_outside(logs, group))
         yield from outside
         for topic, seen in () if outside else logs.items():
@@ -111,8 +119,7 @@ def offsets_retention(settings: Settings) -> Iterator[Diagnosis]:
     try:
         keeps_minutes = float(broker_config(client)[RETENTION])
     except ConfigurationError as refusal:
-        cause = cause_of(refusal)
-        if cause is None or not is_access_problem(cause):
+        if not is_access_refused(refusal):
             raise
         yield ok(f"{RETENTION} can't be read with this user's permissions; it must be more than {longest_s / 60:.16g}")
         return
@@ -143,27 +150,22 @@ def _starts(offsets: StartOffsets, consumer: Consumer, partitions: list[KafkaPar
 
 
 def _topic_lines(
-    client: Admin, settings: Settings, subscribed: SubscribedTopic, logs: _Logs, members: int
+    client: Admin, settings: Settings, subscribed: SubscribedTopic, logs: Logs, members: int
 ) -> Iterator[Diagnosis]:
-    from processor.intake.lost_offsets import FIX as LOST_FIX
-    from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
-
     group, topic, now_ms = settings.processor.group, subscribed.name, SystemClock().now_ms()
     due = _due(client, topic, logs, round(1000 * subscribed.delay_s), now_ms) if subscribed.delay_s else ""
-    waiting = sum(logs.ends[number] - begin for number, begin in logs.begins.items())
-    committed = sum(offset >= 0 for offset in logs.offsets.values())
     is_input = topic in settings.processor.topics
-    if is_input and waiting and not committed and (sign := sign_of_earlier_work(settings, client, topic)):
-        yield warning(lost_line(group, topic, sign, sorted(logs.offsets), waiting), LOST_FIX)
+    if is_input and logs.waiting and not logs.committed and (sign := sign_of_earlier_work(settings, client, topic)):
+        yield warning(lost_line(group, topic, sign, sorted(logs.offsets), logs.waiting), LOST_FIX)
     else:
-        yield lag_line(group, topic, committed, len(logs.offsets), waiting, members, due)
+        yield lag_line(group, topic, logs, members, due)
     stable = end_offsets(client, topic, logs.offsets)
     begins = {number: at for number, at in stable.items() if at < logs.ends[number]}
     if begins:
         yield from _open_transactions(client, settings, topic, begins, now_ms)
 
 
-def _due(client: Admin, topic: str, logs: _Logs, delay_ms: int, now_ms: int) -> str:
+def _due(client: Admin, topic: str, logs: Logs, delay_ms: int, now_ms: int) -> str:
     """Return how many of the waiting records are due.
 
     The broker finds the first timestamp that is too young. If it is in the future, or its record was handled, it says
@@ -204,31 +206,27 @@ def _open_line(topic: str, begins: Mapping[int, int], numbers: Collection[int], 
         )
 
 
-def lag_line(
-    group: str, topic: str, committed: int, partitions: int, waiting: int, members: int, due: str = ""
-) -> Diagnosis:
+def lag_line(group: str, topic: str, logs: Logs, members: int, due: str = "") -> Diagnosis:
     """Report how far a group is in a topic; warn if no member consumes the records, or if it never committed.
 
     Args:
         group: the group.
         topic: the consumed topic.
-        committed: partitions with a committed offset.
-        partitions: of the topic.
-        waiting: offsets to the end.
+        logs: its partitions.
         members: of the group.
-        due: how many of them are due; empty in a topic without a delay.
+        due: how many of the waiting records are due; empty in a topic without a delay.
     """
     of_these = f" ({due} of them due)" if due else ""
     seen = (
-        f"group {group}: {committed} of {partitions} partitions of {topic} have one, {waiting} offsets to the end"
-        f"{of_these}, {members} members in the group"
+        f"group {group}: {logs.committed} of {len(logs.offsets)} partitions of {topic} have one, "
+        f"{logs.waiting} offsets to the end{of_these}, {members} members in the group"
     )
-    if waiting > 0 and (members == 0 or committed == 0):
+    if logs.waiting > 0 and (members == 0 or logs.committed == 0):
         return warning(f"{seen} (records to the end with no member, or with nothing committed, are a warning)", START)
     return ok(seen)
 
 
-def _outside(logs: Mapping[str, _Logs], group: str) -> Iterator[Diagnosis]:
+def _outside(logs: Mapping[str, Logs], group: str) -> Iterator[Diagnosis]:
     committed = _by_place({topic: found.offsets for topic, found in logs.items()})
     committed = {place: offset for place, offset in committed.items() if offset >= 0}
     firsts = _by_place({topic: found.firsts for topic, found in logs.items()})
@@ -245,3 +243,38 @@ def _outside(logs: Mapping[str, _Logs], group: str) -> Iterator[Diagnosis]:
 
 def _by_place(by_topic: Mapping[str, Mapping[int, int]]) -> dict[TopicPartition, int]:
     return {(topic, number): offset for topic, found in by_topic.items() for number, offset in found.items()}
+
+
+def left(settings: Settings) -> Iterator[Diagnosis]:
+    """Warn of records that no processor handles since an input topic was removed, or the group was renamed."""
+    client, processor = admin(settings.kafka), settings.processor
+    found = left_topics(topic_names(client), processor.topics, processor.group) if processor.group else {}
+    reported = False
+    for name, (topic, group) in sorted(found.items()):
+        try:
+            if (line := _left_line(client, settings, name, topic, group)) is not None:
+                reported = True
+                yield line
+        except ConfigurationError as refusal:
+            if not is_access_refused(refusal):
+                raise
+            reported = True
+            yield ok(f"whether {name} is empty can't be read with this user's permissions")
+    if not reported:
+        yield ok("no retry or redelivery topic of an earlier setting has records")
+
+
+def _left_line(client: Admin, settings: Settings, name: str, topic: str, group: str) -> Diagnosis | None:
+    own = group == settings.processor.group
+    if not own and group_members(client, group):
+        return None
+    places = [(name, number) for number in range(describe_topic(client, name).partitions)]
+    offsets = {at.partition: at.offset for at in committed_offsets(settings.kafka, group, places)}
+    waiting = Logs.look_up(client, name, offsets).waiting
+    if not waiting:
+        return None
+    seen = f"{name} has {waiting} offsets to its end, and no processor consumes it"
+    until = f"until {name} is empty, or delete {name} if nothing needs its records"
+    if own:
+        return warning(f"{seen}: {topic} isn't in processor.topics", f"name {topic} in processor.topics {until}")
+    return warning(f"{seen}: group {group} has no member", f"run a processor with processor.group={group} {until}")

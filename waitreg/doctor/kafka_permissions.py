@@ -36,6 +36,12 @@ def permissions(service: TopicUser, settings: Settings) -> Iterator[Diagnosis]:
         yield ok(f"all {sum(len(need.operations) for need in lacking)} permissions on {len(lacking)} resources")
 
 
+def is_access_refused(refusal: ConfigurationError) -> bool:
+    """Return whether Kafka refused a question because this user has no permission to ask it."""
+    cause = cause_of(refusal)
+    return cause is not None and is_access_problem(cause)
+
+
 def sweeper_transactions(settings: Settings) -> Iterator[Diagnosis]:
     """Check whether the sweeper may use its transactional ids, as far as the broker reports it."""
     # The broker matches literal, prefixed and wildcard rules. The id of one partition stands for the others.
@@ -105,8 +111,7 @@ def _operations(client: Admin, need: Need) -> frozenset[str] | None:
     except ConfigurationError as refusal:
         if is_unknown_topic(refusal):
             return None
-        cause = cause_of(refusal)
-        if cause is not None and is_access_problem(cause):
+        if is_access_refused(refusal):
             return frozenset()
         raise
     # A broker before 2.3 reports nothing, which is no refusal.

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from processor.handlers.routed import load_handlers
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.settings.relations import Service, relation_problems
 from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import without_credentials
+from waitreg.processor import make_handlers_importable
 
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
 _ADDRESSES: Final = ("http://", "https://", "grpc://", "grpcs://")
@@ -33,9 +35,6 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     Raises:
         ConfigurationError: a handler can't be imported or can't be a handler.
     """
-    from processor.handlers.routed import load_handlers
-    from waitreg.processor import make_handlers_importable
-
     names = settings.processor.handler_names
     if not names:
         # `relations` reports that it is missing.

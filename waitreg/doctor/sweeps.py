@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from sweeper.due import find_due
 from sweeper.health import longest_silence_s
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
-from waitreg.doctor.postgres_server import read_only_connection
+from waitreg.doctor.postgres import postgres_now, read_only_connection
 
 START: Final = "start `waitreg sweeper`, or read its log and /health/ready"
 LOOK_AT_SOURCE: Final = (
@@ -23,13 +24,10 @@ _SQL: Final = Queries("doctor")
 
 def due(settings: Settings) -> Iterator[Diagnosis]:
     """Ask what a sweeper would find due, and since when."""
-    from sweeper.due import find_due
-
     with read_only_connection(settings) as connection:
         found = find_due(connection, settings, settings.wait.partitions)
-        row = connection.execute(_SQL["clock"]).fetchone()
-    assert row is not None  # a select without from always has one row
-    yield due_line(found.rows, found.oldest, row[0], settings)
+        now = postgres_now(connection)
+    yield due_line(found.rows, found.oldest, now, settings)
 
 
 def due_line(rows: int, oldest: datetime | None, now: datetime, settings: Settings) -> Diagnosis:

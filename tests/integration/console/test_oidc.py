@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from tests.integration.console.login_browser import LoginBrowser, Shown
 from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
-from tests.support.console import NO_OUTCOMES, running_console
+from tests.support.console import running_console
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
@@ -256,4 +256,4 @@ def test_sessions_continue_while_the_issuer_is_away(tmp_path: Path) -> None:
 def test_settings_that_can_not_be_meant_are_refused(console: dict[str, Any], says: str) -> None:
     given = {"authentication": Authentication.OIDC, "grants": GRANTS, **console}
     with pytest.raises(ConfigurationError, match=re.escape(says)):
-        ConsoleService(changed(Settings(), "console", **given), lambda _: "", NO_OUTCOMES)
+        ConsoleService(changed(Settings(), "console", **given))

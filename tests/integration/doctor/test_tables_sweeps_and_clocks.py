@@ -23,10 +23,10 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.root import Settings
-from waitreg.doctor import group, sweeps, tables
+from waitreg.doctor import group, postgres, sweeps, tables
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import Look, run_checks
-from waitreg.doctor.clocks import broker_clock, postgres_clock
+from waitreg.doctor.clocks import broker_clock
 
 
 def say(look: Look, settings: Settings) -> Diagnosis:
@@ -170,7 +170,7 @@ def test_an_old_or_partial_last_sweep_is_a_warning(
 
 
 def test_the_clock_of_a_postgres_on_this_host_is_ours(prepared: SettingsFactory) -> None:
-    [line] = postgres_clock(prepared())
+    [line] = postgres.clock(prepared())
     assert line.severity is Severity.OK
     assert "s against this host's, known to " in line.message
 

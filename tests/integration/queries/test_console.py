@@ -10,18 +10,16 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.integration.queries.served_console import LONG, Get, served
-from tests.support.console import NO_OUTCOMES
 from tests.support.database import Database
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
 from wait_registry.settings.root import Settings
 from waitreg.console.access.grants import Person
-from waitreg.console.access.masks import Masks
 from waitreg.console.access.passwords import line_of
 from waitreg.console.page import Fixed
 from waitreg.console.pages import questions
 from waitreg.console.pages.routes import ROUTES
-from waitreg.console.tables import open_tables
+from waitreg.console.tables import TablesReader
 
 
 @pytest.mark.parametrize(
@@ -151,7 +149,7 @@ def test_every_answer_forbids_what_no_page_needs(get: Get, path: str) -> None:
 
 
 def test_no_rollback_lifts_the_time_limit(incident: Settings) -> None:
-    with open_tables(incident, lambda _: "", NO_OUTCOMES, Masks(), lambda _: None, Person("x", ())) as tables:
+    with TablesReader(incident).open(Person("x", ())) as tables:
         tables.connection.rollback()
         assert tables.connection.execute("show statement_timeout").fetchone() == ("5s",)
         tables.connection.rollback()

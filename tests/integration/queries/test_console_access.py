@@ -16,7 +16,6 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.integration.queries.served_console import LONG, Get, every_page, served
-from tests.support.console import NO_OUTCOMES
 from tests.support.database import Database
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
@@ -266,7 +265,7 @@ def test_a_name_is_no_group_and_groups_are_named_once(incident: Settings) -> Non
 )
 def test_settings_that_let_in_too_many_are_refused(incident: Settings, console: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(says)):
-        ConsoleService(changed(incident, "console", **console), lambda _: "", NO_OUTCOMES)
+        ConsoleService(changed(incident, "console", **console))
 
 
 def test_conditions_of_a_job_are_hidden_with_what_they_quote(incident: Settings, job: str) -> None:

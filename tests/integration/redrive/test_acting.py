@@ -15,7 +15,7 @@ from tests.support.processes import Services
 from tests.support.waiting import wait_until
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.operation import Changed, Kind, Mark, State
-from waitreg.console.pages.acting import CONFIRM_ABOVE
+from waitreg.console.pages.dry_run import CONFIRM_ABOVE
 from waitreg.local.ports import free_ports
 
 

@@ -14,7 +14,7 @@ from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, actin
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
 from wait_registry.records.operation import Mark, Requested, State
-from waitreg.console.acting import job_token
+from waitreg.console.actions import tokens as signed
 from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
 from waitreg.redrive.operator_events import ask_for_approval
 
@@ -61,6 +61,7 @@ values
     ('others.dlq', 0, 0, now(), %(group)s, 'others', 0, 0, 'failed', 'others'),
     ('others.dlq', 0, 1, now(), 'other', 'others', 0, 1, 'failed', 'other')
 """
+EVERY_ROUTE: Final[tuple[Route[Any], ...]] = (*ROUTES, *ACTING, *EDITING)
 # What varies in addresses, for requests that are refused before it counts.
 ANY: Final = {"topic": "orders.dlq", "partition": "0", "offset": "0", "job": "job-1", "kind": "redrive"}
 _VARYING: Final = re.compile(r"\{(\w+)(?::(?:[^{}]|\{[^{}]*\})*)?\}")
@@ -80,13 +81,13 @@ def paused(at: Scenario, job: str, **changes: Any) -> None:
     assert at.execute(at.request(job=job, **changes).job, stop).state is State.PAUSED
 
 
-def name_of(route: Route) -> str:
+def name_of(route: Route[Any]) -> str:
     """Return the key of a route in `EXPECTED`."""
     path = _VARYING.sub(r"{\1}", route.path)
-    return f"{'PUT' if route.takes_bytes else 'POST' if route.changes else 'GET'} {path}"
+    return f"{route.method} {path}"
 
 
-def address_of(route: Route, values: Mapping[str, str]) -> str:
+def address_of(route: Route[Any], values: Mapping[str, str]) -> str:
     """Return the address of a route for these values."""
     return _VARYING.sub(lambda found: values[found[1]], route.path)
 
@@ -99,12 +100,12 @@ def values_of(at: Scenario, job: str) -> dict[str, str]:
     return {**place, "name": "stuck_now", "kind": "redrive", "job": job}
 
 
-def asked(browser: Browser, route: Route, values: Mapping[str, str], group: str, token: str) -> Answer:
+def asked(browser: Browser, route: Route[Any], values: Mapping[str, str], group: str, token: str) -> Answer:
     """Return the answer to the request that a page of the console makes for a route."""
     path = address_of(route, values)
-    if not route.changes:
+    if route.method == "GET":
         return browser.dry_run(f"group={group}") if path.endswith("/new") else browser.get(path)
-    if route.takes_bytes:
+    if route.method == "PUT":
         answer = browser.put(path, b"edited", key=["text", values["key"]], token=token, reason="fixed")
     else:
         answer = browser.post(path, [("token", token), ("reason", "fixed"), ("rate", "20")])
@@ -129,12 +130,12 @@ def test_each_address_for_each_role(dead: Scenario) -> None:
         values = values_of(dead, "of-all")
         path, key = address_of(EDITING[1], values), ["text", values["key"]]
         edits = {who: browser.put(path, b"edited", key=key).token for who, browser in acting_as.items()}
-        for route in (*ROUTES, *ACTING, *EDITING):
+        for route in EVERY_ROUTE:
             action = route.path.rpartition("/")[2]
             statuses = []
             for who, browser in browsers.items():
                 values = values_of(dead, job if (job := f"{action}-{who}") in own else "of-all")
-                made = edits if route.takes_bytes else tokens
+                made = edits if route.method == "PUT" else tokens
                 token = made.get(who, made["ada"])
                 statuses.append(asked(browser, route, values, dead.group, token).status)
             found[name_of(route)] = tuple(statuses)
@@ -148,7 +149,7 @@ def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
     dead.read_operations()
     before = dead.events()
     with acting(dead.settings, edit=True) as browser:
-        for route in (*ROUTES, *ACTING, *EDITING):
+        for route in EVERY_ROUTE:
             path = f"{address_of(route, values_of(dead, 'of-all'))}?where=group%3D{dead.group}&allow=no_members"
             assert browser.ask(method, path, **OWN_PAGE).status in (200, 400, 405), path
     assert dead.events() == before
@@ -161,8 +162,8 @@ def test_a_console_that_only_reads_has_no_address_that_acts(dead: Scenario) -> N
         for route in (*ACTING, *EDITING):
             path = address_of(route, values_of(dead, "job-1"))
             assert (browser.post(path).status, browser.put(path).status, browser.get(path).status) == (404,) * 3, path
-        for route in ROUTES:
-            assert browser.post(address_of(route, values_of(dead, "job-1"))).status == 405
+        for page in ROUTES:
+            assert browser.post(address_of(page, values_of(dead, "job-1"))).status == 405
         for path in ("/dead-letters", f"/dead-letters/{dead.place().topic}/0/0", "/jobs"):
             assert "/new" not in browser.get(path).text
     assert dead.events() == []
@@ -191,7 +192,7 @@ def test_no_page_of_another_site_can_act(at: Scenario, headers: dict[str, str]) 
         own = f"http://127.0.0.1:{browser.port}"
         sent = {name: value.format(own=own) for name, value in headers.items()}
         for route in ACTING:
-            if route.changes:
+            if route.method != "GET":
                 path = address_of(route, ANY)
                 status = browser.ask("POST", path, "token=x", **form, **sent).status
                 assert status == (421 if "Host" in headers else 403), path
@@ -227,7 +228,7 @@ def test_a_form_of_another_person_or_time_starts_nothing(dead: Scenario, monkeyp
         for reason in ("", "  ", "x" * 501, "two\nlines", "nul\0"):
             refused = olga.post("/redrive/new", [("token", token), ("reason", reason)])
             assert (refused.status, "give a reason" in refused.text) == (400, True), refused.text
-        monkeypatch.setattr(job_token, "LIFETIME_S", -1.0)
+        monkeypatch.setattr(signed, "DRY_RUN_S", -1.0)
         refused = olga.post("/redrive/new", [("token", token), ("reason", "fixed")])
         assert (refused.status, "older than 15 minutes" in refused.text) == (400, True)
     assert dead.events() == []
@@ -351,7 +352,7 @@ def test_no_header_of_a_browser_says_who_acts(dead: Scenario) -> None:
         browser = Browser(served.port, **claimed)
         for route in ACTING:
             path = address_of(route, ANY)
-            assert (browser.post(path) if route.changes else browser.get(path)).status == 403, path
+            assert (browser.post(path) if route.method != "GET" else browser.get(path)).status == 403, path
 
 
 def test_refused_attempts_are_logged(dead: Scenario, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from tests.integration.doctor.findings import look
 from tests.integration.redrive.scenario import Scenario
 from wait_registry.diagnosis import Severity
 from wait_registry.settings.loading import load_settings
-from waitreg.doctor.operations import position_line
+from waitreg.doctor.tables import operations_line
 
 
 def test_doctor_finds_what_a_redrive_would_refuse(at: Scenario) -> None:
@@ -49,5 +49,5 @@ def test_doctor_finds_what_a_redrive_would_refuse(at: Scenario) -> None:
 )
 def test_a_position_is_judged_by_the_log(same: bool, position: int, severity: Severity, says: str) -> None:
     settings = load_settings({"redrive.max_tail_records": "5"}, env={})
-    line = position_line(settings, same, position, (3, 9))
+    line = operations_line(settings, same, position, (3, 9))
     assert (line.severity, says in line.message) == (severity, True), line

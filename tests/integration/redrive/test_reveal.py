@@ -16,7 +16,7 @@ from tests.support.console import running_console
 from tests.support.settings import changed
 from wait_registry.records.operation import Place, Revealed
 from wait_registry.settings.root import Settings
-from waitreg.console.acting import reveals
+from waitreg.console.actions import tokens as signed
 
 MASKED: Final = {**BY_PROXY, "grants": ("ada admin", "eve admin", "olga operator"), "masks": ("* value", "* key")}
 SECRETS: Final = (r"value \d", r"key-\d", r"order \d")
@@ -75,7 +75,7 @@ def test_the_reason_is_recorded_and_then_the_contents_are_shown(
         (other,) = {Place(*one.place) for one in dead.topics.read(dead.settings.dead_letter.topic)} - {dead.place()}
         assert not shows(ada, f"{page_of(other)}?{proof}")
         assert ada.get(f"{page}/value?{proof}").status == 403
-        monkeypatch.setattr(reveals, "LIFETIME_S", 0.0)
+        monkeypatch.setattr(signed, "REVEAL_S", 0.0)
         assert not shows(ada, shown)
         assert len(dead.events()) == 1
     assert f"contents of {dead.place()} shown to ada" in caplog.text

@@ -17,10 +17,9 @@ from wait_registry.diagnosis import Severity
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.settings.root import Settings
 from waitreg.connect.lag import ConnectLag, lag_line, lag_of
-from waitreg.console.kept_line import KEPT_S, KeptLine
 from waitreg.doctor.connect_tables import SWEEPS, position_line, resolved_line
 from waitreg.result_rows import render_rows
-from waitreg.tables_age import TablesAge, in_words, sentence
+from waitreg.tables_age import KEPT_S, CachedLine, TablesAge, in_words, sentence
 
 _CELLS = st.one_of(st.none(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 
@@ -194,7 +193,7 @@ def test_an_answer_is_kept_for_some_seconds() -> None:
         asked.append(settings)
         return f"answer {len(asked)}"
 
-    line = KeptLine(ask, lambda: now_s[0])
+    line = CachedLine(ask, lambda: now_s[0])
     assert [line(Settings()) for _ in range(3)] == ["answer 1"] * 3
     now_s[0] = KEPT_S - 0.1
     assert line(Settings()) == "answer 1"
@@ -210,7 +209,7 @@ def test_of_pages_at_the_same_time_one_asks() -> None:
         assert answer.wait(30)
         return "the answer"
 
-    line = KeptLine(ask)
+    line = CachedLine(ask)
     with ThreadPoolExecutor(8) as pool:
         lines = [pool.submit(line, Settings()) for _ in range(8)]
         answer.set()

@@ -15,8 +15,8 @@ from wait_registry.display import MOST_BYTES
 from wait_registry.records.operation import Place
 from waitreg.console.access.masks import HIDDEN, masked, parse_masks
 from waitreg.console.access.permission import Reveal
-from waitreg.console.acting.draft import part, read_draft, value_part
-from waitreg.console.acting.reveals import LIFETIME_S, Reveals
+from waitreg.console.actions.tokens import REVEAL_S, RevealTokens
+from waitreg.console.pages.edit_form import part, read_edit, value_part
 
 NUMBER = "4111"
 
@@ -91,37 +91,37 @@ ADA = olga("admin", name="ada")
 
 def test_a_proof_is_for_one_person_place_and_time() -> None:
     now_s = [1_000.0]
-    reveals = Reveals(KEY, lambda: now_s[0])
-    proof = reveals.proof(Reveal(ADA, PLACE, "shop"))
-    assert reveals.holds(ADA, PLACE, proof)
-    assert not reveals.holds(olga("admin"), PLACE, proof)
-    assert not reveals.holds(ADA, PLACE._replace(offset=1), proof)
-    assert not Reveals(b"x" * 32, lambda: 1_000.0).holds(ADA, PLACE, proof)
-    now_s[0] += LIFETIME_S
-    assert not reveals.holds(ADA, PLACE, proof)
+    tokens = RevealTokens(KEY, lambda: now_s[0])
+    proof = tokens.sign(Reveal(ADA, PLACE, "shop"))
+    assert tokens.proves(proof, ADA, PLACE)
+    assert not tokens.proves(proof, olga("admin"), PLACE)
+    assert not tokens.proves(proof, ADA, PLACE._replace(offset=1))
+    assert not RevealTokens(b"x" * 32, lambda: 1_000.0).proves(proof, ADA, PLACE)
+    now_s[0] += REVEAL_S
+    assert not tokens.proves(proof, ADA, PLACE)
 
 
 def test_no_other_text_is_a_proof() -> None:
-    reveals = Reveals(KEY, lambda: 0.0)
-    proof = reveals.proof(Reveal(ADA, PLACE, "shop"))
+    tokens = RevealTokens(KEY, lambda: 0.0)
+    proof = tokens.sign(Reveal(ADA, PLACE, "shop"))
     for other in ("", ".", "ä", "\ud800", f"{proof}=", f"{proof}A", proof[:-1], proof[1:]):
-        assert not reveals.holds(ADA, PLACE, other)
+        assert not tokens.proves(other, ADA, PLACE)
     for index in range(len(proof)):
         changed = f"{proof[:index]}{'A' if proof[index] != 'A' else 'B'}{proof[index + 1 :]}"
-        assert not reveals.holds(ADA, PLACE, changed)
+        assert not tokens.proves(changed, ADA, PLACE)
 
 
 def read(value: bytes, /, **head: Any) -> Any:
     given_ = {"key": ["null", ""], "headers": [], "value": "bytes", "allow": [], **head}
-    return read_draft(json.dumps(given_).encode() + b"\n" + value)
+    return read_edit(json.dumps(given_).encode() + b"\n" + value)
 
 
 @given(st.none() | st.binary(max_size=30) | st.text(max_size=9).map(lambda text: text.encode("utf-8", "ignore")))
 def test_each_part_comes_back_as_it_was(data: bytes | None) -> None:
     shown = part(data)
     text = shown.hex if shown.kind == "hex" else shown.text
-    draft = read(data or b"", key=[shown.kind, text], headers=[["a", shown.kind, text]])
-    assert (draft.content.key, draft.content.headers) == (data, (("a", data),))
+    edited = read(data or b"", key=[shown.kind, text], headers=[["a", shown.kind, text]])
+    assert (edited.content.key, edited.content.headers) == (data, (("a", data),))
     digits = read(part(data).hex.encode(), value="null" if data is None else "hex")
     assert digits.content.value == data
 

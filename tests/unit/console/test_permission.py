@@ -13,8 +13,9 @@ from tests.support.jobs import requested
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Replacement, Requested
-from waitreg.console.access.grants import NotAllowed, Person, Right, parse_grants, person, role_with
+from waitreg.console.access.grants import Person, Right, parse_grants, person, role_with
 from waitreg.console.access.permission import may_follow, permit, permit_approval, rights, select
+from waitreg.console.refusals import NotAllowed
 from waitreg.redrive.category import DONE
 
 EDIT = Replacement(edited="0" * 64)

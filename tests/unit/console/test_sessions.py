@@ -17,11 +17,11 @@ from tests.unit.console.test_permission import job
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Replacement
 from waitreg.console.access.passwords import Passwords
-from waitreg.console.acting.job_token import LIFETIME_S, MOST_BYTES, JobTokens
+from waitreg.console.actions.tokens import DRY_RUN_S, MOST_BYTES, JobTokens
 from waitreg.console.http import login, session
 from waitreg.console.http.login import Logins
-from waitreg.console.http.seal import Seal
 from waitreg.console.http.session import Session, Sessions
+from waitreg.console.signing import Signer
 from waitreg.main import main
 
 KEY = bytes(range(32))
@@ -135,19 +135,19 @@ def test_a_login_leads_nowhere_else(target: str) -> None:
 
 
 @given(st.text(alphabet=string.printable) | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
-def test_no_other_text_is_opened(text: str) -> None:
-    assert Seal(KEY, "x", lambda: 0.0).open(text, 60) is None
+def test_no_other_text_is_read(text: str) -> None:
+    assert Signer(KEY, "x", lambda: 0.0).read(text, 60) is None
 
 
-def test_a_seal_opens_neither_what_has_another_purpose_nor_what_is_changed() -> None:
-    seal = Seal(KEY, "x", lambda: 1.5)
-    text = seal.close(["a", 1])
-    assert seal.open(text, 60) == ["a", 1]
-    assert Seal(KEY, "y", lambda: 1.5).open(text, 60) is None
+def test_a_signer_reads_neither_what_has_another_purpose_nor_what_is_changed() -> None:
+    signer = Signer(KEY, "x", lambda: 1.5)
+    text = signer.sign(["a", 1])
+    assert signer.read(text, 60) == ["a", 1]
+    assert Signer(KEY, "y", lambda: 1.5).read(text, 60) is None
     data = base64.urlsafe_b64decode(f"{text}===")
     for at in range(len(data)):
         changed = bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]])
-        assert seal.open(base64.urlsafe_b64encode(changed).decode(), 60) is None
+        assert signer.read(base64.urlsafe_b64encode(changed).decode(), 60) is None
 
 
 def test_a_cookie_of_many_groups_is_short_enough_for_browsers() -> None:
@@ -181,9 +181,9 @@ def test_a_token_has_its_job_and_ages() -> None:
     now_s = [0.0]
     tokens, shown = JobTokens(KEY, lambda: now_s[0]), job("key=\\xff", ends={"dlq": {0: 7}})
     token = tokens.sign("olga", shown)
-    now_s[0] = LIFETIME_S - 1
+    now_s[0] = DRY_RUN_S - 1
     assert tokens.read("olga", token) == (shown, True)
-    now_s[0] = LIFETIME_S
+    now_s[0] = DRY_RUN_S
     assert tokens.read("olga", token) == (shown, False)
 
 

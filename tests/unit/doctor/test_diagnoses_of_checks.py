@@ -18,11 +18,11 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
-from waitreg.doctor import certificates, clocks, disk, sweeps, tables
+from waitreg.doctor import certificates, clocks, host, sweeps, tables
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import Concerned
 from waitreg.doctor.command import services_of
-from waitreg.doctor.group import lag_line, retention_line
+from waitreg.doctor.group import Logs, lag_line, retention_line
 from waitreg.doctor.needed_permissions import Need, grant, needs
 from waitreg.doctor.settings import handler
 
@@ -31,7 +31,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 def clock(off_s: float, margin_s: float, allowance_s: float) -> Diagnosis:
     settings = Settings.model_validate({"processor": {"margin_s": margin_s}, "wait": {"skew_allowance_s": allowance_s}})
-    return clocks.judged("off", off_s, settings)
+    return clocks.difference_line("off", off_s, settings)
 
 
 def age(hours: float) -> Diagnosis:
@@ -39,7 +39,8 @@ def age(hours: float) -> Diagnosis:
 
 
 def group(committed: int, waiting: int, members: int) -> Diagnosis:
-    return lag_line("shop", "orders", committed, 3, waiting, members)
+    offsets = {number: 0 if number < committed else -1 for number in range(3)}
+    return lag_line("shop", "orders", Logs(offsets, dict.fromkeys(offsets, 0), {0: waiting, 1: 0, 2: 0}), members)
 
 
 def certificate(**left: float) -> Diagnosis:
@@ -54,11 +55,11 @@ RULE = "with no member, or with nothing committed, are a warning"
 @pytest.mark.parametrize(
     ("line", "severity", "said"),
     [
-        (disk.judged("/scratch", 3 * GIB), Severity.OK, "3,072 MiB free in /scratch"),
-        (disk.judged("/scratch", GIB), Severity.OK, "1,024 MiB free in /scratch"),
-        (disk.judged("/scratch", GIB - 1), Severity.WARNING, "1,023 MiB free in /scratch, less than 1 GiB"),
-        (disk.judged("/scratch", 100 * MIB), Severity.WARNING, "100 MiB free in /scratch"),
-        (disk.judged("/scratch", 100 * MIB - 1), Severity.ERROR, "99 MiB free in /scratch"),
+        (host.space_line("/scratch", 3 * GIB), Severity.OK, "3,072 MiB free in /scratch"),
+        (host.space_line("/scratch", GIB), Severity.OK, "1,024 MiB free in /scratch"),
+        (host.space_line("/scratch", GIB - 1), Severity.WARNING, "1,023 MiB free in /scratch, less than 1 GiB"),
+        (host.space_line("/scratch", 100 * MIB), Severity.WARNING, "100 MiB free in /scratch"),
+        (host.space_line("/scratch", 100 * MIB - 1), Severity.ERROR, "99 MiB free in /scratch"),
         (clock(1.2, 10, 5), Severity.OK, "off"),
         (clock(1.25, 10, 5), Severity.WARNING, "a quarter of wait.skew_allowance_s = 5 s"),
         (clock(2.5, 10, 5), Severity.ERROR, "half of wait.skew_allowance_s = 5 s"),

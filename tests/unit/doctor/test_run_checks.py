@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from threading import Event
@@ -22,7 +24,7 @@ from waitreg.check_report import exit_code
 from waitreg.doctor import check as running
 from waitreg.doctor.catalogue import SERVICES, all_checks
 from waitreg.doctor.check import Check, Look, run_checks
-from waitreg.doctor.telemetry_port import telemetry_port
+from waitreg.doctor.host import telemetry_port
 
 SETTINGS = Settings()
 
@@ -123,6 +125,28 @@ def test_ids_are_unique_and_needed_checks_come_first() -> None:
             assert any(need == known or need.startswith(f"{known}.") for known in ids), (check.id, need)
         assert check.id not in ids
         ids.append(check.id)
+
+
+WITHOUT_PSYCOPG = """
+import sys
+
+sys.modules["psycopg"] = None
+from wait_registry.settings.root import Settings
+from waitreg.doctor.catalogue import all_checks
+from waitreg.doctor.check import run_checks
+
+checks = [check for check in all_checks() if check.id.startswith(("postgres", "tables", "sweep", "version.packages"))]
+for line in run_checks(checks, Settings(), print):
+    print(line.id, line.severity, line.fix)
+"""
+
+
+def test_without_psycopg_the_checks_of_postgres_name_the_extra() -> None:
+    ended = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, timeout=120)
+    assert ended.stdout.splitlines() == [
+        "version.packages ok ",
+        "postgres.reachable error pip install 'wait-registry[sink,sweeper]'",
+    ], ended.stderr
 
 
 ALL: Sequence[Service] = ("processor", "sink", "sweeper")

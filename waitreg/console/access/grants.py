@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from psycopg import sql
 
 from wait_registry.dead_letters.filter import like_pattern, matches
 from wait_registry.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from psycopg import sql
 
 ALL: Final = "*"
 GROUP: Final = "group:"
@@ -39,31 +38,16 @@ class Right(Enum):
     EDIT_KEY = "edit a key"
 
 
-_OPERATOR: Final = (
-    Right.VIEW,
-    Right.INSPECT,
-    Right.EXPORT,
-    Right.REDRIVE,
-    Right.ARCHIVE,
-    Right.APPROVE,
-    Right.EDIT,
-)
-ROLES: Final = {
-    "viewer": (Right.VIEW,),
-    "support": (Right.VIEW, Right.INSPECT),
-    "operator": _OPERATOR,
-    "admin": (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE, Right.EDIT_KEY),
-}
+_SUPPORT: Final = (Right.VIEW, Right.INSPECT)
+_OPERATOR: Final = (*_SUPPORT, Right.EXPORT, Right.REDRIVE, Right.ARCHIVE, Right.APPROVE, Right.EDIT)
+_ADMIN: Final = (*_OPERATOR, Right.REVEAL, Right.BULK, Right.FORCE, Right.EDIT_KEY)
+ROLES: Final = {"viewer": (Right.VIEW,), "support": _SUPPORT, "operator": _OPERATOR, "admin": _ADMIN}
 
 
 def role_with(rights: Iterable[Right]) -> str:
     """Return the least role that has these rights."""
     wanted = set(rights)
     return next(role for role, has in ROLES.items() if wanted <= set(has))
-
-
-class NotAllowed(Exception):
-    """A page or an action needs a right that the person doesn't have; the message says which."""
 
 
 class Grant(NamedTuple):
@@ -144,8 +128,6 @@ def groups_named(grants: Iterable[Grant]) -> set[str]:
 
 def condition(pairs: Sequence[tuple[str, str]]) -> sql.Composable:
     """Return the condition on consumer_group and original_topic that rows with these patterns meet."""
-    from psycopg import sql
-
     pieces = [
         sql.SQL(" and ").join(
             sql.SQL("{} like {}").format(sql.Identifier(column), sql.Literal(like_pattern(pattern)))

@@ -14,7 +14,8 @@ from typing import Final
 from wait_registry.dead_letters.dead_letter import DeadLetter
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.records.operation import Kind, Place, Replacement, Requested
-from waitreg.console.access.grants import NotAllowed, Person, Right, role_with
+from waitreg.console.access.grants import Person, Right, role_with
+from waitreg.console.refusals import NotAllowed
 from waitreg.redrive.approval import to_send
 from waitreg.redrive.category import Category
 from waitreg.redrive.request import Asker, only_group
@@ -49,6 +50,11 @@ class Reveal:
     person: Person
     place: Place
     group: str | None
+
+
+def group_and_topic(dead_letter: DeadLetter) -> tuple[str | None, str | None]:
+    """Return what rights to a dead letter depend on: its consumer group and the input topic of its record."""
+    return dead_letter.row["consumer_group"], dead_letter.row["original_topic"]
 
 
 def asker(person: Person) -> Asker:
@@ -152,29 +158,29 @@ def permit_approval(person: Person, job: Requested) -> Permission:
     return permit(person, job, Right.APPROVE)
 
 
-def reveal_obstacle(person: Person, letter: DeadLetter, right: Right = Right.REVEAL) -> str:
+def reveal_obstacle(person: Person, dead_letter: DeadLetter, right: Right = Right.REVEAL) -> str:
     """Return why a person can't be shown what is hidden of a dead letter; "" if they can.
 
     Args:
         person: who wants to see it.
-        letter: the dead letter.
+        dead_letter: the dead letter.
         right: what shows it, `Right.INSPECT` if masks hide nothing of it.
     """
-    role = lacking(person, [right], letter.row["consumer_group"], letter.row["original_topic"])
+    role = lacking(person, [right], *group_and_topic(dead_letter))
     if role:
         return f"To be shown what is hidden, you need the role {role}."
     return "" if person.authenticated else "Only people whose names the console checks can be shown what is hidden."
 
 
-def permit_reveal(person: Person, letter: DeadLetter) -> Reveal:
+def permit_reveal(person: Person, dead_letter: DeadLetter) -> Reveal:
     """Return the permission to be shown what is hidden of a dead letter.
 
     Raises:
         NotAllowed: the person may not.
     """
-    if obstacle := reveal_obstacle(person, letter):
+    if obstacle := reveal_obstacle(person, dead_letter):
         raise NotAllowed(obstacle)
-    return Reveal(person, letter.place, letter.row["consumer_group"])
+    return Reveal(person, dead_letter.place, dead_letter.row["consumer_group"])
 
 
 def may_follow(person: Person, job: Requested) -> bool:

@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 import psycopg
 from aiohttp import web
@@ -17,17 +16,15 @@ from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
 from wait_registry.postgres.error_text import server_message
-from waitreg.console.access.grants import NotAllowed, Person
-from waitreg.console.acting.actor import Actor
-from waitreg.console.acting.executors import Busy
+from waitreg.console.access.grants import Person
 from waitreg.console.http.forms import SAFE, read_bytes, read_form
 from waitreg.console.http.rendering import render
-from waitreg.console.page import Answered, Asked, Download, Fixed, NotThere, Page, Redirect, View
-from waitreg.console.tables import Tables
+from waitreg.console.page import Acts, Answered, Asked, Download, Fixed, Page, Redirect, View
+from waitreg.console.refusals import Busy, NotAllowed, Refusal
+from waitreg.console.tables import TablesReader
 
 log = logging.getLogger(__name__)
 
-OpenTables: TypeAlias = Callable[[Person], AbstractContextManager[Tables]]
 # Pages that are made at once, each with a connection to Postgres, and those that wait for their turn.
 AT_ONCE, WAITING = 8, 32
 # Edited records that are read at once.
@@ -39,18 +36,20 @@ PERSON: Final = web.RequestKey("person", Person)
 class Answers:
     """Makes pages, a few at once, so that the console can't take Postgres from the sink."""
 
-    def __init__(self, open_tables: OpenTables, actor: Actor | None) -> None:
-        self._open_tables = open_tables
-        self._actor = actor
+    def __init__(self, tables: TablesReader) -> None:
+        self._tables = tables
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="page")
         self._taken = 0
         self._large = asyncio.Semaphore(LARGE)
 
-    def handler(self, view: View | Fixed, most_bytes: int = 0) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def handler(
+        self, view: View[Acts] | Fixed, actions: Acts, most_bytes: int = 0
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler that answers with the page of a view.
 
         Args:
             view: makes the page.
+            actions: what the console does for it.
             most_bytes: how many bytes it takes; 0 if it takes a form.
         """
 
@@ -62,7 +61,7 @@ class Answers:
             async with self._large:
                 content = await read_bytes(request, most_bytes) if most_bytes else b""
             query = list(request.query.items())
-            asked = Asked(dict(request.match_info), query, datetime.now(UTC), form, self._actor, content)
+            asked = Asked(dict(request.match_info), query, datetime.now(UTC), actions, form, content)
             self._taken += 1
             try:
                 loop = asyncio.get_running_loop()
@@ -76,7 +75,7 @@ class Answers:
         """End the threads; pages that have not begun are not made."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _page(self, view: View | Fixed, asked: Asked, person: Person) -> Answered:
+    def _page(self, view: View[Acts] | Fixed, asked: Asked[Acts], person: Person) -> Answered:
         if not person.grants:
             return failure(403, "You may not see this", f"No grant of console.grants is to {person.name!r}.", person)
         try:
@@ -84,13 +83,11 @@ class Answers:
         except (PostgresRefused, PostgresUnavailable) as error:
             log.warning("a page failed: %s", error)
             return failure(503, "Postgres can't answer", "The console's log says why. The services work on without it.")
-        except NotAllowed as error:
-            log.warning("refused to %s: %s", ascii(person.name), error)
-            return failure(403, "You may not see or do this", str(error))
-        except NotThere as error:
-            return failure(404, "There is nothing here", str(error))
-        except Busy as error:
-            return failure(409, "Not now", str(error), job=asked.path.get("job", ""))
+        except Refusal as error:
+            if isinstance(error, NotAllowed):
+                log.warning("refused to %s: %s", ascii(person.name), error)
+            job = asked.path.get("job", "") if isinstance(error, Busy) else ""
+            return failure(error.status, error.title, str(error), job=job)
         except ConfigurationError as error:
             return failure(400, "This can't be answered", str(error), job=asked.path.get("job", ""))
         except TransientError as error:
@@ -104,12 +101,12 @@ class Answers:
             log.warning("a page failed: %s", server_message(error))
             return failure(503, "Postgres can't answer", server_message(error))
 
-    def _made(self, view: View | Fixed, asked: Asked, person: Person) -> Answered:
+    def _made(self, view: View[Acts] | Fixed, asked: Asked[Acts], person: Person) -> Answered:
         if isinstance(view, Fixed):
             page: Answered = view.page()
             age = ""
         else:
-            with self._open_tables(person) as tables:
+            with self._tables.open(person) as tables:
                 page, age = view(asked, tables), tables.age
         if isinstance(page, Redirect):
             return page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from importlib.resources import files
 from typing import Final
 
@@ -11,13 +11,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from wait_registry.settings.console import ConsoleSettings
-from waitreg.console.acting.actor import Actor
+from waitreg.console.actions.actions import Actions
 from waitreg.console.http import theme
-from waitreg.console.http.answers import PERSON, Answers, OpenTables, failure, response
+from waitreg.console.http.answers import PERSON, Answers, failure, response
 from waitreg.console.http.forms import SAFE, require_own_page
 from waitreg.console.http.identity import Identify, Identity
-from waitreg.console.http.refused import Refused
-from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
+from waitreg.console.pages.routes import ACTING, EDITING, ROUTES
+from waitreg.console.refusals import NotAdmitted
+from waitreg.console.tables import TablesReader
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +52,18 @@ _MOST_BODY_BYTES: Final = 64 * 1024
 
 
 def application(
-    open_tables: OpenTables, identity: Identity, console: ConsoleSettings, actor: Actor | None
+    tables: TablesReader, identity: Identity, console: ConsoleSettings, actions: Actions | None
 ) -> web.Application:
     """Return the application.
 
     Args:
-        open_tables: connects for one page.
+        tables: are read by pages.
         identity: how it is known who looks.
         console: its ``hosts`` are names without a port that browsers may ask for, besides those of loopback. Others are
             refused, or a page of an attacker could read this one through a name that leads to loopback (DNS rebinding).
-        actor: what acts; without it, nothing that acts has an address.
+        actions: what the console does; without them, nothing that acts has an address.
     """
-    answers = Answers(open_tables, actor)
+    answers = Answers(tables)
 
     async def end(_: web.Application) -> AsyncIterator[None]:
         yield
@@ -72,22 +73,18 @@ def application(
     # What those who aren't known yet may ask for.
     open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
     app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
-    for route in (*ROUTES, *_acting(actor)):
-        if actor is not None and route.takes_bytes:
-            app.router.add_put(route.path, answers.handler(route.view, actor.most_edit_bytes))
-        else:
-            add = app.router.add_post if route.changes else app.router.add_get
-            add(route.path, answers.handler(route.view))
-    app.router.add_routes([*identity.routes, theme.route(behind_tls=console.behind_tls)])
-    app.router.add_routes([*(web.get(path, handler) for path, handler in taken.items())])
+    router = app.router
+    add = {"GET": router.add_get, "POST": router.add_post, "PUT": router.add_put}
+    for route in ROUTES:
+        add[route.method](route.path, answers.handler(route.view, actions))
+    if actions is not None:
+        for acting in (*ACTING, *EDITING) if actions.edits else ACTING:
+            most_bytes = actions.most_edit_bytes if acting.method == "PUT" else 0
+            add[acting.method](acting.path, answers.handler(acting.view, actions, most_bytes))
+    router.add_routes([*identity.routes, theme.route(behind_tls=console.behind_tls)])
+    router.add_routes([*(web.get(path, handler) for path, handler in taken.items())])
     app.cleanup_ctx.append(end)
     return app
-
-
-def _acting(actor: Actor | None) -> Sequence[Route]:
-    if actor is None:
-        return ()
-    return (*ACTING, *EDITING) if actor.edits else ACTING
 
 
 def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:
@@ -120,10 +117,10 @@ async def _answer(
         if identify is not None:
             request[PERSON] = (await identify(request))._replace(bulk_above=console.bulk_above)
         return await handler(request)
-    except Refused as refused:
+    except NotAdmitted as refused:
         if request.method not in SAFE:
             log.warning("refused a change from %s: %s", request.remote, refused)
-        answer = response(failure(refused.status, "You can't be let in", str(refused)))
+        answer = response(failure(refused.status, refused.title, str(refused)))
         answer.headers.update(refused.headers)
         return answer
     except web.HTTPNotFound:
@@ -147,7 +144,7 @@ def _without_port(host: str) -> str:
 
 
 def _file(name: str, content_type: str) -> Handler:
-    text = (files("console") / "static" / name).read_text("utf-8")
+    text = (files("waitreg.console") / "static" / name).read_text("utf-8")
 
     async def give(_: web.Request) -> web.StreamResponse:
         return web.Response(text=text, content_type=content_type)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import hdrs, web
 
-from waitreg.console.http.refused import Refused
+from waitreg.console.refusals import NotAdmitted
 
 SAFE: Final = frozenset((hdrs.METH_GET, hdrs.METH_HEAD))
 _MOST_FIELDS: Final = 200
@@ -26,7 +26,7 @@ def require_own_page(request: web.Request, *, behind_tls: bool) -> None:
         behind_tls: whether browsers reach the console by TLS alone.
 
     Raises:
-        Refused: neither ``Sec-Fetch-Site`` nor ``Origin`` says that it comes from this console's own page.
+        NotAdmitted: neither ``Sec-Fetch-Site`` nor ``Origin`` says that it comes from this console's own page.
     """
     site = request.headers.getall("Sec-Fetch-Site", [])
     if site:
@@ -35,25 +35,27 @@ def require_own_page(request: web.Request, *, behind_tls: bool) -> None:
         schemes = ("https",) if behind_tls else ("http", "https")
         own = request.headers.getall(hdrs.ORIGIN, []) in [[f"{scheme}://{request.host}"] for scheme in schemes]
     if not own:
-        raise Refused(403, "Only the console's own pages may ask for a change, and this request came from elsewhere.")
+        raise NotAdmitted(
+            403, "Only the console's own pages may ask for a change, and this request came from elsewhere."
+        )
 
 
 async def read_form(request: web.Request) -> list[tuple[str, str]]:
     """Return the fields of a form in their order; nothing else is read.
 
     Raises:
-        Refused: it is no form, has too many fields or takes too long.
+        NotAdmitted: it is no form, has too many fields or takes too long.
         web.HTTPRequestEntityTooLarge: it is too long.
     """
     if request.content_type != _FORM:
-        raise Refused(415, f"A form is expected, {_FORM}.")
+        raise NotAdmitted(415, f"A form is expected, {_FORM}.")
     try:
         body = await asyncio.wait_for(request.read(), _BODY_S)
         return parse_qsl(body.decode("ascii"), True, True, max_num_fields=_MOST_FIELDS, errors="strict")
     except TimeoutError:
-        raise Refused(408, "The form took too long.") from None
+        raise NotAdmitted(408, "The form took too long.") from None
     except ValueError:
-        raise Refused(400, f"The form can't be read: at most {_MOST_FIELDS} fields, in UTF-8.") from None
+        raise NotAdmitted(400, f"The form can't be read: at most {_MOST_FIELDS} fields, in UTF-8.") from None
 
 
 async def read_bytes(request: web.Request, most: int) -> bytes:
@@ -64,17 +66,17 @@ async def read_bytes(request: web.Request, most: int) -> bytes:
         most: how many bytes are taken.
 
     Raises:
-        Refused: it has another type, is too long or takes too long.
+        NotAdmitted: it has another type, is too long or takes too long.
     """
     if request.content_type != _BYTES:
-        raise Refused(415, f"Bytes are expected, {_BYTES}.")
+        raise NotAdmitted(415, f"Bytes are expected, {_BYTES}.")
     body = bytearray()
     try:
         async with asyncio.timeout(_BYTES_S):
             async for part in request.content.iter_any():
                 body += part
                 if len(body) > most:
-                    raise Refused(413, f"An edited record has at most {most} bytes.")
+                    raise NotAdmitted(413, f"An edited record has at most {most} bytes.")
     except TimeoutError:
-        raise Refused(408, "The record took too long.") from None
+        raise NotAdmitted(408, "The record took too long.") from None
     return bytes(body)

@@ -22,7 +22,7 @@ from wait_registry.settings.console import Authentication, ConsoleSettings
 from waitreg.console.access.grants import ALL, GROUP, ROLES, Grant, Person, parse_grants, person
 from waitreg.console.access.passwords import Passwords
 from waitreg.console.http.oidc import OidcLogin
-from waitreg.console.http.refused import Refused
+from waitreg.console.refusals import NotAdmitted
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class _ByPassword:
         failures = self._failures.get(tried, deque())
         if len(failures) == _MOST_FAILURES and now_s - failures[0] < _FAILURES_S:
             log.warning("too many wrong passwords of %s from %s", ascii(tried[1]), tried[0])
-            raise Refused(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
+            raise NotAdmitted(429, "Too many wrong passwords. Wait a minute.", {"Retry-After": "60"})
 
     async def _compare(self, tried: tuple[str, str], password: str, now_s: float) -> None:
         address, name = tried
@@ -150,15 +150,17 @@ class _ByProxy:
     async def __call__(self, request: web.Request) -> Person:
         peer = ip_address(request.remote or "0.0.0.0")
         if not any(peer in network for network in self._networks):
-            raise Refused(403, "This console is reached through a proxy, and your address is none of console.proxies.")
+            raise NotAdmitted(
+                403, "This console is reached through a proxy, and your address is none of console.proxies."
+            )
         names = request.headers.getall(self._user, [])
         if len(names) != 1 or not names[0].strip():
-            raise Refused(401, f"The proxy must send the header {self._user} once; it came {len(names)} times.")
+            raise NotAdmitted(401, f"The proxy must send the header {self._user} once; it came {len(names)} times.")
         if not is_text(names[0].encode(errors="surrogatepass")):
-            raise Refused(401, f"The proxy must send the header {self._user} in UTF-8.")
+            raise NotAdmitted(401, f"The proxy must send the header {self._user} in UTF-8.")
         groups = request.headers.getall(self._groups, []) if self._groups else []
         if len(groups) > 1:
-            raise Refused(401, f"The proxy must send the header {self._groups} once; it came {len(groups)} times.")
+            raise NotAdmitted(401, f"The proxy must send the header {self._groups} once; it came {len(groups)} times.")
         named = (group.strip() for text in groups for group in text.split(","))
         # A directory behind the proxy may ignore case. Then a person could approve what they asked for themselves.
         return person(_without_case(names[0].strip()), filter(None, named), self._grants)
@@ -169,8 +171,8 @@ def _without_case(name: str) -> str:
     return name if name.startswith(GROUP) else unicodedata.normalize("NFKC", name).casefold()
 
 
-def _asks(sentence: str) -> Refused:
-    return Refused(401, sentence, {"WWW-Authenticate": 'Basic realm="wait-registry", charset="UTF-8"'})
+def _asks(sentence: str) -> NotAdmitted:
+    return NotAdmitted(401, sentence, {"WWW-Authenticate": 'Basic realm="wait-registry", charset="UTF-8"'})
 
 
 def _credentials(header: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import secrets
@@ -10,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from waitreg.console.http.seal import Seal
 from waitreg.console.page import local_path
+from waitreg.console.signing import Signer, url_text
 
 LONGEST_S: Final = 600.0
 
@@ -31,7 +30,7 @@ class Login(NamedTuple):
     @property
     def challenge(self) -> str:
         """The verifier as the issuer may see it before, by the method S256."""
-        return _text(hashlib.sha256(self.verifier.encode()).digest())
+        return url_text(hashlib.sha256(self.verifier.encode()).digest())
 
 
 class Logins:
@@ -43,7 +42,7 @@ class Logins:
     """
 
     def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
-        self._seal = Seal(key, "login", clock)
+        self._signer = Signer(key, "login", clock)
 
     def begin(self, target: str) -> Login:
         """Return a new login; it leads to the start page if the target isn't a path of this console."""
@@ -51,19 +50,15 @@ class Logins:
 
     def cookie(self, login: Login) -> str:
         """Return the text of the cookie."""
-        return self._seal.close([login.state, login.target])
+        return self._signer.sign([login.state, login.target])
 
     def find(self, cookie: str, state: str) -> Login | None:
         """Return the login of a cookie; None if another login, or none of the last ten minutes, has this state."""
-        value = self._seal.open(cookie, LONGEST_S)
+        value = self._signer.read(cookie, LONGEST_S)
         if value is None or not hmac.compare_digest(value[0].encode(), state.encode(errors="surrogateescape")):
             return None
         return self._login(*value)
 
     def _login(self, state: str, target: str) -> Login:
-        nonce, verifier = (_text(self._seal.secret(f"{what} {state}".encode())) for what in ("nonce", "verifier"))
+        nonce, verifier = (url_text(self._signer.mac(f"{what} {state}".encode())) for what in ("nonce", "verifier"))
         return Login(state, target, nonce, verifier)
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")

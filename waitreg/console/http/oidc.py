@@ -19,10 +19,10 @@ from waitreg.console.http.id_token import Expected, list_claim, text_claim, veri
 from waitreg.console.http.issuer import Issuer
 from waitreg.console.http.login import LONGEST_S as LOGIN_S
 from waitreg.console.http.login import Login, Logins
-from waitreg.console.http.refused import Refused
-from waitreg.console.http.seal import signing_key
 from waitreg.console.http.session import Session, Sessions
 from waitreg.console.page import address
+from waitreg.console.refusals import NotAdmitted
+from waitreg.console.signing import signing_key
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +76,14 @@ class OidcLogin:
         """Return the person whose session a request has.
 
         Raises:
-            Refused: there is none; browsers are led to the login.
+            NotAdmitted: there is none; browsers are led to the login.
         """
         session = self._session(request)
         if session is None:
             target = request.path_qs if request.method == "GET" else "/"
             # Not by a redirect: one that follows a form must not leave this host (form-action in the policy).
             refresh = f"0; url={address('/login', ('to', target))}"
-            raise Refused(401, "Log in first: you are led to the login.", {"Refresh": refresh})
+            raise NotAdmitted(401, "Log in first: you are led to the login.", {"Refresh": refresh})
         request[_SESSION] = session
         return person(session.name, session.groups, self._grants)._replace(has_session=True)
 
@@ -153,12 +153,9 @@ class OidcLogin:
     def _session(self, request: web.Request) -> Session | None:
         return self._sessions.find(request.cookies.get(self._cookie, ""))
 
-    def _origin(self, request: web.Request) -> str:
-        # The host is one of console.hosts, or it would have been refused.
-        return f"{'https' if self._tls else 'http'}://{request.host}"
-
     def _redirect(self, request: web.Request) -> str:
-        return f"{self._origin(request)}{_CALLBACK}"
+        # The host is one of console.hosts, or it would have been refused.
+        return f"{'https' if self._tls else 'http'}://{request.host}{_CALLBACK}"
 
     def _set(self, answer: web.StreamResponse, name: str, text: str, max_age_s: int | None = None) -> None:
         answer.set_cookie(name, text, max_age=max_age_s, path="/", secure=self._tls, httponly=True, samesite="Lax")

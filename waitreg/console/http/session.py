@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from waitreg.console.http.seal import Seal
+from waitreg.console.signing import Signer
 
 LONGEST_S: Final = 8 * 3600.0
 IDLE_S: Final = 3600.0
@@ -33,7 +33,7 @@ class Sessions:
     """
 
     def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
-        self._seal = Seal(key, "session", clock)
+        self._signer = Signer(key, "session", clock)
         self._clock = clock
         self._ended: dict[str, float] = {}
 
@@ -43,11 +43,11 @@ class Sessions:
 
     def cookie(self, session: Session) -> str:
         """Return the text of the cookie, from which the idle time counts."""
-        return self._seal.close(session)
+        return self._signer.sign(session)
 
     def find(self, cookie: str) -> Session | None:
         """Return the session of a cookie; None if it has ended, or no session of this key ever had that cookie."""
-        value = self._seal.open(cookie, IDLE_S)
+        value = self._signer.read(cookie, IDLE_S)
         if value is None:
             return None
         identifier, begun_s, name, groups = value
@@ -56,7 +56,7 @@ class Sessions:
 
     def renewed(self, cookie: str, session: Session) -> str | None:
         """Return a younger cookie for a session; None if the one that it has is young enough."""
-        return self.cookie(session) if self._seal.open(cookie, _RENEWED_S) is None else None
+        return self.cookie(session) if self._signer.read(cookie, _RENEWED_S) is None else None
 
     def end(self, session: Session) -> None:
         """End a session: copies of its cookie are worth nothing from now on, as long as this process runs."""

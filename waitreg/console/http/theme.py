@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from waitreg.console.http.forms import read_form
-from waitreg.console.http.refused import Refused
 from waitreg.console.page import local_path
+from waitreg.console.refusals import NotAdmitted
 
 PATH: Final = "/theme"
 _COOKIE: Final = "waitreg-theme"
@@ -49,7 +49,7 @@ def route(*, behind_tls: bool) -> web.RouteDef:
         try:
             theme = Theme(dict(await read_form(request)).get("theme", ""))
         except ValueError:
-            raise Refused(400, f"There is no such theme; there are {', '.join(Theme)}.") from None
+            raise NotAdmitted(400, f"There is no such theme; there are {', '.join(Theme)}.") from None
         answer = web.Response(status=303, headers={"Location": _back(request)})
         answer.set_cookie(
             _COOKIE, theme.value, max_age=_KEPT_S, path="/", secure=behind_tls, httponly=True, samesite="Lax"

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wait_registry.dead_letters.dead_letter import DeadLetter, Redriven, find_at
-from wait_registry.dead_letters.decoded import Decoded
+from wait_registry.dead_letters.dead_letter import DeadLetter, find_at
+from wait_registry.dead_letters.decoded import Decoded, decoded
 from wait_registry.dead_letters.difference import Content
 from wait_registry.dead_letters.filter import FIELDS, literal, parse_filter
 from wait_registry.dead_letters.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
+from wait_registry.dead_letters.outcome_reader import last_redrive
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.postgres.query_file import load_query
 from wait_registry.records.operation import Place
 from waitreg.console.access.grants import Right
 from waitreg.console.access.masks import HIDDEN
-from waitreg.console.access.permission import lacking, permit_reveal, reveal_obstacle
-from waitreg.console.acting.reveals import LIFETIME_S
-from waitreg.console.cells import Cell, cells, dead_letter_link, dead_letters_link
-from waitreg.console.page import Asked, Download, NotThere, Page, Redirect, address
-from waitreg.console.pages.acting import MOST_REASON, Button, buttons, names_some, require_reason
+from waitreg.console.access.permission import group_and_topic, lacking, permit_reveal, reveal_obstacle
+from waitreg.console.actions.actions import Actions
+from waitreg.console.actions.tokens import REVEAL_S
+from waitreg.console.formatting import Cell, cells, dead_letter_link, dead_letters_link
+from waitreg.console.page import Asked, Download, Page, Redirect, address
+from waitreg.console.pages.buttons import Button, buttons
+from waitreg.console.pages.dry_run import names_some
+from waitreg.console.refusals import NotThere
 from waitreg.console.tables import Tables
-
-if TYPE_CHECKING:
-    from waitreg.console.acting.actor import Actor
 
 ROWS: Final = 100
 WINDOW: Final = "24h"
@@ -31,7 +32,7 @@ _BY: Final = "error,topic,reason"
 _NAMES: Final = {"wait_expiration_uuid": "wait ID", "original_timestamp": "produced", "job_reason": "reason of the job"}
 
 
-def dead_letters(asked: Asked, tables: Tables) -> Page:
+def dead_letters_page(asked: Asked[Actions | None], tables: Tables) -> Page:
     """List dead letters, or count them by the fields of ``by``; each count links to its list."""
     given = asked.values()
     named = asked.conditions()
@@ -45,8 +46,8 @@ def dead_letters(asked: Asked, tables: Tables) -> Page:
     values: dict[str, Any] = {
         "title": "Dead letters", "conditions": conditions, "since": since, "by": by, "fields": FIELDS,
         "groupings": tuple(GROUPINGS), "chosen": str(chosen),
-        "buttons": buttons(tables.person, kept) if asked.actor is not None else [], "named": names_some(chosen),
-        "reads_only": asked.actor is None,
+        "buttons": buttons(tables.person, kept) if asked.actions is not None else [], "named": names_some(chosen),
+        "reads_only": asked.actions is None,
         "longer": _list(conditions, "30d", by), **_any_state(conditions, since, by),
     }  # fmt: skip
     if by and by != "none":
@@ -77,79 +78,70 @@ def _any_state(conditions: Sequence[str], since: str, by: str) -> Mapping[str, A
     return {"states": states, "any_state": _list(others, since, by)}
 
 
-def dead_letter(asked: Asked, tables: Tables) -> Page:
+def dead_letter_page(asked: Asked[Actions | None], tables: Tables) -> Page:
     """Show one dead letter, and what happened to its record."""
-    found = find_dead_letter(asked, tables)
+    found = find_dead_letter(asked.path, tables)
     revealed = _is_revealed(asked, tables, found)
-    letter = found if revealed else tables.seen(found)
-    key = letter.row["idempotency_key"]
+    dead_letter = found if revealed else tables.seen(found)
+    key, wait_id = dead_letter.row["idempotency_key"], dead_letter.row["wait_expiration_uuid"]
+    redriven = None if wait_id is None else last_redrive(tables.settings, tables, wait_id)
     deliveries = [] if key is None else [tables.ask(load_query("record_deliveries"), {"id": key})]
-    content = letter.content
+    content = dead_letter.content
     values = {
-        "title": f"Dead letter {letter.place}",
-        "download": f"{dead_letter_link(*letter.place)}/value" if tables.may_export(letter) else "",
+        "title": f"Dead letter {dead_letter.place}",
+        "download": f"{dead_letter_link(*dead_letter.place)}/value" if tables.may_export(dead_letter) else "",
         "bytes": len(content.value or b""),
-        "facts": _facts(letter),
-        "done": letter.may_be_done(_redriven(letter, tables)),
-        "has_key": content.key is not None,
+        "facts": _facts(dead_letter),
+        "done": dead_letter.may_be_done(redriven),
         "key": _lines(content.key),
-        "has_value": content.value is not None,
         "value": _lines(content.value),
         "decoded": _decoded(content, tables),
         "headers": [(safe(name), value_text(value)) for name, value in content.headers],
-        "stack_trace": safe(letter.row["error_stacktrace"] or "", "\n\t"),
+        "stack_trace": safe(dead_letter.row["error_stacktrace"] or "", "\n\t"),
         "answers": deliveries,
-        "buttons": _buttons_of(letter, tables, asked.actor),
-        "revealed_s": LIFETIME_S if revealed else 0,
-        "hidden": tables.hides(letter.row["consumer_group"], letter.row["original_topic"]),
+        "buttons": _buttons_of(dead_letter, tables, asked.actions),
+        "revealed_s": REVEAL_S if revealed else 0,
+        "hidden": tables.hides_part_of(dead_letter),
         "obstacle": _obstacle(asked, tables, found),
-        "reveal": f"{dead_letter_link(*letter.place)}/reveal",
-        "most_reason": MOST_REASON,
+        "reveal": f"{dead_letter_link(*dead_letter.place)}/reveal",
     }
-    return Page("dead_letter.html", values, contents_of=str(letter.place) if tables.may_inspect(found) else "")
+    return Page("dead_letter.html", values, contents_of=str(dead_letter.place) if tables.may_inspect(found) else "")
 
 
-def reveal(asked: Asked, tables: Tables) -> Redirect:
+def reveal(asked: Asked[Actions], tables: Tables) -> Redirect:
     """Record the reason of a person, and show what is hidden of a dead letter to this person."""
-    reason = dict(asked.form).get("reason", "").strip()
-    require_reason(reason)
-    letter = find_dead_letter(asked, tables)
-    permission, link = permit_reveal(tables.person, letter), dead_letter_link(*letter.place)
-    if not tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
+    reason = asked.reason()
+    dead_letter = find_dead_letter(asked.path, tables)
+    permission, link = permit_reveal(tables.person, dead_letter), dead_letter_link(*dead_letter.place)
+    if not tables.hides_part_of(dead_letter):
         return Redirect(link)
     tables.release()
-    assert asked.actor is not None  # a console that only reads has no such address
-    return Redirect(address(link, ("reveal", asked.actor.reveal(permission, reason))))
+    return Redirect(address(link, ("reveal", asked.actions.reveal(permission, reason))))
 
 
-def _is_revealed(asked: Asked, tables: Tables, letter: DeadLetter) -> bool:
+def _is_revealed(asked: Asked[Actions | None], tables: Tables, dead_letter: DeadLetter) -> bool:
     """Return whether this page shows what is hidden: to whom may see it, with the proof of a recorded reason."""
-    if asked.actor is None or reveal_obstacle(tables.person, letter):
+    if asked.actions is None or reveal_obstacle(tables.person, dead_letter):
         return False
-    return asked.actor.reveals.holds(tables.person, letter.place, asked.values().get("reveal", ""))
+    return asked.actions.reveal_tokens.proves(asked.values().get("reveal", ""), tables.person, dead_letter.place)
 
 
-def _obstacle(asked: Asked, tables: Tables, letter: DeadLetter) -> str:
+def _obstacle(asked: Asked[Actions | None], tables: Tables, dead_letter: DeadLetter) -> str:
     """Return why this console doesn't show a person what is hidden of a dead letter; "" if it can."""
-    if not tables.masks.of(letter.row["original_topic"]):
-        return reveal_obstacle(tables.person, letter, Right.INSPECT)
-    if asked.actor is None:
+    if not tables.masks.of(dead_letter.row["original_topic"]):
+        return reveal_obstacle(tables.person, dead_letter, Right.INSPECT)
+    if asked.actions is None:
         return "This console only reads (console.read_only), so it can't record who is shown what is hidden."
-    return reveal_obstacle(tables.person, letter)
+    return reveal_obstacle(tables.person, dead_letter)
 
 
-def value_of_dead_letter(asked: Asked, tables: Tables) -> Download:
+def value_of_dead_letter(asked: Asked[Actions | None], tables: Tables) -> Download:
     """Give the value of a dead letter, byte for byte."""
-    letter = find_dead_letter(asked, tables)
-    tables.require_export(letter)
-    if letter.content.value is None:
-        raise NotThere(f"The value of {letter.place} is null.")
-    return Download("value.bin", letter.content.value, str(letter.place))
-
-
-def _redriven(letter: DeadLetter, tables: Tables) -> Redriven | None:
-    wait_id = letter.row["wait_expiration_uuid"]
-    return None if wait_id is None else tables.outcomes.of_delivery(tables, wait_id)
+    dead_letter = find_dead_letter(asked.path, tables)
+    tables.require_export(dead_letter)
+    if dead_letter.content.value is None:
+        raise NotThere(f"The value of {dead_letter.place} is null.")
+    return Download("value.bin", dead_letter.content.value, str(dead_letter.place))
 
 
 def edit_link(place: Place) -> str:
@@ -157,15 +149,15 @@ def edit_link(place: Place) -> str:
     return dead_letter_link(*place).replace("/dead-letters/", "/edit/", 1)
 
 
-def _buttons_of(letter: DeadLetter, tables: Tables, actor: Actor | None) -> list[Button]:
-    group, topic = letter.row["consumer_group"], letter.row["original_topic"]
-    if actor is None or group is None:
+def _buttons_of(dead_letter: DeadLetter, tables: Tables, actions: Actions | None) -> list[Button]:
+    group, topic = group_and_topic(dead_letter)
+    if actions is None or group is None:
         return []
-    chosen = [("where", f"place={literal(str(letter.place))}")]
-    found = buttons(tables.person, chosen, group, topic, letter.row["state"])
+    chosen = [("where", f"place={literal(str(dead_letter.place))}")]
+    found = buttons(tables.person, chosen, group, topic, dead_letter.row["state"])
     missing = lacking(tables.person, (Right.REDRIVE, Right.EDIT), group, topic)
-    if actor.edits and (missing or not tables.hides(group, topic)):
-        found.append(Button("Edit …", edit_link(letter.place), missing))
+    if actions.edits and (missing or not tables.hides(group, topic)):
+        found.append(Button("Edit …", edit_link(dead_letter.place), missing))
     return found
 
 
@@ -192,38 +184,38 @@ def _pattern(name: str, value: str) -> str:
     return f"{literal(value).replace('#', '*')}*" if name == "message" else literal(value)
 
 
-def find_dead_letter(asked: Asked, tables: Tables) -> DeadLetter:
+def find_dead_letter(path: Mapping[str, str], tables: Tables) -> DeadLetter:
     """Return the dead letter that an address names.
 
     Raises:
         NotThere: the tables have none there.
     """
-    place = Place(asked.path["topic"], int(asked.path["partition"]), int(asked.path["offset"]))
+    place = Place(path["topic"], int(path["partition"]), int(path["offset"]))
     found = find_at(tables, place)
     if not found:
         raise NotThere(f"The tables have no dead letter {place}. They keep dead letters for sweeper.retention_days.")
     return found[0]
 
 
-def _facts(letter: DeadLetter) -> Mapping[str, Cell]:
-    row = letter.row
+def _facts(dead_letter: DeadLetter) -> Mapping[str, Cell]:
+    row = dead_letter.row
     names = (
         "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group",
         "instance", "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class",
         "error_message",
     )  # fmt: skip
-    row = {**row, "original_timestamp": letter.produced()}
-    facts = {name: row[name] for name in names if row[name] not in (None, "")} | letter.places()
+    row = {**row, "original_timestamp": dead_letter.produced()}
+    facts = {name: row[name] for name in names if row[name] not in (None, "")} | dead_letter.places()
     shown = cells(list(facts), list(facts.values()))
     return {_NAMES.get(name, name.replace("_", " ")): cell for name, cell in zip(facts, shown, strict=True)}
 
 
 def _decoded(content: Content, tables: Tables) -> Decoded | None:
-    found = tables.decode(content)
+    found = decoded(content.value, tables.registry, content.headers)
     if found is None:
         return None
-    return found._replace(text=_lines(found.text.encode()) if found.text else "", problem=safe(found.problem))
+    return found._replace(text="\n".join(lines_of(found.text.encode())), problem=safe(found.problem))
 
 
-def _lines(data: bytes | None) -> str:
-    return "" if data is None else "\n".join(lines_of(data))
+def _lines(data: bytes | None) -> str | None:
+    return None if data is None else "\n".join(lines_of(data))

@@ -8,13 +8,23 @@ from wait_registry.dead_letters.dead_letter import DeadLetter
 from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind
-from waitreg.console.access.grants import NotAllowed, Right
-from waitreg.console.access.permission import FORCED, edit_rights, lacking, permit, rights, select
-from waitreg.console.acting.draft import part, read_draft, value_part
-from waitreg.console.cells import dead_letter_link
+from waitreg.console.access.grants import Right
+from waitreg.console.access.permission import (
+    FORCED,
+    edit_rights,
+    group_and_topic,
+    lacking,
+    permit,
+    rights,
+    select,
+)
+from waitreg.console.actions.actions import Actions
+from waitreg.console.formatting import dead_letter_link
 from waitreg.console.page import Asked, Page, Redirect
-from waitreg.console.pages.acting import ALLOWANCES, MOST_REASON, actor_of, begin, category_rows
 from waitreg.console.pages.dead_letters import edit_link, find_dead_letter
+from waitreg.console.pages.dry_run import ALLOWANCES, begin, category_rows
+from waitreg.console.pages.edit_form import part, read_edit, value_part
+from waitreg.console.refusals import NotAllowed
 from waitreg.console.tables import Tables
 from waitreg.redrive.category import Category
 from waitreg.redrive.edit import is_locked, review
@@ -24,16 +34,16 @@ from waitreg.redrive.request import Options, selection
 _ALLOWANCES: Final = {name: text for name, text in ALLOWANCES.items() if name is not Category.ALREADY_REDRIVEN}
 
 
-def edit(asked: Asked, tables: Tables) -> Page:
+def edit(asked: Asked[Actions], tables: Tables) -> Page:
     """Show a record as it can be changed."""
-    letter = _editable(asked, tables)
-    content, where = letter.content, _where(letter)
+    dead_letter = _editable(asked, tables)
+    content, where = dead_letter.content, group_and_topic(dead_letter)
     forced = lacking(tables.person, rights(Kind.REDRIVE, FORCED), *where)
     values: dict[str, Any] = {
-        "title": f"Edit {letter.place}",
-        "place": str(letter.place),
-        "address": edit_link(letter.place),
-        "dead_letter": dead_letter_link(*letter.place),
+        "title": f"Edit {dead_letter.place}",
+        "place": str(dead_letter.place),
+        "address": edit_link(dead_letter.place),
+        "dead_letter": dead_letter_link(*dead_letter.place),
         "value": value_part(content.value),
         "bytes": len(content.value or b""),
         "key": part(content.key),
@@ -41,52 +51,46 @@ def edit(asked: Asked, tables: Tables) -> Page:
         "headers": [(name, part(value), is_locked(name)) for name, value in content.headers],
         "allowances": [(name.value, text, forced if name in FORCED else "") for name, text in _ALLOWANCES.items()],
     }
-    return Page("edit.html", values, contents_of=str(letter.place))
+    return Page("edit.html", values, contents_of=str(dead_letter.place))
 
 
-def review_edit(asked: Asked, tables: Tables) -> Page:
+def review_edit(asked: Asked[Actions], tables: Tables) -> Page:
     """Show what an edit changes, and what would be done with it; nothing is changed."""
-    letter, draft, person = _editable(asked, tables), read_draft(asked.content), tables.person
-    if unknown := sorted(set(draft.allowed) - set(_ALLOWANCES)):
+    dead_letter, edited, person = _editable(asked, tables), read_edit(asked.content), tables.person
+    if unknown := sorted(set(edited.allowed) - set(_ALLOWANCES)):
         raise ConfigurationError(f"{unknown[0]!r} can't be allowed for an edit")
-    found = review(letter.content, draft.content)
-    needed = (*rights(Kind.REDRIVE, draft.allowed), *edit_rights(found.replacement))
-    chosen = selection([str(letter.place)], Kind.REDRIVE, draft.allowed, asked.now)
-    selected = select(person, Kind.REDRIVE, chosen, needed, [_where(letter)])
+    found = review(dead_letter.content, edited.content)
+    needed = (*rights(Kind.REDRIVE, edited.allowed), *edit_rights(found.replacement))
+    chosen = selection([str(dead_letter.place)], Kind.REDRIVE, edited.allowed, asked.now)
+    selected = select(person, Kind.REDRIVE, chosen, needed, [group_and_topic(dead_letter)])
     tables.release()
-    actor = actor_of(asked)
-    surveyed = actor.dry_run(selected, Options(allowed=draft.allowed), found.replacement)
-    permit(person, surveyed.job)
+    dry = asked.actions.dry_run(selected, Options(allowed=edited.allowed), found.replacement)
+    permit(person, dry.job)
     values = {
-        "title": f"Edit {letter.place}: review",
+        "title": f"Edit {dead_letter.place}: review",
         "sizes": found.sizes,
         "lines": "\n".join(found.lines),
-        "rows": category_rows(surveyed),
-        "targets": sorted(surveyed.targets),
-        "most_reason": MOST_REASON,
-        "token": actor.tokens.sign(person.name, surveyed.job),
-        "address": f"{edit_link(letter.place)}/send",
+        "rows": category_rows(dry),
+        "targets": sorted(dry.targets),
+        "token": asked.actions.job_tokens.sign(person.name, dry.job),
+        "address": f"{edit_link(dead_letter.place)}/send",
     }
-    return Page("edit_review.html", values, contents_of=str(letter.place))
+    return Page("edit_review.html", values, contents_of=str(dead_letter.place))
 
 
-def send(asked: Asked, tables: Tables) -> Redirect:
+def send(asked: Asked[Actions], tables: Tables) -> Redirect:
     """Start the job of the edit that was reviewed; the second time, as by a double click, only show it."""
-    letter, draft = _editable(asked, tables), read_draft(asked.content)
-    found = review(letter.content, draft.content)
-    job, fresh = actor_of(asked).tokens.read(tables.person.name, draft.token, found.replacement)
-    return begin(asked, tables, job.model_copy(update={"reason": draft.reason}), fresh)
+    dead_letter, edited = _editable(asked, tables), read_edit(asked.content)
+    found = review(dead_letter.content, edited.content)
+    job, fresh = asked.actions.job_tokens.read(tables.person.name, edited.token, found.replacement)
+    return begin(asked, tables, job.model_copy(update={"reason": edited.reason}), fresh)
 
 
-def _editable(asked: Asked, tables: Tables) -> DeadLetter:
+def _editable(asked: Asked[Actions], tables: Tables) -> DeadLetter:
     """Return the dead letter of an address, if the person may see and edit all of it."""
-    letter = find_dead_letter(asked, tables)
-    if role := lacking(tables.person, (Right.REDRIVE, Right.EDIT), *_where(letter)):
-        raise NotAllowed(f"To edit dead letter {letter.place}, you need the role {role}.")
-    if tables.hides(*_where(letter)):
-        raise NotAllowed(f"Something of {safe(str(letter.place))} is hidden from you, so you can't edit it here.")
-    return letter
-
-
-def _where(letter: DeadLetter) -> tuple[str | None, str | None]:
-    return letter.row["consumer_group"], letter.row["original_topic"]
+    dead_letter = find_dead_letter(asked.path, tables)
+    if role := lacking(tables.person, (Right.REDRIVE, Right.EDIT), *group_and_topic(dead_letter)):
+        raise NotAllowed(f"To edit dead letter {dead_letter.place}, you need the role {role}.")
+    if tables.hides_part_of(dead_letter):
+        raise NotAllowed(f"Something of {safe(str(dead_letter.place))} is hidden from you, so you can't edit it here.")
+    return dead_letter

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 from wait_registry.dead_letters.dead_letter import find
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.dead_letters.listing import Rows
+from wait_registry.dead_letters.outcome_reader import outcome_rows
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from waitreg.console.access.grants import Right
 from waitreg.console.access.masks import HIDDEN
 from waitreg.console.access.permission import approval_obstacle, may_follow, role_missing
-from waitreg.console.acting.executors import Shown
-from waitreg.console.cells import dead_letters_link
-from waitreg.console.page import Asked, NotThere, Page
-from waitreg.console.pages.acting import ALLOWANCES, MOST_REASON, TARGETS, Button, hidden_of
+from waitreg.console.actions.actions import Actions
+from waitreg.console.actions.executors import Shown
+from waitreg.console.formatting import dead_letters_link, job_link
+from waitreg.console.page import Asked, Page
+from waitreg.console.pages.buttons import Button
+from waitreg.console.pages.dry_run import ALLOWANCES, TARGETS
+from waitreg.console.pages.job_changes import hidden_of
+from waitreg.console.refusals import NotThere
 from waitreg.console.tables import Tables
 from waitreg.redrive.approval import ENDED, to_send
 from waitreg.redrive.category import DONE, Category
@@ -31,12 +35,12 @@ ROWS: Final = 100
 SINCE: Final = "7d"
 
 
-def jobs(asked: Asked, tables: Tables) -> Page:
+def jobs(asked: Asked[Actions | None], tables: Tables) -> Page:
     """List the newest jobs."""
     return Page("jobs.html", {"title": "Jobs", "found": tables.without_contents(newest(tables, ROWS))})
 
 
-def audit(asked: Asked, tables: Tables) -> Page:
+def audit(asked: Asked[Actions | None], tables: Tables) -> Page:
     """List what operators did, the newest first; each delivery of it, if that is asked for or a place is given."""
     given = {"since": SINCE, **asked.values()}
     (since,) = parse_filter([f"since={given['since']}"], asked.now).conditions
@@ -46,10 +50,10 @@ def audit(asked: Asked, tables: Tables) -> Page:
     return Page("audit.html", {"title": "Audit", "given": given, "found": found})
 
 
-def job(asked: Asked, tables: Tables) -> Page:
+def job(asked: Asked[Actions | None], tables: Tables) -> Page:
     """Show one job, how far it has come, and what became of its records."""
     name = asked.path["job"]
-    here = None if asked.actor is None else asked.actor.executors.shown(name)
+    here = None if asked.actions is None else asked.actions.executors.shown(name)
     if here is not None and not may_follow(tables.person, here.job):
         here = None
     facts, of = _facts(tables, name, here)
@@ -62,7 +66,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "facts": facts,
         "done": DONE[of.kind].value,
         "asked": _asked(asked.values().get("asked", ""), state),
-        "outcomes": tables.outcomes.of_job(tables, name),
+        "outcomes": outcome_rows(tables.settings, tables, name),
         "history": history(tables, name),
         "before": _done_before(tables, of, facts, here, asked.now),
         "here": here,
@@ -70,8 +74,7 @@ def job(asked: Asked, tables: Tables) -> Page:
         "edit": edit,
         "awaiting": _awaiting(tables, of, asked.now) if state is State.AWAITING else None,
         "rate": f"{of.rate:g}" if of.kind is Kind.REDRIVE and state in (State.RUNNING, State.PAUSED) else "",
-        **_changes(tables, of, state, here, asked.actor is not None and state not in ENDED),
-        "most_reason": MOST_REASON,
+        **_changes(tables, of, state, here, asked.actions is not None and state not in ENDED),
     }
     return Page("job.html", values, contents_of=place)
 
@@ -105,7 +108,7 @@ def _changes(tables: Tables, of: Requested, state: State, here: Shown | None, ca
     """Return what can be asked of a job now, with the role that the person lacks for it."""
     if not can:
         return {"buttons": [], "cancel": None}
-    missing, path = role_missing(tables.person, of), f"/jobs/{quote(of.job, safe='')}"
+    missing, path = role_missing(tables.person, of), job_link(of.job)
     begun, running = state is not State.AWAITING, here is not None and here.running
     pause = [Button("Pause the job", f"{path}/pause", missing)] if begun and state is not State.PAUSED else []
     resume = [Button("Resume the job", f"{path}/resume", missing)] if begun and not running else []
@@ -118,12 +121,12 @@ def _edit(tables: Tables, of: Requested, now: datetime) -> tuple[str, str]:
         return "", ""
     (place,) = parse_filter(of.conditions, now).exact_values("place")
     try:
-        letter = find(tables, place)[0]
+        dead_letter = find(tables, place)[0]
     except ConfigurationError:
         return "The tables have no such dead letter any more.", ""
-    if tables.hides(letter.row["consumer_group"], letter.row["original_topic"]):
+    if tables.hides_part_of(dead_letter):
         return "The record is hidden from you.", ""
-    return "\n".join(what_changes(letter.content, of.replacement)), place
+    return "\n".join(what_changes(dead_letter.content, of.replacement)), place
 
 
 def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:

@@ -1,25 +1,95 @@
-"""The start page: a tile per consumer group, what is stuck, what is overdue, and why records were dead-lettered."""
+"""The start page: a card per consumer group, what is stuck, what is overdue, and why records were dead-lettered."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
+from wait_registry.dead_letters.filter import literal
 from wait_registry.postgres.query_file import load_query
-from waitreg.console.page import Asked, Page
+from waitreg.console.actions.actions import Actions
+from waitreg.console.charts import Chart, Counts, drawn
+from waitreg.console.formatting import dead_letter_link, dead_letters_link, group_link, job_link
+from waitreg.console.page import Asked, Page, address
 from waitreg.console.pages.questions import answered
-from waitreg.console.tables import Tables
-from waitreg.console.tiles import tiles
+from waitreg.console.tables import Answer, Tables
 
 QUESTIONS: Final = ("stuck_now", "overdue", "dead_letters_by_reason")
+MINUTES: Final = 60
+# The query counts open dead letters of a group no further.
+MOST_OPEN: Final = 1_000
+SERIES: Final = "dead_letters"
 
 
-def now(asked: Asked, tables: Tables) -> Page:
+class Fact(NamedTuple):
+    """A number with its name and the page that lists what it counts; ``tone`` is as in a cell, ``at`` is a time."""
+
+    name: str
+    text: str
+    link: str
+    tone: str = ""
+    at: datetime | None = None
+
+
+class Card(NamedTuple):
+    """A consumer group: its facts, and its dead letters of the last hour by minute."""
+
+    group: str
+    link: str
+    facts: tuple[Fact, ...]
+    last_hour: Fact
+    chart: Chart
+
+
+def now(asked: Asked[Actions | None], tables: Tables) -> Page:
     """Show all groups, and the answers of some questions."""
     groups = tables.ask_within(load_query("groups_now"))
     values = {
         "title": "Now",
         "groups": groups,
-        "tiles": list(tiles(groups, asked.now)),
+        "cards": list(cards(groups, asked.now)),
         "answers": answered(asked, tables, QUESTIONS),
     }
     return Page("now.html", values)
+
+
+def cards(answer: Answer, now: datetime) -> Iterator[Card]:
+    """Yield the cards of the query groups_now, in its order.
+
+    Args:
+        answer: of that query.
+        now: when it was asked, UTC.
+    """
+    for values in answer.rows:
+        row = dict(zip(answer.columns, values, strict=True))
+        group = row["consumer_group"]
+        last_hour = Fact("in the last hour", f"{row['last_hour']:,}", _dead_letters(group, since="1h"))
+        yield Card(group, group_link(group), tuple(_facts(row)), last_hour, _chart(row["by_minute"], now))
+
+
+def _facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+    group, opened = row["consumer_group"], row["open_dead_letters"]
+    stuck = address("/questions/stuck_now", ("group", group))
+    yield Fact("waiting", f"{row['waiting']:,}", address("/questions/stuck_now", ("minutes", "0"), ("group", group)))
+    yield Fact("stuck", f"{row['stuck']:,}", stuck, "warn" if row["stuck"] else "")
+    yield Fact("overdue", f"{row['overdue']:,}", "/questions/overdue", "bad" if row["overdue"] else "")
+    more = f"{MOST_OPEN:,} or more" if opened > MOST_OPEN else f"{opened:,}"
+    yield Fact("open dead letters", more, _dead_letters(group, "state=open"), "warn" if opened else "")
+    if row["oldest_open"]:
+        oldest = dead_letter_link(*row["oldest_open"].rsplit(":", 2))
+        yield Fact("oldest open", "", oldest, at=row["open_since"])
+    if row["job"]:
+        yield Fact("job", row["job_state"], job_link(row["job"]), "warn")
+
+
+def _dead_letters(group: str, *conditions: str, since: str = "365d") -> str:
+    return dead_letters_link([f"group={literal(group)}", *conditions], since)
+
+
+def _chart(by_minute: list[int], now: datetime) -> Chart:
+    """Return the bars of the last hour, the latest minute at the right."""
+    step = timedelta(minutes=1)
+    start = now - MINUTES * step
+    counts = {(start + number * step, SERIES): count for number, count in enumerate(by_minute)}
+    return drawn(Counts(counts, (SERIES,), start, now, step))

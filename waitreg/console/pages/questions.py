@@ -10,9 +10,11 @@ from wait_registry.dead_letters.dead_letter import place_in
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.dead_letters.listing import Rows, page
 from wait_registry.postgres.query_file import KINDS, load_query, query_names
-from waitreg.console.access.grants import ROLES, NotAllowed
+from waitreg.console.access.grants import ROLES
+from waitreg.console.actions.actions import Actions
 from waitreg.console.charts import Chart, chart_of
-from waitreg.console.page import Asked, NotThere, Page, View
+from waitreg.console.page import Asked, Page, View
+from waitreg.console.refusals import NotAllowed, NotThere
 from waitreg.console.tables import Answer, Tables
 from waitreg.redrive.category import MEANINGS
 
@@ -21,22 +23,24 @@ TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")
 SYSTEM: Final = ("sink_freshness", "last_sweeps", "quarantined", "growth_per_day", "sizes")
 
 
-def page_of(title: str, names: Sequence[str]) -> View:
+def page_of(title: str, names: Sequence[str]) -> View[Actions | None]:
     """Return a page with the answers of some questions, with their defaults."""
 
-    def view(asked: Asked, tables: Tables) -> Page:
+    def view(asked: Asked[Actions | None], tables: Tables) -> Page:
         return Page("questions.html", {"title": title, "answers": answered(asked, tables, names)})
 
     return view
 
 
-def answered(asked: Asked, tables: Tables, names: Sequence[str]) -> Sequence[tuple[Answer, Chart | None]]:
+def answered(
+    asked: Asked[Actions | None], tables: Tables, names: Sequence[str]
+) -> Sequence[tuple[Answer, Chart | None]]:
     """Return the answers of some questions, as far as the person may ask them, with their charts."""
     queries = filter(tables.may_ask, map(load_query, names))
     return _with_charts([tables.ask_within(query) for query in queries], asked.now)
 
 
-def question(asked: Asked, tables: Tables) -> Page:
+def question(asked: Asked[Actions | None], tables: Tables) -> Page:
     """Answer one question with the values of the address; without all that it needs, show its form only."""
     name = asked.path["name"]
     if name not in query_names():
@@ -48,15 +52,15 @@ def question(asked: Asked, tables: Tables) -> Page:
     return Page("question.html", values)
 
 
-def record(asked: Asked, tables: Tables) -> Page:
+def record(asked: Asked[Actions | None], tables: Tables) -> Page:
     """Answer what happened to one record, by place, wait ID, idempotency key or key: whichever of them was given."""
     # What is pasted often has blanks around it. A key that does end with one is given as \x and its bytes.
     given = asked.values().get("find", "").strip()
-    place, letters, asks = place_in(given), Rows((), ()), [("record_deliveries", {"id": given})]
+    place, dead_letters, asks = place_in(given), Rows((), ()), [("record_deliveries", {"id": given})]
     if place:
-        letters = tables.without_contents(page(tables, parse_filter([f"place={place}"], asked.now), 1))
+        dead_letters = tables.without_contents(page(tables, parse_filter([f"place={place}"], asked.now), 1))
         # The place of a dead letter leaves no trace as that of a record.
-        names = ("record_deliveries",) if letters.rows else ("record", "record_deliveries")
+        names = ("record_deliveries",) if dead_letters.rows else ("record", "record_deliveries")
         asks = [(name, {key: str(value) for key, value in place._asdict().items()}) for name in names]
     try:
         tables.require_content(("key",), Filter(()))
@@ -70,7 +74,7 @@ def record(asked: Asked, tables: Tables) -> Page:
         "title": "Record",
         "given": given,
         "no_keys": no_keys,
-        "letters": letters,
+        "dead_letters": dead_letters,
         "answers": [answer for answer in answers if answer.rows],
         "waits": any(row[answer.columns.index("event")] == "waiting" for answer in answers for row in answer.rows),
     }

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,8 +15,8 @@ from wait_registry.settings.console import ConsoleSettings
 _MAC_BYTES: Final = 32
 
 
-class Seal:
-    """Signs values for one purpose with HMAC-SHA256; another purpose or key doesn't open them.
+class Signer:
+    """Signs values for one purpose with HMAC-SHA256; another purpose or key doesn't read them.
 
     Args:
         key: the secret, at least 32 bytes.
@@ -23,31 +24,31 @@ class Seal:
         clock: returns the time, in s since the epoch.
     """
 
-    def __init__(self, key: bytes, purpose: str, clock: Callable[[], float]) -> None:
+    def __init__(self, key: bytes, purpose: str, clock: Callable[[], float] = time.time) -> None:
         self._key = hmac.digest(key, purpose.encode(), "sha256")
         self._clock = clock
 
-    def close(self, value: Any) -> str:
-        """Return a JSON value as a text for a cookie, with the time."""
+    def sign(self, value: Any) -> str:
+        """Return a JSON value as a text for a cookie or a form, with the time."""
         data = json.dumps([self._clock(), value], separators=(",", ":")).encode()
-        return _text(self.secret(data) + data)
+        return url_text(self.mac(data) + data)
 
-    def open(self, text: str, longest_s: float) -> Any:
-        """Return what was closed at most ``longest_s`` ago; None for any other text."""
+    def read(self, text: str, longest_s: float) -> Any:
+        """Return what was signed at most ``longest_s`` ago; None for any other text."""
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except ValueError:
             return None
         # Each content has one text only.
-        if _text(data) != text:
+        if url_text(data) != text:
             return None
         mac, data = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self.secret(data)):
+        if not hmac.compare_digest(mac, self.mac(data)):
             return None
-        closed_s, value = json.loads(data)
-        return value if self._clock() - closed_s < longest_s else None
+        signed_s, value = json.loads(data)
+        return value if self._clock() - signed_s < longest_s else None
 
-    def secret(self, data: bytes) -> bytes:
+    def mac(self, data: bytes) -> bytes:
         """Return 32 bytes that follow from these, and that only those who have the key can know."""
         return hmac.digest(self._key, data, "sha256")
 
@@ -58,5 +59,6 @@ def signing_key(settings: ConsoleSettings) -> bytes:
     return secrets.token_bytes(32) if given is None else given.get_secret_value().encode()
 
 
-def _text(data: bytes) -> str:
+def url_text(data: bytes) -> str:
+    """Return bytes as characters that addresses and cookies take as they are (base64url without padding)."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")

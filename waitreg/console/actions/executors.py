@@ -8,26 +8,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.records.operation import Requested, State
+from wait_registry.settings.root import Settings
 from waitreg.console.access.permission import Permission
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
-    from waitreg.redrive.progress import Progress
+from waitreg.console.refusals import Busy
+from waitreg.redrive.executor import Executor
+from waitreg.redrive.progress import Progress
 
 log = logging.getLogger(__name__)
 
 MOST: Final = 4
 # What has ended is known for longer than a form can start it.
 _KNOWN_S: Final = 3600.0
-_TURN_S: Final = 5.0
-
-
-class Busy(Exception):
-    """It can't be done now; the message says what it waits for."""
+# The longest wait for clicks before this one, s.
+_LOCK_S: Final = 5.0
 
 
 class Shown(NamedTuple):
@@ -44,51 +41,31 @@ class Shown(NamedTuple):
     waits_for: str
 
 
-class _Run:
+class _Run(threading.Thread):
     """One executor in its thread. Its own thread writes what it shows, each value whole."""
 
     def __init__(
         self, settings: Settings, job: Requested, state: State = State.RUNNING, after: _Run | None = None
     ) -> None:
+        super().__init__(name=f"job {job.job}", daemon=True)
         self.job = job
         self.ended_s = time.monotonic()
+        self.stop = threading.Event()
         self._after = after
         self._settings = settings
-        self._stop = threading.Event()
         self._state, self._counts, self._error = state, Counter[str](), ""
-        self._thread = threading.Thread(target=self._run, name=f"job {job.job}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
 
     def shown(self) -> Shown:
         after = self._after
-        return Shown(self.job, self.alive, self._state, self._counts, self._error, after.job.job if after else "")
+        waits_for = after.job.job if after else ""
+        return Shown(self.job, self.is_alive(), self._state, self._counts, self._error, waits_for)
 
-    def stop(self) -> None:
-        self._stop.set()
-
-    def join(self, timeout_s: float | None = None) -> None:
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
-        from waitreg.redrive.executor import Executor
-
-        if (before := self._after) is not None:
-            before.join()
-            self._after = None
-            if before._error:
-                self._error = f"job {before.job.job} of its group was stopped before it had ended"
-                self.ended_s = time.monotonic()
-                return
+    def run(self) -> None:
         try:
-            executor = Executor(self._settings, self.job, self._stop, self._report, resumes=False)
-            self._report(executor.run())
-            log.info("job %s is %s", self.job.job, self._state.value)
+            if not self._is_blocked():
+                executor = Executor(self._settings, self.job, self.stop, self._report, resumes=False)
+                self._report(executor.run())
+                log.info("job %s is %s", self.job.job, self._state.value)
         except WaitRegistryError as error:
             self._error = str(error)
             log.warning("job %s has no executor any more: %s", self.job.job, error)
@@ -97,6 +74,16 @@ class _Run:
             log.exception("job %s has no executor any more", self.job.job)
         finally:
             self.ended_s = time.monotonic()
+
+    def _is_blocked(self) -> bool:
+        """Wait for the job of the group that was begun before, and return whether it was stopped before its end."""
+        if (before := self._after) is None:
+            return False
+        before.join()
+        self._after = None
+        if before._error:
+            self._error = f"job {before.job.job} of its group was stopped before it had ended"
+        return bool(before._error)
 
     def _report(self, progress: Progress) -> None:
         self._counts, self._state = Counter(progress.counts), progress.state
@@ -125,7 +112,7 @@ class Executors:
         Raises:
             Busy: too many jobs run or wait here.
         """
-        with self._turn():
+        with self._locked():
             if permission.job.job not in self._runs:
                 self._require_room()
                 if self._last_of(permission.job.group) is not None:
@@ -139,7 +126,7 @@ class Executors:
             permission: the job, with who asks for it.
             ask: writes that it is asked for.
         """
-        with self._turn():
+        with self._locked():
             if permission.job.job not in self._runs:
                 ask()
                 self._keep(_Run(self._settings, permission.job, State.AWAITING))
@@ -154,9 +141,9 @@ class Executors:
         Raises:
             Busy: too many jobs run or wait here.
         """
-        with self._turn():
+        with self._locked():
             run = self._runs.get(permission.job.job)
-            if run is not None and run.alive:
+            if run is not None and run.is_alive():
                 ask()
                 return
             self._require_room()
@@ -176,19 +163,19 @@ class Executors:
         """
         with self._lock:
             self._stopped = True
-            runs = [run for run in self._runs.values() if run.alive]
+            runs = [run for run in self._runs.values() if run.is_alive()]
         for run in runs:
-            run.stop()
+            run.stop.set()
         end_s = time.monotonic() + timeout_s
         for run in runs:
             run.join(max(0.0, end_s - time.monotonic()))
-            if run.alive:
+            if run.is_alive():
                 log.warning("job %s could not be paused in time: resume it", run.job.job)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Wait for those who ask Kafka at the moment, but not for long: other pages need the threads."""
-        if not self._lock.acquire(timeout=_TURN_S):
+        if not self._lock.acquire(timeout=_LOCK_S):
             raise Busy("Kafka hasn't answered to the clicks before this one. Try again in some seconds.")
         try:
             yield
@@ -198,12 +185,12 @@ class Executors:
     def _require_room(self) -> None:
         if self._stopped:
             raise Busy("The console is stopping.")
-        if len([run for run in self._runs.values() if run.alive]) >= MOST:
+        if len([run for run in self._runs.values() if run.is_alive()]) >= MOST:
             raise Busy(f"{MOST} jobs run or wait in this console. Wait for the end of one, then try again.")
 
     def _last_of(self, group: str) -> _Run | None:
         """Return the job of a group that was begun last, if it hasn't ended."""
-        alive = [run for run in self._runs.values() if run.alive and run.job.group == group]
+        alive = [run for run in self._runs.values() if run.is_alive() and run.job.group == group]
         return alive[-1] if alive else None
 
     def _begin(self, job: Requested) -> None:
@@ -213,7 +200,7 @@ class Executors:
 
     def _keep(self, run: _Run) -> None:
         now_s = time.monotonic()
-        kept = {name: one for name, one in self._runs.items() if one.alive or now_s - one.ended_s < _KNOWN_S}
+        kept = {name: one for name, one in self._runs.items() if one.is_alive() or now_s - one.ended_s < _KNOWN_S}
         # A job that is resumed is the last one again.
         kept.pop(run.job.job, None)
         self._runs = {**kept, run.job.job: run}

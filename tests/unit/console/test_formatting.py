@@ -1,4 +1,4 @@
-"""Cells, the tile of a group and charts: numbers, states, times, bars, and where each leads."""
+"""Cells, the card of a group and charts: numbers, states, times, bars, and where each leads."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.postgres.query_file import load_query
-from waitreg.console.cells import Cell, cells
 from waitreg.console.charts import BUCKET, HEIGHT, MOST_BUCKETS, QUESTIONS, Chart, chart_of, nice
-from waitreg.console.moments import ago
+from waitreg.console.formatting import Cell, ago, cells
 from waitreg.console.page import Asked
+from waitreg.console.pages.now import MOST_OPEN, Card, cards
 from waitreg.console.tables import Answer
-from waitreg.console.tiles import MOST_OPEN, Tile, tiles
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_the_link_of_a_group_selects_this_group_alone() -> None:
 
 
 def test_a_condition_keeps_the_blanks_at_the_end_of_its_value() -> None:
-    asked = Asked({}, [("where", " key=card "), ("where", "  "), ("since", "2h")], NOW)
+    asked = Asked({}, [("where", " key=card "), ("where", "  "), ("since", "2h")], NOW, None)
     assert asked.conditions() == ["key=card "]
     assert (asked._replace(query=[("where", " ")]).conditions(), asked._replace(query=()).conditions()) == ([], None)
 
@@ -104,14 +103,14 @@ ROW: dict[str, Any] = {
 }
 
 
-def tile(**changes: Any) -> Tile:
+def card(**changes: Any) -> Card:
     row = {**ROW, **changes}
-    (made,) = tiles(Answer(load_query("groups_now"), {}, list(row), [list(row.values())], False), AT)
+    (made,) = cards(Answer(load_query("groups_now"), {}, list(row), [list(row.values())], False), AT)
     return made
 
 
 def test_each_fact_leads_to_what_it_counts() -> None:
-    found = {one.name: (one.text, urlsplit(one.link).path, one.tone) for one in tile().facts}
+    found = {one.name: (one.text, urlsplit(one.link).path, one.tone) for one in card().facts}
     assert found == {
         "waiting": ("1,234", "/questions/stuck_now", ""),
         "stuck": ("5", "/questions/stuck_now", "warn"),
@@ -123,25 +122,25 @@ def test_each_fact_leads_to_what_it_counts() -> None:
 
 
 def test_the_list_of_a_group_is_of_that_group_alone() -> None:
-    (link,) = (one.link for one in tile().facts if one.name == "open dead letters")
+    (link,) = (one.link for one in card().facts if one.name == "open dead letters")
     conditions = parse_filter(parse_qs(urlsplit(link).query)["where"], AT)
     assert conditions.exact_values("group") == ("pay*ments",)
     assert conditions.exact_values("state") == ("open",)
 
 
 def test_a_group_without_dead_letters_and_jobs_shows_none() -> None:
-    quiet = tile(open_dead_letters=0, open_since=None, oldest_open=None, job=None, last_hour=0, by_minute=[0] * 60)
+    quiet = card(open_dead_letters=0, open_since=None, oldest_open=None, job=None, last_hour=0, by_minute=[0] * 60)
     assert [one.name for one in quiet.facts] == ["waiting", "stuck", "overdue", "open dead letters"]
     assert quiet.chart.bars == []
 
 
 def test_a_number_that_is_not_counted_to_its_end_says_so() -> None:
-    (text,) = (one.text for one in tile(open_dead_letters=MOST_OPEN + 1).facts if one.name == "open dead letters")
+    (text,) = (one.text for one in card(open_dead_letters=MOST_OPEN + 1).facts if one.name == "open dead letters")
     assert text == "1,000 or more"
 
 
 def test_the_latest_minute_is_at_the_right() -> None:
-    chart = tile().chart
+    chart = card().chart
     assert [(bar.x // 10, bar.text) for bar in chart.bars] == [
         (57, "19:57, dead letters: 1"),
         (59, "19:59, dead letters: 2"),

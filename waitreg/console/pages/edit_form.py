@@ -30,7 +30,7 @@ class Part(NamedTuple):
     note: str = ""
 
 
-class Draft(NamedTuple):
+class Edited(NamedTuple):
     """What a person wants to send: the record, the categories that they allow, and the reason and the token, if any."""
 
     content: Content
@@ -70,7 +70,7 @@ def part(data: bytes | None, kept: str = "\t") -> Part:
     return Part("text", text, digits, "It begins with a byte order mark." if text.startswith(_BOM) else "")
 
 
-def read_draft(body: bytes) -> Draft:
+def read_edit(body: bytes) -> Edited:
     """Read what the page of an edit sends.
 
     Raises:
@@ -83,7 +83,7 @@ def read_draft(body: bytes) -> Draft:
         raise ConfigurationError("this isn't what the page of an edit sends: open it again") from error
     headers = tuple((name, _data(f"header {name!r}", kind, text.encode())) for name, kind, text in head.headers)
     content = Content(_data("key", head.key[0], head.key[1].encode()), headers, _data("value", head.value, value))
-    return Draft(content, tuple(sorted(set(head.allow))), head.reason.strip(), head.token)
+    return Edited(content, tuple(sorted(set(head.allow))), head.reason.strip(), head.token)
 
 
 def _data(name: str, kind: str, data: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""One value of a row as a page shows it: its text, and where it leads."""
+"""One value of a row as a page shows it: its text, where it leads, and how long ago a moment was."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ _TONES: Final[Mapping[str, Mapping[str, str]]] = {
     "result": {"done": "good", "partial": "warn", "skipped": "quiet", "failed": "bad"},
     "outcome": {"waiting": "warn", "dead letter again": "bad", "done, discarded or in a retry topic": "good"},
 }
+# The unit, its length and up to which distance it is used, s.
+_UNITS: Final = (("s", 1, 60), ("min", 60, 3_600), ("h", 3_600, 172_800), ("d", 86_400, None))
+_NOW_S: Final = 1.0
 
 
 class Cell(NamedTuple):
@@ -74,9 +77,38 @@ def shown(value: object) -> str:
     return safe(str(value), "\n\t")
 
 
+def ago(at: datetime, now: datetime) -> str:
+    """Return the distance between two times.
+
+    Args:
+        at: with a time zone.
+        now: when the page was asked for, with a time zone.
+
+    Returns:
+        Such as "12 min ago" or "in 5 h": whole units, rounded down; "now" within a second.
+    """
+    seconds = (now - at).total_seconds()
+    distance = abs(seconds)
+    if distance < _NOW_S:
+        return "now"
+    unit, length = next((unit, length) for unit, length, most in _UNITS if most is None or distance < most)
+    text = f"{int(distance // length)} {unit}"
+    return f"{text} ago" if seconds > 0 else f"in {text}"
+
+
 def dead_letter_link(topic: str, partition: object, offset: object) -> str:
     """Return the address of a dead letter's page."""
     return f"/dead-letters/{quote(topic, safe='')}/{partition}/{offset}"
+
+
+def job_link(job: str) -> str:
+    """Return the address of a job's page."""
+    return f"/jobs/{quote(job, safe='')}"
+
+
+def group_link(group: str) -> str:
+    """Return the address of the counts of a group's dead letters."""
+    return address("/dead-letters", ("where", f"group={literal(group)}"))
 
 
 def dead_letters_link(conditions: Iterable[str], since: str, by: str = "none") -> str:
@@ -88,11 +120,11 @@ def _link(column: str, text: str, row: Mapping[str, Any]) -> str:
     if column in ("wait_id", "oldest_wait_id", "wait_expiration_uuid", "idempotency_key", "record"):
         return address("/records", ("find", text))
     if column == "job":
-        return f"/jobs/{quote(text, safe='')}"
+        return job_link(text)
     if column == "instance":
         return address("/questions/instance_in_flight", ("instance", text))
     if column in ("group", "consumer_group"):
-        return address("/dead-letters", ("where", f"group={literal(text)}"))
+        return group_link(text)
     if column == "next_place" and str(row["event"]).startswith("dead letter"):
         return dead_letter_link(*text.rsplit(":", 2))
     if column == "log_offset" and str(row.get("event")).startswith("dead letter"):

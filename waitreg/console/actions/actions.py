@@ -1,25 +1,24 @@
-"""What acts for the console: dry runs, a few at once, the executors of its jobs, and what is asked of others' ones."""
+"""What the console does for people: dry runs, a few at once, its own jobs, and changes of jobs that run elsewhere."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wait_registry.records.operation import Replacement, Requested, State
+from wait_registry.settings.root import Settings
 from waitreg.console.access.permission import Permission, Reveal, Selection, asker
-from waitreg.console.acting.executors import Busy, Executors
-from waitreg.console.acting.job_token import JobTokens
-from waitreg.console.acting.reveals import Reveals
-from waitreg.console.http.seal import signing_key
+from waitreg.console.actions.executors import Executors
+from waitreg.console.actions.tokens import JobTokens, RevealTokens
+from waitreg.console.refusals import Busy
+from waitreg.console.signing import signing_key
+from waitreg.redrive import operator_events
 from waitreg.redrive.approval import needs_approval
 from waitreg.redrive.dry_run import DryRun, dry_run
 from waitreg.redrive.edit import most_edit_bytes
 from waitreg.redrive.request import Options, open_job, require_rate
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 _DRY_RUNS: Final = 3
 
 
-class Actor:
+class Actions:
     """Acts with the Kafka credentials of the console; a console that only reads has none.
 
     Args:
@@ -36,7 +35,7 @@ class Actor:
 
     def __init__(self, settings: Settings) -> None:
         key = signing_key(settings.console)
-        self.tokens, self.reveals = JobTokens(key), Reveals(key)
+        self.job_tokens, self.reveal_tokens = JobTokens(key), RevealTokens(key)
         self.executors = Executors(settings)
         self.edits = settings.console.edit
         self.most_edit_bytes = most_edit_bytes(settings)
@@ -70,14 +69,12 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.operator_events import ask_for_approval, write_request
-
         job = permission.job
         if self.needs_approval(job):
-            self.executors.hold(permission, partial(ask_for_approval, self._settings, job))
+            self.executors.hold(permission, partial(operator_events.ask_for_approval, self._settings, job))
             log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
             return
-        self.executors.start(permission, partial(write_request, self._settings, job))
+        self.executors.start(permission, partial(operator_events.write_request, self._settings, job))
         log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
 
     def needs_approval(self, job: Requested) -> bool:
@@ -105,10 +102,8 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.operator_events import approve
-
         name, approver = permission.job.job, asker(permission.person)
-        self.executors.resume(permission, partial(approve, self._settings, name, approver, reason))
+        self.executors.resume(permission, partial(operator_events.approve, self._settings, name, approver, reason))
         log.info("job %s: approved by %s", name, approver.by)
 
     def change_rate(self, permission: Permission, rate: float) -> None:
@@ -118,10 +113,10 @@ class Actor:
             ConfigurationError: the rate isn't possible.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.operator_events import change_rate
-
         name, person = permission.job.job, asker(permission.person)
-        change_rate(self._settings, name, require_rate(self._settings, rate), person, "asked for in the console")
+        operator_events.change_rate(
+            self._settings, name, require_rate(self._settings, rate), person, "asked for in the console"
+        )
         log.info("job %s: %g per second asked for by %s", name, rate, person.by)
 
     def change(self, permission: Permission, state: State, reason: str) -> None:
@@ -136,10 +131,8 @@ class Actor:
             Busy: too many jobs run or wait here.
             TransientError: Kafka is unavailable; retry.
         """
-        from waitreg.redrive.operator_events import change
-
         name, person = permission.job.job, asker(permission.person)
-        ask = partial(change, self._settings, name, state, person, reason)
+        ask = partial(operator_events.change, self._settings, name, state, person, reason)
         if state is State.RUNNING:
             self.executors.resume(permission, ask)
         else:
@@ -156,11 +149,9 @@ class Actor:
         Raises:
             ConfigurationError, TransientError: it can't be recorded, so nothing is shown.
         """
-        from waitreg.redrive.operator_events import record_reveal
-
-        record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
+        operator_events.record_reveal(self._settings, reveal.place, reveal.group, asker(reveal.person), reason)
         log.info("what is hidden of %s: shown to %s from now on", reveal.place, reveal.person.name)
-        return self.reveals.proof(reveal)
+        return self.reveal_tokens.sign(reveal)
 
     def close(self) -> None:
         """Pause the jobs of this console."""
