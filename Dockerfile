@@ -130,6 +130,7 @@ CMD ["sweeper"]
 
 # Every other command: topics create, db migrate, doctor, rebuild, query, connect, load, downstream, reconcile.
 FROM spark AS tools
+COPY --chmod=0644 deploy/compose/create_connectors.py /opt/create_connectors.py
 USER 0:0
 RUN install --directory --owner=10001 --group=10001 /evidence
 USER 10001:10001

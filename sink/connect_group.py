@@ -25,8 +25,8 @@ def require_stopped(admin: Admin, group: str) -> None:
     if members:
         raise FencedError(
             f"a Kafka Connect sink is running: its group {group} (sink.connect_group) has {members} members. Stop it, "
-            "not pause it: PUT /connectors/<name>/stop of Connect's REST API, or `waitreg connect remove`. Then run "
-            "the rebuild again, and start the sink after it"
+            "not pause it: PUT /connectors/<name>/stop of Connect's REST API. Then run the rebuild again, and start "
+            "the sink after it"
         )
 
 
@@ -55,6 +55,7 @@ def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic
         raise FencedError(
             f"a Kafka Connect sink writes these tables: its group {group} (sink.connect_group) reads the partitions "
             f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is resolved, "
-            "and a sweeper would export it. Let one write: `waitreg connect remove` its connectors, then `waitreg "
-            "rebuild` and `waitreg sink`; or leave it to them and set sink.kind=connect everywhere"
+            "and a sweeper would export it. Let one write: delete its connectors (DELETE /connectors/<name> of "
+            "Connect's REST API), then run `waitreg rebuild` and `waitreg sink`; or leave it to them and set "
+            "sink.kind=connect everywhere"
         )

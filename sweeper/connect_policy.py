@@ -153,7 +153,7 @@ def require_no_source_at_work(settings: Settings, connections: OpenConnections |
     if seen:
         raise ConfigurationError(
             f"a Kafka Connect source {seen}, and a sweeper would export every expired registration a second time. "
-            "Don't start `waitreg sweeper`, and set sweeper.kind=connect. Or, to sweep instead, run `waitreg connect "
-            "remove expired.source expired.tombstones`: a sweeper starts once expired_outbox has had no new row for "
+            "Don't start `waitreg sweeper`, and set sweeper.kind=connect. Or, to sweep instead, delete the connectors "
+            "expired.source and expired.tombstones: a sweeper starts once expired_outbox has had no new row for "
             f"{silent_most_s:.0f} s"
         )

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
+from wait_registry.settings.loading import load_settings
+from wait_registry.settings.root import Settings
+from wait_registry.settings.secrets import refuse_secrets
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "done",
@@ -52,9 +52,6 @@ class Invocation:
             ConfigurationError: for a missing file, an unknown name, a value out of bounds or a secret on the command
                 line. Let it end the command, since its message says what to write instead.
         """
-        from wait_registry.settings.loading import load_settings
-        from wait_registry.settings.secrets import refuse_secrets
-
         if self.config_file is not None and not self.config_file.is_file():
             missing = f"settings file {str(self.config_file)!r} is missing"
             raise ConfigurationError(f"{missing}; --config takes an existing TOML file")

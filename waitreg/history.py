@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 import orjson
 
+from sink.history.run import run_history
+from wait_registry.logs import configure_logging
+from wait_registry.service.process import ended_by_interrupt
 from waitreg.command import Command, Invocation
 
 
 @click.command(
     "history",
     cls=Command,
-    extra="sink",
     examples=("waitreg history /var/lib/waitreg/history", "waitreg history /var/lib/waitreg/history --without-keys"),
 )
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
@@ -28,10 +30,6 @@ def command(invocation: Invocation, directory: Path, without_keys: bool) -> int:
 
     It needs Kafka and Spark, not Postgres. A run that breaks off is repeated: no row is there twice.
     """
-    from sink.history.run import run_history
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ended_by_interrupt
-
     settings = invocation.settings()
     configure_logging(settings.log, "history")
     with ended_by_interrupt():

@@ -16,14 +16,14 @@ from waitreg.command import EXIT_CODES, Entry, Group, Invocation
 COMMANDS: Final[Mapping[str, Sequence[Entry]]] = {
     "Services": (
         Entry("processor", "Consume the input topics and call your handler for each record."),
-        Entry("sink", "Copy the wait topic and the dead letter topics into Postgres."),
-        Entry("sweeper", "Export expired registrations to the dead letter topic."),
+        Entry("sink", "Copy the wait topic and the dead letter topics into Postgres.", "sink"),
+        Entry("sweeper", "Export expired registrations to the dead letter topic.", "sweeper"),
     ),
     "Setup": (
         Entry("topics", "Create or check the wait topic, the dead letter topics, and the group's own topics."),
         Entry("db", "Create, migrate or check the Postgres schema."),
         Entry("jars", "Fetch or verify the jars of Spark's Kafka source, the local broker and Kafka Connect."),
-        Entry("connect", "Manage the Kafka Connect connectors that replace the sink or the sweeper."),
+        Entry("connect", "Configure and watch Kafka Connect connectors that replace the sink or the sweeper."),
         Entry("doctor", "Check settings, Kafka, Postgres and services, and print a fix for each problem."),
         Entry("config", "Print the settings in effect, or list all settings."),
     ),
@@ -31,17 +31,17 @@ COMMANDS: Final[Mapping[str, Sequence[Entry]]] = {
         Entry("query", "Run a ready-made incident query."),
         Entry("dlq", "Find dead letters, look at them, and have them handled again."),
         Entry("console", "Serve web pages of what waits and what failed."),
-        Entry("history", "Write how each record was settled to Parquet files."),
-        Entry("rebuild", "Rebuild the Postgres tables from the wait topic and the operations topic."),
+        Entry("history", "Write how each record was settled to Parquet files.", "sink"),
+        Entry("rebuild", "Rebuild the Postgres tables from the wait topic and the operations topic.", "sink"),
         Entry("rewind", "Move the committed offsets of a group."),
         Entry("replay", "Handle a range of the input topics again."),
     ),
     "Try it": (
-        Entry("demo", "Compare throughput, kill a processor, and reconcile every record."),
+        Entry("demo", "Compare throughput, kill a processor, and reconcile every record.", "local"),
         Entry("stack", "Run a Kafka broker and Postgres on this machine without Docker."),
         Entry("load", "Publish realistic or hostile records to a topic."),
         Entry("downstream", "Run an HTTP service with the latencies and failures you choose."),
-        Entry("reconcile", "Judge from outside where every published record ended."),
+        Entry("reconcile", "Judge from outside where every published record ended.", "query"),
     ),
 }
 _COMPLETION: Final = "_WAITREG_COMPLETE"
@@ -120,7 +120,7 @@ def _known(error: Exception) -> WaitRegistryError | None:
     psycopg = sys.modules.get("psycopg")  # commands that don't need it don't import it
     if psycopg is None or not isinstance(error, psycopg.OperationalError):
         return None
-    from wait_registry.postgres.connection import interrupted
+    from wait_registry.postgres.connection import interrupted  # it needs psycopg, an extra
 
     return interrupted(error)
 

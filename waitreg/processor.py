@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from processor.service import ProcessorService
+from wait_registry.logs import configure_logging
+from wait_registry.service.process import ServiceProcess
 from waitreg.command import Command, Invocation
 
 
@@ -34,10 +37,6 @@ def command(invocation: Invocation, once: bool) -> int:
     Ctrl-C, running handlers finish (processor.drain_timeout_s). A second signal ends the process at once; the records
     in flight then remain registered.
     """
-    from processor.service import ProcessorService
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ServiceProcess
-
     settings = invocation.settings()
     configure_logging(settings.log, "processor")
     make_handlers_importable()

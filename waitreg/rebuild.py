@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 
 import click
+import psycopg
 
+from sink.rebuild.tables import rebuild
 from wait_registry.errors import TransientError, WaitRegistryError
+from wait_registry.logs import configure_logging
+from wait_registry.postgres.error_text import error_text
+from wait_registry.service.process import ended_by_interrupt
 from waitreg.command import Command, Invocation
 
 
 @click.command(
     "rebuild",
     cls=Command,
-    extra="sink",
     examples=("waitreg rebuild --dry-run", "waitreg rebuild"),
 )
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
@@ -29,13 +33,6 @@ def command(invocation: Invocation, dry_run: bool) -> int:
     ended; it continues where it was. Processors continue meanwhile. After a change of sink.kind, run the rebuild once
     before you start the other sink.
     """
-    import psycopg
-
-    from sink.rebuild.tables import rebuild
-    from wait_registry.logs import configure_logging
-    from wait_registry.postgres.error_text import error_text
-    from wait_registry.service.process import ended_by_interrupt
-
     settings = invocation.settings()
     configure_logging(settings.log, "rebuild")
     try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
+from sink.service import SinkService
+from wait_registry.logs import configure_logging
+from wait_registry.service.process import ServiceProcess
 from waitreg.command import Command, Invocation
 
 
 @click.command(
     "sink",
     cls=Command,
-    extra="sink",
     examples=(
         "waitreg sink --set postgres.url=postgresql://registry@db.internal/registry",
         "waitreg sink --once",
@@ -28,10 +30,6 @@ def command(invocation: Invocation, once: bool) -> int:
     With sink.kind=connect it copies the operations topic alone, for `waitreg dlq redrive`. A Kafka Connect sink then
     copies the others.
     """
-    from sink.service import SinkService
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ServiceProcess
-
     settings = invocation.settings()
     configure_logging(settings.log, "sink")
     ServiceProcess(lambda: SinkService(settings, once=once)).run()

@@ -6,13 +6,16 @@ from functools import partial
 
 import click
 
+from sweeper.connect_policy import require_no_source_at_work, tables_policy
+from sweeper.service import SweeperService
+from wait_registry.logs import configure_logging
+from wait_registry.service.process import ServiceProcess
 from waitreg.command import Command, Invocation
 
 
 @click.command(
     "sweeper",
     cls=Command,
-    extra="sweeper",
     examples=("waitreg sweeper", "waitreg sweeper --once --set log.format=console"),
 )
 @click.option("--once", is_flag=True, help="Run one sweep, then stop.")
@@ -24,11 +27,6 @@ def command(invocation: Invocation, once: bool) -> int:
     topic, which the sink hasn't copied yet, and writes the dead letter (or redelivery) and the tombstone in one Kafka
     transaction. Two sweepers at once do no harm, because they fence each other partition by partition.
     """
-    from sweeper.connect_policy import require_no_source_at_work, tables_policy
-    from sweeper.service import SweeperService
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ServiceProcess
-
     settings = invocation.settings()
     configure_logging(settings.log, "sweeper")
     tables, startable = tables_policy(settings), partial(require_no_source_at_work, settings)

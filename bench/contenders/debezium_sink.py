@@ -1,7 +1,7 @@
 """Kafka Connect with Debezium's JDBC sink in our sink's place, put there from connect-configs/ as users do.
 
-The worker is that of `waitreg stack up --connect`, and its connector that of `waitreg connect apply --sink debezium`
-for the wait topic. Changed are:
+The worker is that of `waitreg stack up --connect`, and its connector that of `waitreg connect print`
+for wait.sink.debezium. Changed are:
 
 - `use.reduction.buffer`, where it is measured without: false is Debezium's default.
 - `reWriteBatchedInserts` in the connection's URL, where it is measured with: Debezium's manual asks for it along with
@@ -16,11 +16,11 @@ The worker commits offsets every second (Kafka Connect's default is a minute): i
 from __future__ import annotations
 
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from confluent_kafka import Consumer
@@ -33,17 +33,14 @@ from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, 
 from bench.contenders.wait_log import WaitLog
 from bench.harness.process import BYTES_PER_MB, ProcessError
 from bench.harness.row import ROOT, Bench, Figures
-from wait_registry.diagnosis import Severity
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-from waitreg.connect.checks import require_place
-from waitreg.connect.cluster import ConnectCluster, outcome
-from waitreg.connect.connector_file import Connector, own_files, read_connector
+from waitreg.connect.connector_file import Connector
+from waitreg.connect.filled import fill_in
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable
 from waitreg.connect.roles import sink_group
-from waitreg.connect.variables import variable
 from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 
@@ -68,8 +65,8 @@ def measure(buffered: bool, log: WaitLog, bench: Bench) -> Figures:
         with _worker(bench) as worker:
             sink = settings.sink.model_copy(update={"kind": SinkKind.CONNECT})
             ours = settings.model_copy(update={"sink": sink, "connect": ConnectSettings(url=worker.url)})
-            (file,) = (path for path in own_files("sink", "debezium") if path.name.startswith(NAME))
-            connector = _tuned(read_connector(file, partial(variable, settings=ours)), buffered)
+            (filled,) = fill_in([f"{NAME}.debezium"], ours)
+            connector = _tuned(filled, buffered)
             group = Consumer(consumer_config(ours.kafka, **{"group.id": sink_group(connector.name, connector.config)}))
             with _running(ours, connector) as require_running:
                 steps = _follow(group, log, worker.pid, require_running)
@@ -112,19 +109,24 @@ def _tuned(connector: Connector, buffered: bool) -> Connector:
     return replace(connector, name=f"{connector.name}.{uuid.uuid4().hex[:12]}", config=config)
 
 
+class _Worker(ConnectWorker):
+    heap = "1g"
+
+
 @contextmanager
 def _worker(bench: Bench) -> Iterator[ConnectWorker]:
     secret = conninfo_to_dict(bench.postgres_url).get("password")
-    worker = ConnectWorker(
+    worker = _Worker(
         bench.directory / "connect",
         free_ports(1)[0],
-        bench.kafka,
+        {
+            "bootstrap.servers": bench.kafka,
+            "group.id": f"bench-connect-{uuid.uuid4().hex[:12]}",
+            # An interrupted batch counts as written and isn't there.
+            "task.shutdown.graceful.timeout.ms": str(round(ENDING_S * 1000)),
+        },
         plugins=[plugin_jar(ROOT)],
-        group=f"bench-connect-{uuid.uuid4().hex[:12]}",
-        # An interrupted batch counts as written and isn't there.
-        properties={"task.shutdown.graceful.timeout.ms": str(round(ENDING_S * 1000))},
         environment={} if secret is None else {"POSTGRES_PASSWORD": str(secret)},
-        heap="1g",
         temporary=True,
     )
     worker.start()
@@ -136,14 +138,11 @@ def _worker(bench: Bench) -> Iterator[ConnectWorker]:
 
 @contextmanager
 def _running(settings: Settings, connector: Connector) -> Iterator[Callable[[], None]]:
-    """Run a connector as `waitreg connect apply` does; it has ended its batch and is gone after the block.
+    """Run a connector; it has ended its batch and is gone after the block.
 
     What is yielded raises ProcessError when the connector has failed, which the worker survives.
     """
-    require_place([connector], settings)
-    rest = ConnectRest(settings.connect)
-    cluster = ConnectCluster(rest, settings.connect.start_timeout_s, lambda *_: None)
-    cluster.require_valid([connector])
+    rest, address = ConnectRest(settings.connect), f"{settings.connect.url}/connectors/{connector.name}"
     looked_at = time.monotonic()
 
     def require_running() -> None:
@@ -155,13 +154,21 @@ def _running(settings: Settings, connector: Connector) -> Iterator[Callable[[], 
                 raise ProcessError(f"{connector.name}: {'gone' if state is None else '; '.join(state.failures())}")
 
     try:
-        (state,) = cluster.put([connector])
-        if (judged := outcome(state)).severity is Severity.ERROR:
-            raise ProcessError(str(judged))
+        _ask("PUT", f"{address}/config", connector.as_json().encode())
+        deadline = time.monotonic() + START_S
+        while not ((state := rest.states().get(connector.name)) and state.runs):
+            if (state and state.failed) or time.monotonic() > deadline:
+                raise ProcessError(f"{connector.name} doesn't run: {'; '.join(state.failures() if state else ())}")
+            time.sleep(POLL_S)
         yield require_running
     finally:
-        with suppress(WorkerUnavailable):  # a worker that has died can't remove it; what killed it is raised
-            rest.delete(connector.name)
+        with suppress(WorkerUnavailable, OSError):  # a worker that has died can't remove it; what killed it is raised
+            _ask("DELETE", address)
             deadline = time.monotonic() + GONE_S
             while connector.name in rest.states() and time.monotonic() < deadline:
                 time.sleep(POLL_S)
+
+
+def _ask(method: str, url: str, body: bytes | None = None) -> None:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
+    urllib.request.urlopen(request, timeout=START_S).close()

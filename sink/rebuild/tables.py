@@ -111,8 +111,8 @@ def _require_no_connector(settings: Settings, connection: Connection) -> None:
     if connection.execute(QUERIES["outbox_read"]).fetchone() is not None:
         raise FencedError(
             "a Kafka Connect source reads expired_outbox: until the sink has caught up after this rebuild it would "
-            "export what is finished meanwhile. Remove it first (`waitreg connect remove expired.source "
-            "expired.tombstones`), then run the rebuild again, and apply it together with the sink after that"
+            "export what is finished meanwhile. Delete the connectors expired.source and "
+            "expired.tombstones first, then run the rebuild again, and create them after the sink"
         )
 
 

@@ -4,7 +4,8 @@
 -- reason with `transaction` wait, since the transaction ends by itself. If `view_behind` is large, the sink is behind
 -- and the rows may be finished (`sink_freshness`). If none of this applies, the rows are unsendable (too large, or
 -- without a topic): the sweeper's log names each. If a Kafka Connect source exports (`sweeper.kind`), no sweep is
--- expected: `waitreg connect status` shows whether expired.source and expired.tombstones run, the worker's log why not.
+-- expected: Kafka Connect's REST API (GET /connectors?expand=status) shows whether expired.source and
+-- expired.tombstones run, the worker's log why not.
 -- Kind: waiting now
 with due as (
     select

@@ -3,8 +3,8 @@
 -- /health/ready. If `as_of` is old and `heard_from` is recent, it is catching up. If `as_of` is older than half of the
 -- wait topic's delete.retention.ms, sink and sweeper refuse to continue: run `waitreg rebuild`. `first_reading` above 0
 -- is the number of offsets left in the first reading of the topic; until it is 0, the tables show records that were
--- finished long ago, and a Kafka Connect source exports nothing. With a Kafka Connect sink there are no rows: `waitreg
--- connect status` shows its lag.
+-- finished long ago, and a Kafka Connect source exports nothing. With a Kafka Connect sink there are no rows: its
+-- lag is that of its consumer group.
 -- Kind: the system
 select
     topic,

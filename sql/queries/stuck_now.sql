@@ -2,7 +2,7 @@
 -- What to do: One instance only: check whether its process runs, and its /health/ready. If it died, wait for the
 -- expiry: the sweeper dead-letters its records. Several instances of one group: the downstream is slow or down; check
 -- the handler's latency. If `overdue` stays above 0 for longer than a sweep, check that the sweeper runs
--- (`last_sweeps`), or the connectors if a Kafka Connect source exports (`waitreg connect status`). `stuck_since` is
+-- (`last_sweeps`), or the connectors if a Kafka Connect source exports. `stuck_since` is
 -- when the sink wrote the row, not when the record was registered. A renewal, or a sink that caught up, makes it later
 -- (`sink_freshness` shows the lag). With minutes=0, it lists all registrations, and with group=... those of one group.
 -- Kind: waiting now

@@ -15,7 +15,7 @@ from tests.acceptance.incident import answered_page, play, stage
 from tests.chaos.schedule import FULL_SLOTS_S, SKEW_ALLOWANCE_S, PlannedFault, schedule_of
 from tests.chaos.seeds import KEPT, play_schedule
 from wait_registry.postgres.query_file import query_names
-from waitreg.demo.main import run_demo
+from waitreg.demo.command import run_demo
 from waitreg.demo.plan import STRATEGIES, DemoPlan
 from waitreg.reconcile.screen import Screen
 

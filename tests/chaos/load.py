@@ -20,7 +20,7 @@ from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import producer_config
 from wait_registry.settings.kafka import KafkaSettings
 from waitreg.load.load import LoadPlan, run_load
-from waitreg.load.shapes import shape_named
+from waitreg.load.shapes import SHAPES
 
 ABORTED_RECORDS = 5
 BETWEEN_S = 1.0
@@ -35,7 +35,7 @@ class Flow:
     def __init__(self, place: Place, rate_per_s: float, shape: str = "tiny", **librdkafka: Any) -> None:
         kafka = place.settings.kafka.model_copy(update={"librdkafka": librdkafka, "request_timeout_s": 60.0})
         self._settings = place.settings.model_copy(update={"kafka": kafka})
-        self._plan = LoadPlan(place.input, None, rate_per_s, make=shape_named(shape), manifest=place.manifest)
+        self._plan = LoadPlan(place.input, None, rate_per_s, make=SHAPES[shape], manifest=place.manifest)
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(1)
         self._running: Future[None] = Future()

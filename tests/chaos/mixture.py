@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from waitreg.load.orders import Order, order
-from waitreg.load.shapes import Maker, shape_named
+from waitreg.load.shapes import SHAPES, Maker
 
 # How much larger than a registration an input record may be: what lies between is consumed and can't be registered. A
 # dead letter of it must find room in its topic, which takes some 130 kB more than a registration.
@@ -56,7 +56,7 @@ def mixture(shares: Sequence[tuple[str, int]], registration_bytes: int, shuffled
         if kind in ("huge", "bulky", "too_large"):
             # Random bytes: limits are on what is left after compression.
             return replace(order(seed, index), value=random.randbytes(_size(kind, registration_bytes, random)))
-        return shape_named(kind)(seed, index)
+        return SHAPES[kind](seed, index)
 
     def make_shuffled(seed: int, index: int) -> Order:
         apart_ms = Random(f"timestamp/{seed}/{index}").randint(FROM_MS, TO_MS)

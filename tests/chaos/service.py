@@ -16,7 +16,7 @@ import psutil
 
 from tests.chaos.history.history import mode_of
 from tests.support.quick_jvm import quick_jvm
-from waitreg.local.background import Background
+from waitreg.local.background import Background, Endpoint
 from waitreg.local.child import GuardedChild
 from waitreg.local.environment import PREFIX
 from waitreg.local.guard import process_tree
@@ -104,7 +104,7 @@ class Service(Background):
         self._held_port = None if port else HeldPort()
         port = port if self._held_port is None else self._held_port.number
         own = {**variables, f"{PREFIX}TELEMETRY__PORT": str(port)}
-        super().__init__(name, directory, ["wait_registry", *arguments], own, port, ready_path)
+        super().__init__(name, directory, ["wait_registry", *arguments], own, Endpoint(port, ready_path))
         self.kind = name.partition("-")[0]
         self.lock = threading.RLock()
         self.exits: list[Exit] = []

@@ -106,7 +106,7 @@ def connect(project: Project, say: Say) -> None:
     missing = OURS - {plugin["class"] for plugin in json.loads(plugins)}
     _require(not missing, f"the worker doesn't list {missing}")
     say(f"  listed by the worker: {', '.join(sorted(name.rpartition('.')[2] for name in OURS))}")
-    _show(say, project.ask("connectors", "waitreg", "connect", "status"))
+    _show(say, project.ask("connect", "curl", "-sf", "http://127.0.0.1:8083/connectors?expand=status"))
     project.compose("--profile", "demo", "up", "--detach", "--wait", "--no-deps", "processor", limit_s=START_S)
     name = f"{project.name}-second-load"
     load = ("load", "--topic=orders", "--records=400", "--rate=40", "--first=20000", EVIDENCE[0])

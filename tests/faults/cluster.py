@@ -145,11 +145,11 @@ class _Quorum(NamedTuple):
 
 
 class _Member(EmbeddedBroker):
+    heap = "256m"
+
     def __init__(self, directory: Path, ports: tuple[int, int], quorum: _Quorum, node: int) -> None:
         properties = {**REPLICATED, "node.id": str(node), "controller.quorum.bootstrap.servers": quorum.addresses}
-        super().__init__(
-            directory, ports, properties=properties, cluster_id=quorum.cluster_id, heap="256m", temporary=True
-        )
+        super().__init__(directory, ports, properties=properties, cluster_id=quorum.cluster_id, temporary=True)
         self._quorum = quorum
 
     def _first_voters(self) -> str:

@@ -17,7 +17,7 @@ from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError, TransientError
 from waitreg.load.load import LoadPlan, places_of, run_load
 from waitreg.load.manifest import fingerprint, read_manifest
-from waitreg.load.shapes import shape_named
+from waitreg.load.shapes import SHAPES
 
 
 @pytest.mark.parametrize(("shape", "count"), [("orders", 500), ("binary", 28), ("hostile", 28)])
@@ -26,7 +26,7 @@ def test_the_manifest_names_every_record_byte_for_byte(
 ) -> None:
     topic = topics.create(names(shape))
     shown: list[int] = []
-    plan = LoadPlan(topic, count, make=shape_named(shape), manifest=tmp_path / "manifest.jsonl")
+    plan = LoadPlan(topic, count, make=SHAPES[shape], manifest=tmp_path / "manifest.jsonl")
     assert run_load(settings_for(), plan, shown.append).records == count == shown[-1]
     published = {one.coordinates: one for one in read_manifest(tmp_path / "manifest.jsonl")}
     records = topics.read(topic)
@@ -64,7 +64,7 @@ def test_records_acknowledged_without_a_place_are_found_in_the_topic(
     settings_for: SettingsFactory, topics: Topics, names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = topics.create(names("orders"))
-    plan = LoadPlan(topic, 56, make=shape_named("hostile"), manifest=tmp_path / "manifest.jsonl")
+    plan = LoadPlan(topic, 56, make=SHAPES["hostile"], manifest=tmp_path / "manifest.jsonl")
     run_load(settings_for(), replace(plan, manifest=None))  # the same records, in no manifest
     before = {(record.topic, record.partition, record.offset) for record in topics.read(topic)}
     monkeypatch.setattr("waitreg.load.load.Producer", ForgetfulProducer)

@@ -49,10 +49,10 @@ def without_exports_in_the_log(patch: Patch) -> None:
 @safeguard("P1.16")
 def without_refusal_of_sources_by_number(patch: Patch) -> None:
     """A source alongside a Connect sink passes over rows that are hidden for a moment."""
-    patch.replace("waitreg.connect.checks.asks_by_id", lambda config: False)
+    patch.replace("waitreg.connect.conflicts.asks_by_id", lambda config: False)
 
 
 @safeguard("P3.20")
 def without_refusal_of_sinks_next_to_sources(patch: Patch) -> None:
     """A new sink shows the history of the log for hours, and a running source exports it."""
-    patch.replace("waitreg.connect.checks.registries", lambda *_: set())
+    patch.replace("waitreg.connect.conflicts.registries", lambda *_: set())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from tests.support.connect_rest import ConnectRest
 from tests.support.naming import Names
@@ -14,7 +15,18 @@ from waitreg.connect.connector_file import Connector, read_connector
 from waitreg.connect.variables import variable
 
 CONFIGS = Path(__file__).parents[2] / "connect-configs"
+Family = Literal["debezium", "jdbc"]
+Role = Literal["sink", "source"]
+CONNECTORS: Mapping[Role, tuple[str, ...]] = {
+    "sink": ("wait.sink", "dead_letter.sink"),
+    "source": ("expired.source", "expired.tombstones"),
+}
 START_S = 90.0
+
+
+def own_files(role: Role, family: Family) -> list[Path]:
+    """Return this project's files for a role."""
+    return [CONFIGS / f"{name}.{family}.json" for name in CONNECTORS[role]]
 
 
 def our_connector(file: str | Path, settings: Settings) -> Connector:

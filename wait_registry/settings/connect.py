@@ -25,7 +25,7 @@ class ConnectSecretSettings(Section):
 
 
 class ConnectSettings(Section):
-    """Kafka Connect instead of our sink or sweeper, managed by `waitreg connect apply` and the like."""
+    """Kafka Connect instead of our sink or sweeper."""
 
     url: str = Field(
         "http://localhost:8083",
@@ -37,9 +37,8 @@ class ConnectSettings(Section):
         None, repr=False, description="trusted certificates for https, PEM text; by default the system's store"
     )
     request_timeout_s: float = Field(30.0, gt=0, le=300, description="limit of one request, s")
-    start_timeout_s: float = Field(60.0, gt=0, description="how long `apply` waits for connectors to run, s")
     connectors: tuple[str, ...] = Field(
-        (), description="connectors of `status`, `watch` and `remove`; by default all of ours that exist"
+        (), description="connectors that `watch` watches; by default all of ours that exist"
     )
     postgres_url: str = Field(
         "", description="Postgres as the worker reaches it, without a password; by default from postgres.url"

@@ -229,8 +229,8 @@ def _sweeper_problems(settings: Settings) -> Iterator[Diagnosis]:
     if settings.sweeper.kind is SweeperKind.CONNECT:
         yield error(
             "sweeper.kind is connect: a Kafka Connect source exports expired records, and a sweeper would export them "
-            "a second time. Don't start `waitreg sweeper`; or remove the source (`waitreg connect remove "
-            "expired.source expired.tombstones`) and set sweeper.kind to spark"
+            "a second time. Don't start `waitreg sweeper`; or delete the connectors expired.source "
+            "and expired.tombstones and set sweeper.kind to spark"
         )
     # A chunk is one transaction in the producer's queue, with a dead letter and a tombstone per row.
     room, chunk_bytes = settings.kafka.producer_queue_bytes, settings.sweeper.chunk_bytes

@@ -1,1 +1,1 @@
-"""`waitreg connect`: apply, show, watch and remove the connectors of Kafka Connect."""
+"""`waitreg connect`: print, check and watch the connectors of Kafka Connect."""

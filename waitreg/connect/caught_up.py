@@ -16,9 +16,8 @@ from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.requests import persistently
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
-from waitreg.connect.checks import OurServices
-from waitreg.connect.cluster import Report
 from waitreg.connect.lag import read_group_lag
+from waitreg.connect.our_services import OurServices
 from waitreg.connect.roles import keeps_tables, sink_group, sink_topics
 from waitreg.connect.state import ConnectorState
 
@@ -26,12 +25,15 @@ POLL_S: Final = 0.5
 REPORT_EVERY_S: Final = 10.0
 # How often a worker commits the offsets of sinks by default (offset.flush.interval.ms).
 COMMIT_S: Final = 60.0
+# How long a sink may make no progress beyond the time between two of its commits.
+PATIENCE_S: Final = 60.0
 
 Offsets = Mapping[int, int]
+Report = Callable[[str, str], None]
 
 
 class SinksBehind(TransientError):
-    """The sinks don't reach what was the log's end: fix them, then apply the source again."""
+    """The sinks don't reach what was the log's end: fix them, then check the source again."""
 
 
 class TableSink(NamedTuple):
@@ -70,10 +72,9 @@ def await_sinks(
 
     Args:
         states: all connectors that exist.
-        settings: cluster and Postgres. A sink may make no progress for connect.start_timeout_s and the time between two
-            of its commits.
+        settings: cluster and Postgres.
         ours: where our sink is; if it has recorded no position, or Postgres can't be asked, there is no wait for it.
-        report: gets a word, a sink and how far it is, at intervals.
+        report: gets a sink and how far it is, at intervals.
         monotonic, sleep: s of a clock that never steps, and what lets time pass.
 
     Raises:
@@ -81,18 +82,18 @@ def await_sinks(
         TransientError: the cluster doesn't answer.
         ConfigurationError: a topic is missing, or we have no permission to see a group (DESCRIBE) or a topic (READ).
     """
-    client, patience_s = admin(settings.kafka), settings.connect.start_timeout_s
+    client = admin(settings.kafka)
     if settings.sink.kind is not SinkKind.CONNECT:
         # Records of an open transaction too: a sweeper that was killed may have left one that will be committed.
         ends = end_offsets(client, settings.wait.topic, list(ours.sink_positions()), "read_uncommitted")
         place, left = ("waitreg sink", "`waitreg query sink_freshness`"), partial(_left_of, ends, ours)
-        _await_none_left(place, left, patience_s + settings.sink.idle_progress_s, report, monotonic, sleep)
+        _await_none_left(place, left, PATIENCE_S + settings.sink.idle_progress_s, report, monotonic, sleep)
         return
     for sink in table_sinks(states, settings):
         # The coordinator of a group that is new to the broker may not be elected yet.
         count = partial(persistently, client, partial(_count_left, client, settings, sink.group, _ends(client, sink)))
-        place = sink.name, f"group {sink.group}, `waitreg connect status`"
-        _await_none_left(place, count, patience_s + COMMIT_S, report, monotonic, sleep)
+        place = sink.name, f"group {sink.group}"
+        _await_none_left(place, count, PATIENCE_S + COMMIT_S, report, monotonic, sleep)
 
 
 def _left_of(ends: Offsets, ours: OurServices) -> int:
@@ -118,12 +119,12 @@ def _await_none_left(
             least, since = count, now
         if now - since > patience_s:
             raise SinksBehind(
-                f"{sink} is {count} offsets behind ({see}) and hasn't moved for {now - since:.0f} s. No source is "
-                "created before it has read the log, or settled registrations would be exported: fix the sink, then "
+                f"{sink} is {count} offsets behind ({see}) and hasn't moved for {now - since:.0f} s. Create no "
+                "source before it has read the log, or settled registrations would be exported: fix the sink, then "
                 "run this again"
             )
         if now >= reported_at:
-            report("waiting for", sink, f"{count} offsets to what was the log's end")
+            report(sink, f"{count} offsets to what was the log's end")
             reported_at = now + REPORT_EVERY_S
         sleep(POLL_S)
 

@@ -8,21 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wait_registry.errors import ConfigurationError
 
-Family = Literal["debezium", "jdbc"]
-Role = Literal["sink", "source"]
-
-# The connectors of each role, by the beginnings of their files' names.
-CONNECTORS: Final[Mapping[Role, tuple[str, ...]]] = {
-    "sink": ("wait.sink", "dead_letter.sink"),
-    "source": ("expired.source", "expired.tombstones"),
-}
-NAMES: Final = tuple(name for names in CONNECTORS.values() for name in names)
+FAMILIES: Final = ("debezium", "jdbc")
+# This project's connectors, and their files in connect-configs/ without `.json`.
+NAMES: Final = ("wait.sink", "dead_letter.sink", "expired.source", "expired.tombstones")
+OWN_FILES: Final = tuple(f"{name}.{family}" for family in FAMILIES for name in NAMES)
 # `$${` is a plain `${`; `${env:NAME}` is for the worker's ConfigProviders, `${topic}` and `${source.table}` are sink
 # connectors' own.
 _VARIABLE: Final = re.compile(r"\$\$\{|\$\{(?!topic\}|source\.)([^{}:]+)\}")
@@ -37,14 +32,13 @@ class Connector:
     origin: str
 
     def as_json(self) -> str:
-        """Write it as the REST API takes it."""
-        return json.dumps({"name": self.name, "config": dict(self.config)}, indent=2, ensure_ascii=False)
+        """Write its configuration and name, as PUT /connectors/NAME/config of the REST API takes them."""
+        return json.dumps({"name": self.name, **self.config}, indent=2, ensure_ascii=False)
 
 
-def own_files(role: Role, family: Family) -> list[Path]:
-    """Return this project's files for a role."""
-    folder = Path(str(resources.files("wait_registry_connect")))
-    return [folder / f"{name}.{family}.json" for name in CONNECTORS[role]]
+def connector_path(given: str) -> Path:
+    """Return the file that a name of `OWN_FILES` or a path stands for."""
+    return Path(str(resources.files("wait_registry_connect"))) / f"{given}.json" if given in OWN_FILES else Path(given)
 
 
 def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connector:
@@ -97,8 +91,7 @@ def _parsed(path: Path) -> _Document:
         return _Document.model_validate_json(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
-            f"can't read {path}: {error.strerror or error}; `connect apply --sink debezium` or `--source debezium` "
-            "takes this project's files"
+            f"can't read {path}: {error.strerror or error}; this project's files are {', '.join(OWN_FILES)}"
         ) from None
     except ValidationError as error:
         first = error.errors()[0]

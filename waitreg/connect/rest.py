@@ -1,4 +1,4 @@
-"""A client of the REST API of Kafka Connect workers, and what their refusals mean."""
+"""What this project asks of the REST API of Kafka Connect workers, and what their refusals mean."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import contextlib
 import http.client
 import json
 import logging
-import re
 import ssl
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,44 +21,32 @@ from waitreg.connect.state import ConnectorState
 log = logging.getLogger(__name__)
 
 _MAX_ANSWER_CHARS: Final = 500
-_BUSY_POLL_S: Final = 0.25
-_NO_SUCH_CLASS: Final = "Failed to find any class that implements Connector"
-# Errors of Kafka's own ConfigProviders for a file or folder that they can't read.
-_SECRET_NOT_READ: Final = re.compile(
-    r"Could not (read properties from file|list directory|read file .* for property)|ConfigProvider"
-)
 
 
 class WorkerUnavailable(TransientError):
     """The worker doesn't answer, or can't at the moment: try again."""
 
 
-class WorkerBusy(WorkerUnavailable):
-    """The workers are dividing connectors among themselves: try again in a second."""
-
-
 class ConnectRest:
     """A cluster of workers: any of them answers for all, and the next is asked if one doesn't answer.
 
     Every method raises `WorkerUnavailable` if no answer comes or the worker reports that it can't, and
-    ConfigurationError if it refuses us or what it was given: the message says what to fix.
+    ConfigurationError if it refuses us: the message says what to fix.
     """
 
-    def __init__(self, settings: ConnectSettings, patience_s: float | None = None) -> None:
+    def __init__(self, settings: ConnectSettings) -> None:
         """Ask nothing yet.
 
         Args:
             settings: addresses and credentials of the workers.
-            patience_s: limit for a rebalance of the workers to end, s; by default connect.start_timeout_s.
 
         Raises:
             ConfigurationError: settings contradict each other.
         """
         require_connect(settings)
-        self._patience_s = settings.start_timeout_s if patience_s is None else patience_s
         self._urls = settings.urls
         self._timeout_s = settings.request_timeout_s
-        self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        self._headers = {"Accept": "application/json"}
         if settings.username is not None and settings.password is not None:
             pair = f"{settings.username}:{settings.password.get_secret_value()}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
@@ -73,64 +58,35 @@ class ConnectRest:
 
     def require_healthy(self) -> None:
         """Raise WorkerUnavailable unless the worker is in its group and reads its topics (KIP-1017, Kafka 3.9)."""
-        self._ask("GET", "/health", absent=True)  # an older worker has no such path, and answers
-
-    def validate(self, connector_class: str, config: Mapping[str, str]) -> list[str]:
-        """Have the connector's class validate a configuration that includes ``name``; nothing is changed.
-
-        Returns:
-            Each error with its property; an empty list if the configuration is accepted.
-        """
-        answer = self._ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", config)
-        values = (entry["value"] for entry in answer["configs"])
-        return [f"{value['name']}: {error}" for value in values for error in value["errors"]]
-
-    def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Create a connector, or give it another configuration."""
-        self._ask("PUT", f"{_path(name)}/config", config)
+        self._ask("GET", "/health")  # an older worker has no such path, and answers
 
     def states(self) -> dict[str, ConnectorState]:
         """Return all connectors of the cluster, by name."""
-        answer: dict[str, Any] = self._ask("GET", "/connectors?expand=status&expand=info")
+        path = "/connectors?expand=status&expand=info"
+        answer: dict[str, Any] | None = self._ask("GET", path)
+        if answer is None:
+            raise _no_worker(f"{self._urls[0]}{path} doesn't exist (404)")
         # A connector that is being created or deleted may have only one of the two.
         whole = {name: entry for name, entry in answer.items() if "status" in entry and "info" in entry}
         return {name: ConnectorState.of(entry["status"], entry["info"]) for name, entry in whole.items()}
 
     def restart_failed(self, name: str) -> None:
-        """Restart a connector and its tasks, if they are FAILED (KIP-745)."""
-        self._ask("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true", {}, absent=True)
+        """Restart a connector and its tasks, if they are FAILED (KIP-745); one that is gone isn't restarted."""
+        self._ask("POST", f"/connectors/{quote(name, safe='')}/restart?includeTasks=true&onlyFailed=true")
 
-    def delete(self, name: str) -> bool:
-        """Delete a connector; its offsets remain. False if there was none."""
-        return self._ask("DELETE", _path(name), absent=True) is not None
-
-    def _ask(self, method: str, path: str, body: Mapping[str, str] | None = None, absent: bool = False) -> Any:
-        """Return the answer's JSON, an empty object if it has none; wait until a rebalance ends.
-
-        What is asked for may be ``absent``: then the answer 404 is None.
-        """
-        deadline, unavailable = time.monotonic() + self._patience_s, 0
-        while True:
+    def _ask(self, method: str, path: str) -> Any:
+        """Return the answer's JSON, an empty object if it has none, or None if the path doesn't exist."""
+        for _ in self._urls[1:]:
             try:
-                answer = self._ask_one(method, path, body)
-            except WorkerBusy:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_BUSY_POLL_S)
+                return self._ask_one(method, path)
             except WorkerUnavailable as error:
-                unavailable += 1
-                if unavailable == len(self._urls):
-                    raise
                 self._urls = [*self._urls[1:], self._urls[0]]
                 log.info("%s; the next one is asked, %s", error, self._urls[0])
-            else:
-                if answer is None and not absent:
-                    raise _no_worker(f"{self._urls[0]}{path} doesn't exist (404)")
-                return answer
+        return self._ask_one(method, path)
 
-    def _ask_one(self, method: str, path: str, body: Mapping[str, str] | None) -> Any:
-        url, data = self._urls[0], None if body is None else json.dumps(dict(body)).encode()
-        request = urllib.request.Request(f"{url}{path}", data, self._headers, method=method)
+    def _ask_one(self, method: str, path: str) -> Any:
+        url = self._urls[0]
+        request = urllib.request.Request(f"{url}{path}", headers=self._headers, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 return _json(answer.read(), url)
@@ -143,35 +99,19 @@ class ConnectRest:
             raise _silence(url, error) from None  # its reason is in the error
 
 
-def _path(name: str) -> str:
-    return f"/connectors/{quote(name, safe='')}"
-
-
 def _refusal(url: str, status: int, body: bytes) -> WorkerUnavailable | ConfigurationError:
     where, by_worker, said = f"the Kafka Connect worker at {url}", *_error(body)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return ConfigurationError(
             f"{where} refuses this user ({status}): correct connect.username and connect.password"
         )
-    # A worker that expects a rebalance answers 500, one that is in it 409.
-    if status == HTTPStatus.CONFLICT or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in said):
-        return WorkerBusy(f"{where} is busy: {said}")
-    if _NO_SUCH_CLASS in said:
-        return ConfigurationError(
-            f"{where} lacks a connector class: put its jars into a folder of the worker's plugin.path and restart it "
-            f"({said})"
-        )
-    if _SECRET_NOT_READ.search(said):
-        return ConfigurationError(
-            f"{where} can't read a secret that a connector's configuration refers to ({status}): {said}. Correct "
-            "connect.secrets.* (where the worker finds secrets), the worker's config.providers, or the secret there"
-        )
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR and not by_worker:
+    # A worker in a rebalance answers 409.
+    if status == HTTPStatus.CONFLICT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
+    if not by_worker:
         reason = said.removeprefix(f"{status}:").strip() or "no text"
         return _no_worker(f"{url} doesn't answer as a Kafka Connect worker does ({status}: {reason})")
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR or "ConfigException" in said:
-        return ConfigurationError(f"{where} refuses it ({status}): {said}")
-    return WorkerUnavailable(f"{where} can't at the moment ({status}): {said}")
+    return ConfigurationError(f"{where} refuses it ({status}): {said}")
 
 
 def _silence(url: str, error: Exception) -> WorkerUnavailable | ConfigurationError:

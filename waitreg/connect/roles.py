@@ -26,11 +26,6 @@ def exports(config: Mapping[str, str]) -> bool:
     return any(map(_OUTBOX.search, config.values()))
 
 
-def exporters_first(configs: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return connectors' names, those that export first, else in order. Pure."""
-    return sorted(configs, key=lambda name: not exports(configs[name]))
-
-
 def asks_by_id(config: Mapping[str, str]) -> bool:
     """Return whether a source asks for rows with an ID above the last one, as those of the JDBC family do."""
     return "query" in config
@@ -75,23 +70,6 @@ def _database(config: Mapping[str, str]) -> str:
 def registries(config: Mapping[str, str], table: str = "") -> set[tuple[str, str]]:
     """Return database and schema of a connector's tables, or only of those with the given name."""
     return {(work.database, work.schema) for work in works(config) if table in ("", work.table)}
-
-
-def what_remains(config: Mapping[str, str]) -> str:
-    """Return what remains of a removed connector, and what to do about it. Pure."""
-    sentences = ["its offsets remain: applied again, it continues from there"]
-    if slot := config.get("slot.name"):
-        sentences.append(
-            "Its replication slot remains too, and Postgres keeps all WAL for it: if the connector won't come back, "
-            f"select pg_drop_replication_slot('{slot}'). Without its slot it can't continue: before it is applied "
-            'again, delete its offsets too (connect-configs/README.md, "When a source has lost its place")'
-        )
-    if exports(config):
-        sentences.append(
-            "Before a sweeper of ours may run, close what is exported, and delete these offsets "
-            '(connect-configs/README.md, "From a source back to our sweeper")'
-        )
-    return ". ".join(sentences)
 
 
 def sink_group(name: str, config: Mapping[str, str]) -> str:

@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import click
 import psycopg
 
 from wait_registry.errors import ConfigurationError, WaitRegistryError
+from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.service.health import Health
+from wait_registry.service.process import ServiceProcess
 from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
@@ -27,6 +30,7 @@ from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.server import TelemetryServer
+from waitreg.command import Command, Invocation
 from waitreg.connect.lag import sink_lags
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable
 from waitreg.connect.restarts import Restarts
@@ -37,6 +41,22 @@ log = logging.getLogger(__name__)
 QUERIES: Final = Queries("connect")
 # What a due registration lacks, and the query for the oldest; the second may pass over many rows.
 _OLDEST: Final = {"tombstone": "oldest_due", "dead_letter": "oldest_unexported"}
+
+
+@click.command("watch", cls=Command, examples=("waitreg connect watch --set telemetry.port=9467",))
+@click.pass_obj
+def command(invocation: Invocation) -> int:
+    """Run a service that restarts failed connectors.
+
+    Kafka Connect itself never restarts a failed task, for instance after an outage of Postgres. The watch restarts it
+    at once, then after growing pauses. Metrics and health are at the telemetry port, as for the other services. With
+    sweeper.kind=connect it also reads from Postgres how long expired registrations have been waiting. Watches
+    connect.connectors, or the connectors of this project that the workers have.
+    """
+    settings = invocation.settings()
+    configure_logging(settings.log, "connect-watch")
+    ServiceProcess(lambda: WatchService(settings)).run()
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +80,8 @@ class Look:
         if self.trouble is not None:
             return [self.trouble]
         if not self.connectors and not self.missing:
-            return ["no connector to watch: `waitreg connect apply` creates them, connect.connectors names others"]
-        return [f"connector {name} doesn't exist: `waitreg connect apply` creates it" for name in self.missing]
+            return ["no connector to watch: create them (connect-configs/README.md); connect.connectors names others"]
+        return [f"connector {name} doesn't exist: create it, or correct connect.connectors" for name in self.missing]
 
 
 class WatchService:
@@ -74,7 +94,7 @@ class WatchService:
             ConfigurationError: settings contradict each other.
         """
         self._settings = settings
-        self._rest = ConnectRest(settings.connect, patience_s=0)  # the next look is soon
+        self._rest = ConnectRest(settings.connect)
         self._monotonic = monotonic
         self._stop = threading.Event()
         self._let_in = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from wait_registry.settings.root import Settings
-from waitreg.local.background import Background, console_background
+from waitreg.local.background import Background, Endpoint, console_background
 from waitreg.local.environment import PREFIX, as_environment
 from waitreg.local.ports import free_ports
 
@@ -34,7 +34,7 @@ class Backgrounds:
         """Start processor, sink or sweeper."""
         (port,) = free_ports(1)
         variables = {**as_environment(settings), f"{PREFIX}TELEMETRY__PORT": str(port)}
-        return self._start(name or command, ["wait_registry", command], variables, port, "/health/ready")
+        return self._start(name or command, ["wait_registry", command], variables, Endpoint(port, "/health/ready"))
 
     def console(self, settings: Settings) -> Background:
         """Start the console."""
@@ -42,18 +42,18 @@ class Backgrounds:
 
     def baseline(self, name: str, settings: Settings) -> Background:
         """Start `waitreg.demo.baseline`, which has no HTTP port."""
-        return self._start(name, ["waitreg.demo.baseline"], as_environment(settings), 0, "")
+        return self._start(name, ["waitreg.demo.baseline"], as_environment(settings), Endpoint(0, ""))
 
     def downstream(self, mixture: str, calls: Path, name: str) -> Background:
         """Start a downstream of its own counter."""
         (port,) = free_ports(1)
         arguments = ["wait_registry", "downstream", "--port", str(port), "--mixture", mixture, "--log", str(calls)]
-        return self._start(name, arguments, {}, port, "/stats")
+        return self._start(name, arguments, {}, Endpoint(port, "/stats"))
 
     def _start(
-        self, name: str, arguments: Sequence[str], variables: Mapping[str, str], port: int, ready: str
+        self, name: str, arguments: Sequence[str], variables: Mapping[str, str], endpoint: Endpoint
     ) -> Background:
-        return self._launched(Background(name, self.directory, arguments, variables, port, ready))
+        return self._launched(Background(name, self.directory, arguments, variables, endpoint))
 
     def _launched(self, background: Background) -> Background:
         background.launch()

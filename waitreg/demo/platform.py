@@ -10,8 +10,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from wait_registry.kafka.topics import create_topics
-from wait_registry.postgres.connection import connect
-from wait_registry.postgres.schema import migrate_schema
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
@@ -22,7 +20,7 @@ from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
 from waitreg.demo.background import Backgrounds
 from waitreg.demo.plan import DemoPlan
 from waitreg.local.background import Background
-from waitreg.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack, install
 from waitreg.reconcile.evidence import query
 
 SCHEMA = "public"
@@ -62,12 +60,6 @@ class Platform:
         """Start the sink or the sweeper; not ready yet."""
         return self.backgrounds.service(service, self.settings)
 
-    def prepare(self) -> None:
-        """Create the wait and dead letter topics and the schema."""
-        create_topics(self.settings)
-        with connect(self.settings.postgres, autocommit=True, application_name="waitreg demo") as connection:
-            migrate_schema(connection)
-
     @staticmethod
     def create_topics_of(settings: Settings) -> None:
         """Create the input topics and the redelivery topics of a processor."""
@@ -83,5 +75,5 @@ def running_platform(directory: Path, plan: DemoPlan) -> Iterator[Platform]:
     """Run a stack with wait topic, dead letter topic and schema; logs and scratch files go into the folder."""
     with EmbeddedStack() as stack, Backgrounds(directory) as backgrounds:
         platform = Platform(stack, backgrounds, plan)
-        platform.prepare()
+        install(platform.settings)
         yield platform

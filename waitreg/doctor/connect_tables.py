@@ -16,7 +16,7 @@ from waitreg.connect.lag import ConnectLag, read_group_lag
 from waitreg.doctor.needed_permissions import Need, grant
 from waitreg.doctor.postgres import read_only_connection
 
-START: Final = "read `waitreg connect status` and the worker's log; the group's name is sink.connect_group"
+START: Final = "look at the connector's state and the worker's log; the group's name is sink.connect_group"
 # A sweep may run before the sink has written what the previous one exported, but not three times in a row.
 SWEEPS: Final = 3
 _SQL: Final = Queries("doctor")

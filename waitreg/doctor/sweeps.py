@@ -16,8 +16,8 @@ from waitreg.doctor.postgres import postgres_now, read_only_connection
 
 START: Final = "start `waitreg sweeper`, or read its log and /health/ready"
 LOOK_AT_SOURCE: Final = (
-    "run `waitreg connect status` to see whether expired.source and expired.tombstones run. Then read the worker's "
-    "log, and check how current the tables are: a source exports only what they show"
+    "check whether expired.source and expired.tombstones run (GET /connectors?expand=status of Kafka Connect's REST "
+    "API). Then read the worker's log, and check how current the tables are: a source exports only what they show"
 )
 _SQL: Final = Queries("doctor")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
 from waitreg.command import Command, Invocation
+from waitreg.downstream.service import Downstream, serve
 
 
 @click.command(
@@ -28,6 +31,7 @@ from waitreg.command import Command, Invocation
 )
 @click.option(
     "--fail",
+    "failures",
     default="",
     metavar="SHARES",
     help="Calls that fail, by share: a status, or drop (no answer), e.g. 1%:503,0.5%:drop.",
@@ -37,7 +41,7 @@ from waitreg.command import Command, Invocation
 )
 @click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Append one JSON line per call.")
 @click.pass_obj
-def command(_: Invocation, host: str, port: int, mixture: str, fail: str, capacity: int, log: Path | None) -> int:
+def command(_: Invocation, /, **behavior: Any) -> int:
     """Run an HTTP service with the latencies and failures you choose.
 
     Answers every POST after a latency chosen by its own counter, so that runs are comparable: under
@@ -47,9 +51,5 @@ def command(_: Invocation, host: str, port: int, mixture: str, fail: str, capaci
     GET /stats returns how many calls were answered, run now, and ended with each status; --log has their latencies.
     POST /mixture changes it while it runs: its body is JSON with "mixture", "fail" or "capacity", or several of them.
     """
-    import asyncio
-
-    from waitreg.downstream.service import Downstream, serve
-
-    asyncio.run(serve(Downstream(host, port, mixture, fail, log, capacity)))
+    asyncio.run(serve(Downstream(**behavior)))
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -11,8 +11,9 @@ from rich.progress import Progress
 
 from wait_registry.service.process import stop_requests
 from waitreg.command import Command, Invocation
+from waitreg.load.load import LoadPlan, run_load
+from waitreg.load.shapes import SHAPES
 
-_SHAPES: Final = ("orders", "plain", "tiny", "binary", "hostile")
 _COUNT: Final = click.IntRange(min=0)
 _MOST_PER_S: Final = 1_000_000
 
@@ -32,11 +33,12 @@ _MOST_PER_S: Final = 1_000_000
 )
 @click.option(
     "--rate",
+    "rate_per_s",
     type=click.FloatRange(0, _MOST_PER_S, min_open=True),
     metavar="PER_S",
     help="Records per second; without it, no limit.",
 )
-@click.option("--shape", type=click.Choice(_SHAPES), default="orders", show_default=True, help="Kind of records.")
+@click.option("--shape", type=click.Choice(tuple(SHAPES)), default="orders", show_default=True, help="Kind of records.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same records.")
 @click.option("--first", type=_COUNT, default=0, metavar="INDEX", show_default=True, help="Index of the first record.")
 @click.option(
@@ -49,13 +51,9 @@ _MOST_PER_S: Final = 1_000_000
 def command(
     invocation: Invocation,
     /,
-    topic: str,
     records: int,
-    rate: float | None,
-    seed: int,
-    first: int,
-    manifest: Path | None,
     shape: str,
+    **chosen: Any,
 ) -> int:
     """Publish realistic or hostile records to a topic.
 
@@ -72,18 +70,7 @@ def command(
     The same seed and index give the same record. Ctrl-C ends it; `waitreg reconcile` compares the manifest of the
     records published until then.
     """
-    from waitreg.load.load import LoadPlan, run_load
-    from waitreg.load.shapes import shape_named
-
-    plan = LoadPlan(
-        topic=topic,
-        records=records or None,
-        rate_per_s=rate,
-        seed=seed,
-        first=first,
-        make=shape_named(shape),
-        manifest=manifest,
-    )
+    plan = LoadPlan(records=records or None, make=SHAPES[shape], **chosen)
     console = Console(stderr=True)
     with stop_requests() as stop, Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("published", total=records or None)

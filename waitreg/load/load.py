@@ -144,10 +144,13 @@ def run_load(
         publication.poll(0)
         seconds = time.monotonic() - started
         if manifest is not None and plan.manifest is not None and publication.unplaced:
-            listed = {record.coordinates for record in read_manifest(plan.manifest)}
-            for record in places_of(settings, plan.topic, publication.unplaced, listed):
-                manifest.append(record)
+            _place(settings, plan.topic, publication.unplaced, plan.manifest, manifest)
     return LoadResult(publication.acknowledged, seconds)
+
+
+def _place(settings: Settings, topic: str, unplaced: Iterable[Unplaced], listed: Path, manifest: JsonLines) -> None:
+    for record in places_of(settings, topic, unplaced, {record.coordinates for record in read_manifest(listed)}):
+        manifest.append(record)
 
 
 def _require_topic(settings: Settings, topic: str) -> None:

@@ -15,11 +15,6 @@ Maker = Callable[[int, int], Order]
 BINARY_BYTES: Final = (16, 16_384)
 
 
-def shape_named(name: str) -> Maker:
-    """Return what makes the records of a shape, one of `SHAPES`."""
-    return SHAPES[name]
-
-
 def _tiny(seed: int, index: int) -> Order:
     random = Random(f"tiny/{seed}/{index}")
     return Order(b"%04d" % random.randrange(10_000), b"%d" % index, [])

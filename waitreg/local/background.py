@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wait_registry.settings.root import Settings
 from waitreg.local.environment import PREFIX, as_environment
@@ -27,12 +27,19 @@ def console_background(settings: Settings, directory: Path, port: int, *, tempor
         temporary: see `EmbeddedServer`.
     """
     variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
-    arguments = ["wait_registry", "console"]
-    return Background("console", directory, arguments, variables, port, "/health/ready", temporary=temporary)
+    ready = Endpoint(port, "/health/ready")
+    return Background("console", directory, ["wait_registry", "console"], variables, ready, temporary=temporary)
+
+
+class Endpoint(NamedTuple):
+    """An HTTP port (0: none), and the path that answers 200 once the process works."""
+
+    port: int
+    ready: str
 
 
 class Background(EmbeddedServer):
-    """One process of this package with an HTTP port (0: none)."""
+    """One process of this package."""
 
     def __init__(
         self,
@@ -40,20 +47,18 @@ class Background(EmbeddedServer):
         directory: Path,
         arguments: Sequence[str],
         variables: Mapping[str, str],
-        port: int,
-        ready: str,
+        endpoint: Endpoint,
         *,
         temporary: bool = False,
     ) -> None:
-        """Describe `python -m ARGUMENTS` with these variables; the path ``ready`` answers 200 once it works.
+        """Describe `python -m ARGUMENTS` with these variables.
 
         It runs in the directory, so that it reads no settings file.
         """
         super().__init__(directory, temporary=temporary)
         self.name = name
-        self.port = port
+        self.port, self._ready = endpoint
         self._arguments = arguments
-        self._ready = ready
         scratch = directory / "scratch"
         self.environment = {
             **variables,

@@ -66,7 +66,6 @@ class EmbeddedBroker(JvmServer):
         *,
         properties: Mapping[str, str] | None = None,
         cluster_id: str = "",
-        heap: str = "512m",
         temporary: bool = False,
     ) -> None:
         """Describe a broker that isn't started yet.
@@ -76,10 +75,9 @@ class EmbeddedBroker(JvmServer):
             ports: of clients and of the controller.
             properties: further broker properties; they win over ours, listeners included.
             cluster_id: 16 bytes in URL-safe base64 for a new data folder; a random one when empty.
-            heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
         """
-        super().__init__(directory, properties, heap, temporary=temporary)
+        super().__init__(directory, properties, temporary=temporary)
         self.ports = ports
         self._cluster_id = cluster_id
 

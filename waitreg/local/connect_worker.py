@@ -51,13 +51,10 @@ class ConnectWorker(JvmServer):
         self,
         directory: Path,
         port: int,
-        bootstrap_servers: str,
+        properties: Mapping[str, str],
         *,
         plugins: Sequence[Path] = (),
-        group: str = "waitreg-connect",
-        properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-        heap: str = "512m",
         temporary: bool = False,
     ) -> None:
         """Describe a worker that isn't started yet.
@@ -65,20 +62,17 @@ class ConnectWorker(JvmServer):
         Args:
             directory: its folder.
             port: of the REST API.
-            bootstrap_servers: the Kafka cluster.
+            properties: bootstrap.servers, and further worker properties, which win over ours. They may hold secrets.
+                ``group.id`` names its group and its three topics (``<group>-configs``, ``-offsets``, ``-status``).
             plugins: jars or folders of jars, in addition to Debezium's; `plugin_jar` finds this project's.
-            group: names its group and its three topics (``<group>-configs``, ``-offsets``, ``-status``).
-            properties: further worker properties; they win over ours. They may hold secrets.
             environment: variables for it; ``${env:NAME}`` in a connector's configuration reads them.
-            heap: the JVM's -Xmx.
             temporary: see `EmbeddedServer`.
         """
-        super().__init__(directory, properties, heap, temporary=temporary)
+        super().__init__(directory, properties, temporary=temporary)
         self.port = port
-        self.group = group
+        self.group = properties.get("group.id", "waitreg-connect")
         self._plugins = tuple(plugins)
         self.environment = dict(environment or {})
-        self._bootstrap_servers = bootstrap_servers
 
     @property
     def url(self) -> str:
@@ -98,7 +92,6 @@ class ConnectWorker(JvmServer):
     def _properties(self) -> Mapping[str, str]:
         return {
             **PROPERTIES,
-            "bootstrap.servers": self._bootstrap_servers,
             "group.id": self.group,
             "config.storage.topic": f"{self.group}-configs",
             "offset.storage.topic": f"{self.group}-offsets",

@@ -185,14 +185,14 @@ class JvmServer(EmbeddedServer):
     jars: JarKind
     main_class: str
     jvm_options: tuple[str, ...] = ()
+    heap = "512m"  # the JVM's -Xmx
     _java = ""
     _class_path = ""
 
-    def __init__(self, directory: Path, properties: Mapping[str, str] | None, heap: str, *, temporary: bool) -> None:
-        """Take further properties, which win over ours, and the JVM's -Xmx."""
+    def __init__(self, directory: Path, properties: Mapping[str, str] | None, *, temporary: bool) -> None:
+        """Take further properties, which win over ours."""
         super().__init__(directory, temporary=temporary)
         self._further = properties or {}
-        self._heap = heap
 
     @property
     def properties_file(self) -> Path:
@@ -219,7 +219,7 @@ class JvmServer(EmbeddedServer):
         return [self._java, *options, configuration, f"-Dwaitreg.log={self.log}", "-cp", self._class_path]
 
     def _command(self) -> list[str]:
-        return [*self._java_call(f"-Xmx{self._heap}", *self.jvm_options), self.main_class, str(self.properties_file)]
+        return [*self._java_call(f"-Xmx{self.heap}", *self.jvm_options), self.main_class, str(self.properties_file)]
 
 
 def _escaped(value: str) -> str:

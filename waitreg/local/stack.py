@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.topics import create_topics
+from wait_registry.postgres.connection import connect
+from wait_registry.postgres.schema import migrate_schema
+from wait_registry.settings.root import Settings
 from waitreg.local.broker import EmbeddedBroker
 from waitreg.local.ports import free_ports, is_free
 from waitreg.local.postgres import EmbeddedPostgres
@@ -144,6 +148,13 @@ class EmbeddedStack:
             if not self.temporary:  # the guards remove their own folders and then this one, if it is empty
                 record.write_text(json.dumps(ports), "ascii")
         return ports
+
+
+def install(settings: Settings) -> None:
+    """Create the topics and the schema of these settings."""
+    create_topics(settings)
+    with connect(settings.postgres, autocommit=True, application_name="waitreg stack") as connection:
+        migrate_schema(connection)
 
 
 def _keep_from_cleaning(folder: Path, started: ExitStack) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from wait_registry.errors import ConfigurationError, ReconciliationError
+from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from waitreg.command import Command, Invocation
-
-if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
+from waitreg.reconcile.breaches import Breach
+from waitreg.reconcile.evidence import read_evidence, sink_lag
+from waitreg.reconcile.reconciliation import reconcile
+from waitreg.reconcile.screen import Screen
+from waitreg.reconcile.verdict import show_reconciliations
 
 # Since September 2001 a moment in ms has 13 digits: one in seconds or nanoseconds is refused.
 _MOMENT_MS: Final = click.IntRange(10**12, 10**15, max_open=True)
@@ -23,7 +26,6 @@ _POLL_S: Final = 2.0
 @click.command(
     "reconcile",
     cls=Command,
-    extra="query",
     examples=(
         "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --no-kills",
         "waitreg reconcile --manifest published.jsonl --calls calls.jsonl --kill 1764000000000 --kill 1764000060000",
@@ -90,12 +92,6 @@ def _reconcile(
 
     After the deadline the evidence is judged as it is: records without an end count as waiting or lost.
     """
-    from waitreg.reconcile.breaches import Breach
-    from waitreg.reconcile.evidence import read_evidence, sink_lag
-    from waitreg.reconcile.reconciliation import reconcile
-    from waitreg.reconcile.screen import Screen
-    from waitreg.reconcile.verdict import show_reconciliations
-
     screen = Screen()
     deadline = time.monotonic() + deadline_s
     with screen.progress({"ended": 0}) as show:

@@ -81,12 +81,8 @@ def reconcile(evidence: Evidence) -> Reconciliation:
     published = {record.coordinates: record for record in evidence.published}
     topics = {topic for topic, _, _ in published}
     dead_letters = [letter for letter in evidence.dead_letters if letter.original[0] in topics]
-    log = WaitLog(
-        evidence.wait_log,
-        topics,
-        wait_ids=evidence.wait_ids,
-        named={letter.wait_id for letter in dead_letters},
-    )
+    named = {letter.wait_id for letter in dead_letters}
+    log = WaitLog(evidence.wait_log, topics, wait_ids=evidence.wait_ids, named=named)
     successes = Counter(call.coordinates for call in evidence.calls if call.succeeded)
     dead = {letter.original for letter in dead_letters}
     end_of = {place: _end(place, place in successes, place in dead, log) for place in published}
@@ -95,12 +91,8 @@ def reconcile(evidence: Evidence) -> Reconciliation:
     taken = [breaches.described_letter(letter) for letter in expired if log.was_taken(letter)]
     _require_whole([*taken, *(breaches.described(place) for place, end in end_of.items() if end == "unseen")])
     lost = [Problem(Breach.LOST, breaches.described(place)) for place, end in end_of.items() if end == "lost"]
-    problems = [
-        *lost,
-        *breaches.changed(published, dead_letters, evidence.calls),
-        *_broken_exports(evidence, expired, log),
-        *breaches.table_differences(evidence.tables, log),
-    ]
+    changed = breaches.changed(published, dead_letters, evidence.calls)
+    problems = [*lost, *changed, *_broken_exports(evidence, expired, log)]
     counts = Counter(problem.breach for problem in problems)
     lacking = {Breach.FORGOTTEN: evidence.kills_ms, Breach.TABLES_DIFFER: evidence.tables}
     return Reconciliation(
@@ -123,6 +115,7 @@ def _broken_exports(evidence: Evidence, expired: Sequence[DeadLetterSeen], log: 
     yield from breaches.unpaired(expired, log)
     yield from breaches.falsely_exported(expired, log)
     yield from breaches.forgotten(expired, evidence.calls, evidence.kills_ms, log)
+    yield from breaches.table_differences(evidence.tables, log)
 
 
 def _require_whole(unknown: Sequence[str]) -> None:

@@ -62,7 +62,7 @@ def require_current(settings: Settings, kind: Kind, client: Admin, clock: Clock)
         raise TransientError(
             f"the Kafka Connect sink is behind: its group {group} (sink.connect_group) hasn't committed a record of "
             f"{topic} that is {age_s / 60:.0f} min old, and has {members} members. The tables don't show what still "
-            "waits: see `waitreg connect status`, and wait until the sink has caught up"
+            "waits: look at the connector's state and the worker's log, and wait until the sink has caught up"
         )
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import click
 
+from processor.intake.range_progress import Window
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.commit_metadata import decode_metadata
+from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.offset_ranges import parse_ranges
+from wait_registry.logs import configure_logging
+from wait_registry.records.topics import TopicPartition
+from wait_registry.service.process import ServiceProcess
 from wait_registry.settings.processor import RedeliverTo, SourceKind
+from wait_registry.settings.root import Settings
 from waitreg.command import Command, Invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from processor.intake.range_progress import Window
-    from wait_registry.records.topics import TopicPartition
-    from wait_registry.settings.root import Settings
+from waitreg.processor import make_handlers_importable
+from waitreg.replay.service import ReplayService
+from waitreg.rewind.offsets import log_ends
+from waitreg.rewind.targets import Target, by_topic, chosen_topics, landings, parse_time
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +60,6 @@ def command(
     the rest. If it dies, use the command that it logged last; it logs one every 10 s. A replay registers nothing, so
     only that command handles the records that were in flight.
     """
-    from wait_registry.kafka.offset_ranges import parse_ranges
-    from wait_registry.logs import configure_logging
-    from wait_registry.service.process import ServiceProcess
-    from waitreg.processor import make_handlers_importable
-    from waitreg.replay.service import ReplayService
-
     settings = invocation.settings()
     configure_logging(settings.log, "replay")
     window = _window(from_time, to_time)
@@ -87,9 +87,6 @@ def _look_at_commits(settings: Settings, ranges: Mapping[TopicPartition, range])
 
     A share group has no offsets.
     """
-    from wait_registry.kafka.commit_metadata import decode_metadata
-    from wait_registry.kafka.committed_offsets import committed_offsets
-
     if settings.processor.source is SourceKind.SHARE:
         return
     found = committed_offsets(settings.kafka, settings.processor.group, ranges)
@@ -109,10 +106,6 @@ def _look_at_commits(settings: Settings, ranges: Mapping[TopicPartition, range])
 
 def _in_the_log(settings: Settings, ranges: Mapping[TopicPartition, range]) -> dict[TopicPartition, range]:
     """Return the ranges if the log has all of them."""
-    from wait_registry.kafka.clients import admin
-    from waitreg.rewind.offsets import log_ends
-    from waitreg.rewind.targets import by_topic, chosen_topics
-
     client = admin(settings.kafka)
     for topic, partitions in by_topic(ranges).items():
         chosen_topics(settings.processor, [topic], partitions)
@@ -126,9 +119,6 @@ def _in_the_log(settings: Settings, ranges: Mapping[TopicPartition, range]) -> d
 
 
 def _window(from_time: str | None, to_time: str | None) -> Window | None:
-    from processor.intake.range_progress import Window
-    from waitreg.rewind.targets import parse_time
-
     if from_time is None and to_time is None:
         return None
     if from_time is None or to_time is None:
@@ -144,10 +134,6 @@ def _since(settings: Settings, window: Window, topics: tuple[str, ...]) -> dict[
 
     The broker finds the first record with a timestamp or a later one, so none before it is of the window.
     """
-    from wait_registry.kafka.clients import admin
-    from waitreg.rewind.offsets import log_ends
-    from waitreg.rewind.targets import Target, chosen_topics, landings
-
     client = admin(settings.kafka)
     ends = log_ends(client, chosen_topics(settings.processor, topics, ()), ())
     starts = landings(client, Target(window.from_ms), ends)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.kafka.clients import admin
+from wait_registry.kafka.group_description import describe_group
+from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import SourceKind
+from wait_registry.settings.root import Settings
 from waitreg.command import Command, Invocation
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
-    from wait_registry.records.topics import TopicPartition
-    from wait_registry.settings.root import Settings
-    from waitreg.rewind.targets import Target
+from waitreg.rewind.offsets import commit, log_ends, members_text, outside, positions, require_no_members
+from waitreg.rewind.plan import plan_all
+from waitreg.rewind.registered import read_registered
+from waitreg.rewind.report import report
+from waitreg.rewind.targets import Target, by_topic, chosen_topics, landings, target_of
 
 
 @click.command(
@@ -30,11 +33,13 @@ if TYPE_CHECKING:
     ),
 )
 @click.option(
-    "--to-time", metavar="ISO", help="Move to the first record at or after this time (UTC by default), or to the end."
+    "--to-time",
+    metavar="ISO",
+    help="Move to the first record at or after this time (UTC by default), or to the end.",
 )
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="OFFSET", help="Move to this offset.")
-@click.option("--to-latest", is_flag=True, help="Move to the end of the log.")
-@click.option("--to-earliest", is_flag=True, help="Move to the first offset that is in the log.")
+@click.option("--to-offset", "offset", type=click.IntRange(min=0), metavar="OFFSET", help="Move to this offset.")
+@click.option("--to-latest", "latest", is_flag=True, help="Move to the end of the log.")
+@click.option("--to-earliest", "earliest", is_flag=True, help="Move to the first offset that is in the log.")
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
 @click.option(
     "--partition",
@@ -52,14 +57,12 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     invocation: Invocation,
-    to_time: str | None,
-    to_offset: int | None,
-    to_latest: bool,
-    to_earliest: bool,
+    /,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     only_outside_log: bool,
     dry_run: bool,
+    **chosen_target: Any,
 ) -> int:
     """Move the committed offsets of a group.
 
@@ -74,19 +77,14 @@ def command(
     Retry and redelivery topics are moved only if --topic names them, and only with --to-earliest: what another program
     has skipped there is then handled. A processor continues by itself where their logs begin.
     """
-    from wait_registry.kafka.clients import admin
-    from waitreg.rewind.offsets import log_ends, require_no_members
-    from waitreg.rewind.targets import Target, chosen_topics, parse_time
-
     settings = invocation.settings()
     if settings.processor.source is SourceKind.SHARE:
         raise ConfigurationError(
             "processor.source is share, and a share group has no offsets that a commit moves: use kafka-share-groups.sh"
         )
     client = admin(settings.kafka)
-    time_ms = None if to_time is None else parse_time(to_time)
-    target = Target(time_ms, to_offset, to_latest, to_earliest)
-    chosen = chosen_topics(settings.processor, topics, partitions, to_earliest)
+    target = target_of(**chosen_target)
+    chosen = chosen_topics(settings.processor, topics, partitions, target.earliest)
     if not dry_run:
         require_no_members(settings.kafka, settings.processor.group)
     _move(settings, client, target, log_ends(client, chosen, partitions), only_outside_log, dry_run)
@@ -101,14 +99,6 @@ def _move(
     only_outside_log: bool,
     dry_run: bool,
 ) -> None:
-    from wait_registry.kafka.group_description import describe_group
-    from waitreg.rewind.offsets import commit, members_text, positions
-    from waitreg.rewind.outside import outside
-    from waitreg.rewind.plan import plan_all
-    from waitreg.rewind.registered import read_registered
-    from waitreg.rewind.report import report
-    from waitreg.rewind.targets import by_topic, landings
-
     kafka, group = settings.kafka, settings.processor.group
     registered = read_registered(settings, admin, by_topic(ends))
     found = positions(settings, admin, ends, registered)

@@ -16,6 +16,7 @@ from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.kafka.group_description import GroupDescription, describe_group
+from wait_registry.kafka.outside_log import outside_log
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.records.topics import TopicPartition
@@ -102,6 +103,19 @@ def positions(
         of_input = registered.of(place) if answer.topic in settings.processor.topics else None
         found[place] = Position(*ends[place], committed, metadata, of_input, not registered.missing)
     return found
+
+
+def outside(admin: AdminClient, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Position]:
+    """Return the positions of the partitions whose committed offset isn't in the log."""
+    offsets = {place: found.committed for place, found in positions.items() if found.committed is not None}
+    firsts = {place: positions[place].first for place in offsets}
+    # High watermarks: while a transaction is open, an offset behind the last stable one is in the log, too.
+    ends = {
+        (topic, partition): end
+        for topic, partitions in by_topic(offsets).items()
+        for partition, end in end_offsets(admin, topic, partitions, "read_uncommitted").items()
+    }
+    return {place: positions[place] for place in outside_log(offsets, firsts, ends)}
 
 
 def _as_of_this_topic(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
@@ -28,6 +28,11 @@ class Target:
         """Refuse none, and more than one."""
         if [self.time_ms is not None, self.offset is not None, self.latest, self.earliest].count(True) != 1:
             raise ConfigurationError("give one of --to-time, --to-offset, --to-latest and --to-earliest")
+
+
+def target_of(to_time: str | None, **others: Any) -> Target:
+    """Return the target of the command's options; raises as `Target` and `parse_time`."""
+    return Target(None if to_time is None else parse_time(to_time), **others)
 
 
 class Landing(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.command import Ended, run_waitreg
+from tests.support.connect_connectors import Role, own_files
 from tests.support.naming import Names
 from wait_registry.settings.root import Settings
-from waitreg.connect.connector_file import Role, own_files
 
 
 class Commands:

@@ -44,9 +44,8 @@ def connect_plugin() -> Path:
 def connect(stack: Stack, connect_plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectWorker]:
     """The worker of the run; a test that kills it starts it again, and removes the connectors it made."""
     directory = tmp_path_factory.mktemp("connect")
-    worker = ConnectWorker(
-        directory, free_ports(1)[0], stack.bootstrap_servers, plugins=[connect_plugin], group=Names()("connect")
-    )
+    own = {"bootstrap.servers": stack.bootstrap_servers, "group.id": Names()("connect")}
+    worker = ConnectWorker(directory, free_ports(1)[0], own, plugins=[connect_plugin])
     worker.start()
     yield worker
     worker.kill()

@@ -1,4 +1,4 @@
-"""`waitreg connect apply`, `remove` and `watch` on a real worker."""
+"""`waitreg connect check` and `watch` on a real worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.integration.connect.commands import Commands
 from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
-from tests.support.command import Ended, run_waitreg
+from tests.support.command import run_waitreg
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.naming import Names
@@ -66,8 +66,7 @@ def test_after_an_outage_of_postgres_every_row_is_there(
         sample = partial(sample_of, watch, name)
         absent = f"connector {name} doesn't exist"
         wait_until(lambda: absent in watch.get("/health/ready")[1], what="the report of its absence")
-        applied = run("apply", run.file("wait.sink", changes=IMPATIENT))
-        assert applied.code == 0, applied.output + applied.errors
+        put_checked(run, connectors, run.file("wait.sink", changes=IMPATIENT))
         watch.wait_ready()
         log.write(wait_record(new_id(), 0))
         wait_until(lambda: rows_of(database, settings) == log.rows, what="the first row")
@@ -81,8 +80,7 @@ def test_after_an_outage_of_postgres_every_row_is_there(
         assert sample("restarts_total") >= WATCHING["connect.restart_limit"]
         wait_until(lambda: sample("running") == 0, 60, "the metric of a failed task")
         assert watch.metrics()["waitreg_connect_postgres_up"] == 0
-        failed = wait_until(lambda: failed_status(run), 60, "a status that shows the failure")
-        assert f"failed: {name} task 0: " in failed.output and "Connection refused" in failed.output
+        assert "Connection refused" in connectors.wait_failed(name)
 
         postgres.start()
         wait_until(lambda: rows_of(database, settings) == log.rows, 120, "the row of the outage")
@@ -97,10 +95,13 @@ def test_after_an_outage_of_postgres_every_row_is_there(
         assert any(f"restarted {name}" in line.get("message", "") for line in watch.log_lines())
 
 
-def failed_status(run: Commands) -> Ended | None:
-    """Return what `waitreg connect status` shows once it ends with 1; a restarted task is no failure for a moment."""
-    shown = run("status")
-    return shown if shown.code == 1 else None
+def put_checked(run: Commands, connectors: Connectors, file: str) -> None:
+    """Check a connector's file, and create it as printed."""
+    checked, printed = run("check", file), run("print", file)
+    assert (checked.code, printed.code) == (0, 0), checked.errors + printed.errors
+    config = json.loads(printed.output)
+    connectors.rest.put(config["name"], config)
+    connectors.wait_running(config["name"])
 
 
 def sample_of(watch: Service, connector: str, metric: str) -> float:
@@ -126,64 +127,25 @@ def test_a_worker_that_refuses_us_ends_the_watch(connect: ConnectWorker, tmp_pat
     assert "is connect.url the address of a worker?" in ended.errors
 
 
-@pytest.fixture
-def waitreg_connect(connectors: Connectors, prepared: SettingsFactory, names: Names, tmp_path: Path) -> Commands:
+def test_a_sink_is_checked_created_and_continues_after_it_was_deleted(
+    connectors: Connectors,
+    prepared: SettingsFactory,
+    topics: Topics,
+    database: Database,
+    names: Names,
+    tmp_path: Path,
+) -> None:
     settings = prepared({"connect.url": connectors.rest.url, "sink.kind": "connect"})
-    return Commands(tmp_path, settings, names)
-
-
-def words(ended: Ended) -> list[str]:
-    """Return the first word of each line."""
-    return [line.split()[0] for line in ended.output.splitlines()]
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (
-            {"tasks.max": "many", "batch.size": "none"},
-            ("{0} (bad.json): tasks.max: Invalid value many", "batch.size", "nothing was changed"),
-        ),
-        ({"connector.class": "no.such.Sink"}, ("lacks a connector class: put its jars into", "matches no.such.Sink")),
-        ({"connection.password": "${file:/no/x:y}"}, ("Correct connect.secrets.*",)),
-    ],
-)
-def test_a_refused_configuration_changes_no_connector(
-    waitreg_connect: Commands, connectors: Connectors, names: Names, changes: dict[str, str], said: tuple[str, ...]
-) -> None:
-    refused = waitreg_connect("apply", waitreg_connect.file("good"), waitreg_connect.file("bad", changes=changes))
-    assert refused.code == 2
-    assert all(words.format(names("bad")) in refused.errors for words in said), refused.errors
-    assert connectors.rest.status(names("good")) == connectors.rest.status(names("bad")) == {}
-
-
-def test_apply_again_changes_nothing_and_after_remove_it_continues(
-    waitreg_connect: Commands, connectors: Connectors, topics: Topics, database: Database, names: Names
-) -> None:
-    run, settings, name = waitreg_connect, waitreg_connect.settings, names("wait.sink")
+    run, name = Commands(tmp_path, settings, names), names("wait.sink")
     connectors.remove_at_end(name)
     log, file = WaitTopic(topics, settings.wait.topic), run.file("wait.sink")
-    assert words(run("apply", file)) == ["created", "ok"]
+    put_checked(run, connectors, file)
     log.write(wait_record(new_id(), 0))
     wait_until(lambda: rows_of(database, settings) == log.rows, what="the first row")
-    again = run("apply", file)
-    assert (again.code, words(again)) == (0, ["unchanged", "ok"])
-    second_sink = run("apply", run.file("second.sink"))
+    second_sink = run("check", run.file("second.sink"))
     assert (second_sink.code, f"{name} has the table" in second_sink.errors) == (2, True), second_sink.errors
-    changed = run("apply", run.file("wait.sink", changes={"batch.size": "77"}))
-    assert (changed.code, words(changed)) == (0, ["changed", "ok"])
-    assert "batch.size" in changed.output
-
-    def shown() -> dict[str, object]:
-        status = run("status", name, "--json")
-        assert status.code == 0, status.errors
-        found = json.loads(status.output)["connectors"][0]
-        return {name: found[name] for name in ("lag", "running")}
-
-    wait_until(lambda: shown() == {"lag": 0, "running": True}, what="a sink that runs and is at the end")
-    removed = run("remove", name, names("other"))
-    assert (removed.code, words(removed)) == (0, ["removed", "not"])
-    assert run("status", name).code == 1
+    put_checked(run, connectors, file)
+    connectors.rest.remove(name)
     log.write(wait_record(new_id(), 0))
-    assert run("apply", file).code == 0
+    put_checked(run, connectors, file)
     wait_until(lambda: rows_of(database, settings) == log.rows, what="the second row")

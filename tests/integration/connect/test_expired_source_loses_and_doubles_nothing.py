@@ -90,7 +90,8 @@ def test_a_task_that_was_frozen_and_replaced_exports_nothing(
     on_it: Exporting, connect: ConnectWorker, connect_plugin: Path, kafka: str, tmp_path: Path
 ) -> None:
     (name,) = on_it.started
-    second = ConnectWorker(tmp_path / "second", free_ports(1)[0], kafka, plugins=[connect_plugin], group=connect.group)
+    own = {"bootstrap.servers": kafka, "group.id": connect.group}
+    second = ConnectWorker(tmp_path / "second", free_ports(1)[0], own, plugins=[connect_plugin])
     on_it.expire(ROWS + 1, 2 * ROWS)
     connect.pause()
     try:

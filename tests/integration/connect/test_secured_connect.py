@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.integration.sweeper.scenario import Scenario
-from tests.support.connect_connectors import Connectors, our_connector
+from tests.support.connect_connectors import Connectors, Role, our_connector, own_files
 from tests.support.connect_rest import ConnectRest
 from tests.support.database import Database
 from tests.support.naming import Names
@@ -26,8 +26,8 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.kafka.security import java_security
 from wait_registry.settings.root import Settings
-from waitreg.connect.apply import with_client_security
-from waitreg.connect.connector_file import Connector, Role, own_files
+from waitreg.connect.connector_file import Connector
+from waitreg.connect.filled import with_client_security
 from waitreg.local.connect_worker import ConnectWorker
 from waitreg.local.ports import free_ports
 
@@ -60,10 +60,12 @@ class SecuredConnect:
         self.worker = ConnectWorker(
             directory / "worker",
             free_ports(1)[0],
-            secured.address("SASL_SSL"),
+            {
+                "bootstrap.servers": secured.address("SASL_SSL"),
+                "group.id": self.names("connect"),
+                **self._security_of_the_worker(worker),
+            },
             plugins=[plugin],
-            group=self.names("connect"),
-            properties=self._security_of_the_worker(worker),
             environment={"POSTGRES_PASSWORD": POSTGRES_PASSWORD},
         )
         self.rest = ConnectRest(self.worker.url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import uuid
@@ -23,7 +24,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.settings.root import Settings
 from waitreg.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
-from waitreg.connect.checks import OurServices
+from waitreg.connect.our_services import OurServices
 from waitreg.connect.state import ConnectorState
 from waitreg.local.connect_worker import ConnectWorker
 from waitreg.local.environment import as_environment
@@ -50,7 +51,7 @@ class Clock:
         if self.to_commit:
             self._commit(self.to_commit.pop(0))
 
-    def report(self, word: str, name: str, details: str) -> None:
+    def report(self, name: str, details: str) -> None:
         self.said.append(details)
 
 
@@ -76,7 +77,7 @@ class Sink:
             "consumer.override.group.id": self.group,
             "transforms.row.type": "io.waitreg.connect.WaitRecordToRow",
         }
-        return ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), config)
+        return ConnectorState("wait.sink", "sink", "RUNNING", "", (), config)
 
 
 def await_all(states: list[ConnectorState], settings: Settings, clock: Clock) -> None:
@@ -137,7 +138,7 @@ def test_the_wait_continues_for_one_partition_that_is_behind(sink: Sink, topics:
 def test_a_new_source_waits_until_our_sink_has_read_the_log(
     prepared: SettingsFactory, database: Database, topics: Topics
 ) -> None:
-    settings = prepared({"wait.partitions": 2, "connect.start_timeout_s": 60})
+    settings = prepared({"wait.partitions": 2})
     clock = Clock(lambda offset: database.rows(settings, MOVED, offset))
 
     def wait() -> None:
@@ -148,7 +149,7 @@ def test_a_new_source_waits_until_our_sink_has_read_the_log(
         records: list[Outgoing | bytes] = [Outgoing(b"", key=b"key", partition=partition) for _ in range(3)]
         topics.produce(settings.wait.topic, records)
         database.rows(settings, POSITION, settings.wait.topic, partition, 3 * partition)
-    with pytest.raises(SinksBehind, match=r"waitreg sink is 3 offsets behind .* No source is created before"):
+    with pytest.raises(SinksBehind, match=r"waitreg sink is 3 offsets behind .* Create no source before"):
         wait()
     clock.said.clear()
     clock.to_commit = [2, 3]
@@ -157,17 +158,17 @@ def test_a_new_source_waits_until_our_sink_has_read_the_log(
 
 
 def test_without_a_known_sink_the_group_of_the_settings_counts(sink: Sink) -> None:
-    other = ConnectorState("audit", "sink", "RUNNING", "", "", (), {"topics": sink.topic})
+    other = ConnectorState("audit", "sink", "RUNNING", "", (), {"topics": sink.topic})
     assert table_sinks([other], sink.settings) == [
         TableSink(f"the sink of group {sink.group}", sink.group, (sink.topic,))
     ]
     rows = {"topics": sink.topic, "transforms.row.type": "io.waitreg.connect.WaitRecordToRow"}
-    own = ConnectorState("wait.sink", "sink", "RUNNING", "", "", (), rows)
+    own = ConnectorState("wait.sink", "sink", "RUNNING", "", (), rows)
     assert table_sinks([other, own], sink.settings) == [TableSink("wait.sink", "connect-wait.sink", (sink.topic,))]
 
 
 @pytest.mark.timeout(300)
-def test_apply_creates_the_source_after_its_sink_has_read_the_log(
+def test_the_check_of_a_source_ends_when_its_sink_has_read_the_log(
     connect: ConnectWorker,
     exporting_from: ExportingFactory,
     prepared: SettingsFactory,
@@ -179,16 +180,19 @@ def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     given = {"connect.url": connect.url, "sink.kind": "connect", "sweeper.kind": "connect"}
     at = exporting_from(prepared({**given, "sink.connect_group": f"connect-{name}", "wait.partitions": 1}))
     settings, rest, run = at.settings, at.connectors.rest, Commands(tmp_path, at.settings, names)
-    for connector in (source, name):
-        at.connectors.remove_at_end(connector)
+    at.connectors.remove_at_end(name)
     files = [run.file("expired.source", "source"), run.file("wait.sink")]
     log = WaitTopic(at.topics, settings.wait.topic)
     log.write(wait_record(new_id(), 0))
+    early = run("check", *files)
+    assert (early.code, f"{name} doesn't exist yet" in early.errors) == (2, True), early.errors
 
-    rest.put(name, {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": settings.wait.topic})
+    rest.put(name, json.loads(run("print", files[1]).output))
+    at.connectors.wait_running(name)
     rest.stop(name)
-    apply = subprocess.Popen(
-        [sys.executable, "-m", "waitreg", "connect", "apply", *files],
+    log.write(wait_record(new_id(), 0))
+    check = subprocess.Popen(
+        [sys.executable, "-m", "waitreg", "connect", "check", files[0]],
         cwd=tmp_path,
         env=as_environment(settings),
         stdin=subprocess.DEVNULL,
@@ -197,18 +201,18 @@ def test_apply_creates_the_source_after_its_sink_has_read_the_log(
     )
     said = (tmp_path / "out").read_text
     try:
-        wait_until(lambda: f"waiting for  {name}" in said(), 120, "the report of the awaited sink")
-        assert rest.status(source) == {}, said()
+        wait_until(lambda: f"waiting for {name}" in said(), 120, "the report of the awaited sink")
+        assert check.poll() is None, said()
         rest.resume(name)
-        assert apply.wait(120) == 0, said()
+        assert check.wait(120) == 0, said()
     finally:
-        apply.kill()
-    words = [line.split()[:2] for line in said().splitlines()]
-    assert words.index(["created", source]) > words.index(["waiting", "for"]), said()
+        check.kill()
     assert rows_of(database, settings) == log.rows
 
-    # The other way round: the source would not wait for a sink that reads the log from its start.
+    # The other way round: a source that runs would not wait for a sink that reads the log from its start.
+    at.connectors.remove_at_end(source)
+    rest.put(source, json.loads(run("print", files[0]).output))
+    at.connectors.wait_running(source)
     rest.remove(name)
-    refused = run("apply", files[1])
+    refused = run("check", files[1])
     assert (refused.code, f"until {name}, which doesn't exist yet" in refused.errors) == (2, True), refused.errors
-    assert rest.status(name) == {}

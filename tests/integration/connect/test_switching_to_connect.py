@@ -11,36 +11,35 @@ from sweeper.connect_policy import require_no_source_at_work
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import FILLED, SWEPT
 from tests.support.command import run_waitreg
-from tests.support.connect_connectors import our_connector
+from tests.support.connect_connectors import our_connector, own_files
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import with_postgres
 from wait_registry.errors import ConfigurationError
-from waitreg.connect.checks import OurServices
-from waitreg.connect.connector_file import own_files
+from waitreg.connect.our_services import OurServices
 
 NOWHERE = {"connect.url": "http://127.0.0.1:9", "sink.kind": "connect", "sweeper.kind": "connect"}
 POSITION = "insert into sink_progress values (%s, 'id', 0, 7, now(), now()) returning 1"
 
 
 @pytest.mark.guarantee("P3.8")
-@pytest.mark.parametrize("what", ["--sink", "--source"])
+@pytest.mark.parametrize("what", ["wait.sink", "expired.source"])
 def test_a_position_of_our_sink_refuses_connectors(
     settings_for: SettingsFactory, database: Database, tmp_path: Path, what: str
 ) -> None:
     settings = settings_for(NOWHERE)
     database.install(settings)
     database.rows(settings, POSITION, "another.wait")
-    no_worker = run_waitreg(tmp_path, "connect", "apply", what, "debezium", settings=settings)
+    no_worker = run_waitreg(tmp_path, "connect", "check", f"{what}.debezium", settings=settings)
     assert (no_worker.code, "no Kafka Connect worker answers" in no_worker.errors) == (1, True), no_worker.errors
     database.rows(settings, POSITION, settings.wait.topic)
-    refused = run_waitreg(tmp_path, "connect", "apply", what, "debezium", settings=settings)
+    refused = run_waitreg(tmp_path, "connect", "check", f"{what}.debezium", settings=settings)
     assert (refused.code, "run `waitreg rebuild` with sink.kind=connect" in refused.errors) == (2, True), refused.errors
 
 
 def test_an_unavailable_postgres_is_reported_once(settings_for: SettingsFactory, tmp_path: Path) -> None:
     settings = settings_for({**NOWHERE, "postgres.url": "postgresql://waitreg@127.0.0.1:9/shop"})
-    asked = run_waitreg(tmp_path, "connect", "apply", "--source", "debezium", settings=settings)
+    asked = run_waitreg(tmp_path, "connect", "check", "expired.source.debezium", settings=settings)
     assert (asked.code, asked.errors.count("or has left anything behind. The steps for a change")) == (1, 1), (
         asked.errors
     )
@@ -88,7 +87,7 @@ def test_a_sweeper_does_not_start_after_the_outbox_was_filled(
         require_no_source_at_work(settings)
     refused = run_waitreg(tmp_path, "sweeper", "--once", settings=settings)
     assert refused.code == 2
-    assert "waitreg connect remove expired.source expired.tombstones" in refused.errors + refused.output
+    assert "delete the connectors expired.source and expired.tombstones" in refused.errors + refused.output
 
 
 def test_a_sweeper_does_not_start_while_a_slot_is_in_use(settings_for: SettingsFactory, database: Database) -> None:

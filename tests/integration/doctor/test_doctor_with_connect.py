@@ -71,6 +71,6 @@ def test_with_a_source_doctor_asks_for_no_sweep_and_no_sweeper(
     checks = {check["id"]: check for check in report["checks"]}
     assert not [id for id in checks if "sweeper" in id or "transactions" in id or id == "sweep.last"]
     due = checks["sweep.due"]
-    assert (due["severity"], "1 due" in due["message"], "connect status" in due["fix"]) == ("warning", True, True), due
+    assert (due["severity"], "1 due" in due["message"], "expired.source" in due["fix"]) == ("warning", True, True), due
     assert "waitreg sweeper" not in ended.output
     assert "tables.freshness" not in checks, "old sweeps don't matter"

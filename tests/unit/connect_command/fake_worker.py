@@ -37,7 +37,7 @@ def answering(
 
 def rest(url: str, **given: str) -> ConnectRest:
     settings = {"connect.url": url, **{f"connect.{name}": value for name, value in given.items()}}
-    return ConnectRest(load_settings(settings, env={}).connect, patience_s=0)
+    return ConnectRest(load_settings(settings, env={}).connect)
 
 
 def refusing(message: str) -> bytes:

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.connect_connectors import Family, Role, own_files
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.connect import connect_problems, require_connect
 from wait_registry.settings.loading import load_settings
-from waitreg.connect.apply import CLIENTS, with_client_security
-from waitreg.connect.connector_file import Connector, Family, Role, own_files
+from waitreg.connect.connector_file import OWN_FILES, Connector
+from waitreg.connect.filled import CLIENTS, with_client_security
 from waitreg.main import main
 
 POSTGRES = "postgresql://waitreg:hunter2@db/shop"
 # A closed port: a command that asks a worker ends with 1.
 NOWHERE = "connect.url=http://127.0.0.1:9"
+WAIT_SINK, SOURCE = "wait.sink.debezium", "expired.source.debezium"
 SET_SINK = ("--set", "sink.kind=connect")
 SET_SWEEPER = ("--set", "sweeper.kind=connect")
 
@@ -32,15 +34,11 @@ def connect(*arguments: str) -> int:
     return main(["connect", "--set", NOWHERE, *arguments])
 
 
-def test_print_shows_whole_connectors_without_a_password(capsys: pytest.CaptureFixture[str]) -> None:
-    assert connect("apply", "--sink", "debezium", "--source", "debezium", "--print") == 0
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_print_shows_a_whole_connector_without_a_password(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("print", name) == 0
     printed = capsys.readouterr().out
-    decoder, at, names = json.JSONDecoder(), 0, []
-    while at < len(printed.rstrip()):
-        connector, end = decoder.raw_decode(printed, at)
-        names.append(connector["name"])
-        at = end + 1
-    assert names == ["wait.sink", "dead_letter.sink", "expired.source", "expired.tombstones"]
+    assert json.loads(printed)["name"] == name.rpartition(".")[0]
     assert "hunter2" not in printed
     assert "${env:POSTGRES_PASSWORD}" in printed
 
@@ -49,16 +47,18 @@ def test_print_shows_whole_connectors_without_a_password(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("apply",), "nothing to apply"),
-        (("apply", "--json"), "No such option '--json'"),
-        (("status", "--sink", "jdbc"), "No such option '--sink'"),
+        (("check",), "Missing argument 'CONNECTOR...'"),
+        (("print", "--json", WAIT_SINK), "No such option '--json'"),
         (("watch", "wait.sink"), "unexpected extra argument (wait.sink)"),
-        (("apply", "absent.json"), "can't read absent.json"),
-        (("apply", "--sink", "debezium"), "sink.kind is spark: one sink keeps the tables"),
-        (("apply", "--source", "debezium"), "sweeper.kind is spark: one service exports"),
-        (("apply", "--source", "jdbc", *SET_SWEEPER, *SET_SINK), "would never be exported"),
-        (("apply", "--sink", "jdbc", "--print", "--set", "connect.secrets.kafka_key=x"), "kafka_key isn't a reference"),
-        (("status", "--set", "connect.username=me"), "connect.username is set without connect.password"),
+        (("print", "absent.json"), "can't read absent.json"),
+        (("check", WAIT_SINK), "sink.kind is spark: one sink keeps the tables"),
+        (("check", SOURCE), "sweeper.kind is spark: one service exports"),
+        (("check", "expired.source.jdbc", *SET_SWEEPER, *SET_SINK), "would never be exported"),
+        (("print", WAIT_SINK, "--set", "connect.secrets.kafka_key=x"), "kafka_key isn't a reference"),
+        (
+            ("print", WAIT_SINK, "--set", "connect.username=me"),
+            "connect.username is set without connect.password",
+        ),
     ],
 )
 def test_wrong_usage_is_refused_with_a_fix(
@@ -83,21 +83,20 @@ def test_a_copy_of_our_file_under_another_name_is_refused_too(
     for number, file in enumerate(own_files(role, family)):
         document = json.loads(file.read_text("utf-8")) | {"name": f"my.own.{number}"}
         (tmp_path / "mine.json").write_text(json.dumps(document), "utf-8")
-        assert connect("apply", "mine.json") == 2
+        assert connect("check", "mine.json") == 2
         assert wrong in capsys.readouterr().err
-        assert connect("apply", "mine.json", "--print") == 0, "to look at it needs no setting"
+        assert connect("print", "mine.json") == 0, "to look at it needs no setting"
         capsys.readouterr()
 
 
 def test_the_published_connectors_need_no_setting(capsys: pytest.CaptureFixture[str]) -> None:
     for file in sorted((own_files("sink", "jdbc")[0].parent / "published").glob("*.json")):
-        assert connect("apply", str(file)) == 1
+        assert connect("check", str(file)) == 1
         assert "no Kafka Connect worker answers" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("remove",), ("apply", "--source", "jdbc", *SET_SWEEPER)])
-def test_without_a_worker_it_ends_with_1(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert connect(*arguments, "--set", "postgres.url=postgresql://u@127.0.0.1:9/shop") == 1
+def test_without_a_worker_a_check_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("check", SOURCE, *SET_SWEEPER, "--set", "postgres.url=postgresql://u@127.0.0.1:9/shop") == 1
     errors = capsys.readouterr().err
     assert "no Kafka Connect worker answers at http://127.0.0.1:9" in errors
     assert "because:" not in errors, "it is reported once"

@@ -12,10 +12,8 @@ import pytest
 from tests.support.certificates import Authority
 from tests.unit.connect_command.fake_worker import answering, refusing, rest
 from wait_registry.errors import ConfigurationError, WaitRegistryError
-from waitreg.connect.rest import WorkerBusy, WorkerUnavailable
+from waitreg.connect.rest import WorkerUnavailable
 from waitreg.local.ports import free_ports
-
-NOT_READ = "ConfigException: Could not read properties from file"
 
 
 @pytest.mark.parametrize(
@@ -26,12 +24,7 @@ NOT_READ = "ConfigException: Could not read properties from file"
         (404, b"<html>", ConfigurationError, "is connect.url the address of a worker?"),
         (400, refusing("no such thing"), ConfigurationError, "refuses it (400): no such thing"),
         (405, b"405: Not Allowed", ConfigurationError, "worker does (405: Not Allowed): is connect.url"),
-        (500, refusing(NOT_READ), ConfigurationError, "connect.secrets.*"),
-        (400, refusing("Could not read properties from file /a:b"), ConfigurationError, "config.providers"),
-        (500, refusing("ConfigException: no such"), ConfigurationError, "refuses it (500): ConfigException: no such"),
-        (500, refusing("Failed to find any class that implements Connector"), ConfigurationError, "plugin.path"),
-        (409, refusing("rebalance"), WorkerBusy, "busy: rebalance"),
-        (500, refusing("a rebalance is expected"), WorkerBusy, "a rebalance is expected"),
+        (409, refusing("rebalance"), WorkerUnavailable, "can't at the moment (409): rebalance"),
         (500, refusing("timed out"), WorkerUnavailable, "can't at the moment (500): timed out"),
         (503, b"plain", WorkerUnavailable, "plain"),
         (200, b"<html>hello</html>", ConfigurationError, "something else than JSON"),
@@ -58,13 +51,6 @@ def test_the_next_worker_is_asked_when_one_does_not_answer() -> None:
         assert len(unwell.calls) == 1, "the one that answered is asked first from then on"
         with pytest.raises(WorkerUnavailable):
             rest(f"{closed},{unwell.address}").states()
-
-
-def test_a_busy_worker_is_no_reason_to_ask_another() -> None:
-    with answering(409, refusing("rebalance")) as busy, answering(200, b"{}") as other:
-        with pytest.raises(WorkerBusy):
-            rest(f"{busy.address},{other.address}").states()
-        assert other.calls == []
 
 
 def test_every_request_has_the_credentials_and_the_path_of_the_url() -> None:

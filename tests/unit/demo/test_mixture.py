@@ -18,7 +18,7 @@ from waitreg.downstream.mixture import DROPPED, Latency, Rotation, parse_duratio
 from waitreg.downstream.service import Downstream
 from waitreg.load.hostile import ODDITIES
 from waitreg.load.orders import Order
-from waitreg.load.shapes import SHAPES, shape_named
+from waitreg.load.shapes import SHAPES
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_each_choice_comes_as_often_as_its_share_and_spread_evenly(weights: list
 
 
 def made(name: str, count: int = 300) -> list[Order]:
-    make = shape_named(name)
+    make = SHAPES[name]
     return [make(1, index) for index in range(count)]
 
 
@@ -106,7 +106,7 @@ ORDERS = made("orders", 2000)
 def test_the_same_seed_gives_the_same_records(name: str) -> None:
     assert made(name, 30) == made(name, 30)
     if name not in ("tiny", "hostile"):
-        assert made(name, 30) != [shape_named(name)(2, index) for index in range(30)]
+        assert made(name, 30) != [SHAPES[name](2, index) for index in range(30)]
 
 
 def test_keys_and_values_come_in_every_shape() -> None:

@@ -106,8 +106,8 @@ def test_services_that_kafka_connect_replaces_are_not_checked(sink: str, sweeper
 @pytest.mark.parametrize(
     ("kind", "said", "unsaid"),
     [
-        ("spark", "start `waitreg sweeper`", "connect status"),
-        ("connect", "`waitreg connect status`", "waitreg sweeper"),
+        ("spark", "start `waitreg sweeper`", "expired.source"),
+        ("connect", "expired.source and expired.tombstones run", "waitreg sweeper"),
     ],
 )
 def test_the_fix_for_due_rows_names_the_service_that_exports(kind: str, said: str, unsaid: str) -> None:

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import click
 from pydantic import SecretStr
 
-from wait_registry.kafka.topics import create_topics
-from wait_registry.postgres.connection import connect as connect_postgres
-from wait_registry.postgres.schema import migrate_schema
 from wait_registry.service.process import stop_requests
 from wait_registry.settings.root import Settings
-from waitreg.local.background import console_background
+from waitreg.command import Command, Invocation
+from waitreg.local.background import Background, console_background
 from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 from waitreg.local.server import EmbeddedServer
-from waitreg.local.stack import EmbeddedStack
+from waitreg.local.stack import EmbeddedStack, install
 
 CHECKOUT = Path(__file__).parents[2]
 LOOK_S = 0.5
@@ -29,57 +28,62 @@ ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
 LOGICAL_DECODING = {"wal_level": "logical"}
 
 
-def run_stack(
-    settings: Settings, data_dir: Path | None = None, *, connect: bool = False, console: bool = False
-) -> None:
-    """Start a stack, make its topics and its schema, print its addresses, and keep it until Ctrl-C or SIGTERM.
+@click.command(
+    "up",
+    cls=Command,
+    examples=("waitreg stack up --console", "waitreg stack up --connect", "waitreg stack up --data-dir .waitreg/stack"),
+)
+@click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path), help="Keep the data there.")
+@click.option("--connect", is_flag=True, help="Start a Kafka Connect worker too (run `make connect` first).")
+@click.option("--console", is_flag=True, help="Serve the console too, at console.port.")
+@click.pass_obj
+def command(invocation: Invocation, data_dir: Path | None, connect: bool, console: bool) -> int:
+    """Start the stack, print its addresses, and keep it until Ctrl-C.
 
-    Args:
-        settings: names of topics and schema; the addresses in it are replaced by the stack's own.
-        data_dir: folder for data that outlives the stack; a temporary one when None.
-        connect: whether a Kafka Connect worker with this project's plugin belongs to it.
-        console: whether the console belongs to it.
+    Starts a Kafka broker and Postgres as child processes on free loopback ports, creates topics and schema, and
+    prints the addresses as WAITREG_* lines for your shell. Ctrl-C, or any other end of this process, stops both and
+    deletes their data and logs. With --data-dir the data remains, and the next start continues with it. Kafka's own
+    kafka-... tools are not included. Needs Java 17 or newer.
 
-    Raises:
-        ConfigurationError: it could not be started; the message says why.
-        ServerError: one of the servers didn't start or ended by itself, so the whole stack ends.
+    With --connect, a Kafka Connect worker runs too, with this project's plugin and Debezium's connectors.
     """
+    settings = invocation.settings()
     plugin = plugin_jar(CHECKOUT) if connect else None
     with stop_requests() as stop, ExitStack() as running:
         running.callback(_report, "Stopped.")
         _report("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
         stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
-        _report("Creating topics and tables...")
         settings = _settings_of(stack, settings)
-        create_topics(settings)
-        with connect_postgres(settings.postgres, autocommit=True, application_name="waitreg stack") as connection:
-            migrate_schema(connection)
+        _report("Creating topics and tables...")
+        install(settings)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
         variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
         if plugin is not None:
-            _report("Starting the Kafka Connect worker...")
-            worker = running.enter_context(
-                ConnectWorker(
-                    stack.data_dir / "connect",
-                    stack.worker_port,
-                    stack.bootstrap_servers,
-                    plugins=[plugin],
-                    temporary=stack.temporary,
-                )
-            )
+            worker = running.enter_context(_worker(stack, plugin))
             servers.append(worker)
             variables["WAITREG_CONNECT__URL"] = worker.url
         if console:
-            _report("Starting the console...")
-            port = settings.console.port or free_ports(1)[0]
-            pages = console_background(settings, stack.data_dir / "console", port, temporary=stack.temporary)
-            servers.append(running.enter_context(pages))
+            pages = running.enter_context(_console(stack, settings))
+            servers.append(pages)
             _report(f"The console: {pages.address}")
         print(_addresses(stack, variables), flush=True)
         while not stop.wait(LOOK_S):
             for server in servers:
                 server.require_running()
         _report("Stopping...")
+    return 0
+
+
+def _worker(stack: EmbeddedStack, plugin: Path) -> ConnectWorker:
+    _report("Starting the Kafka Connect worker...")
+    directory, cluster = stack.data_dir / "connect", {"bootstrap.servers": stack.bootstrap_servers}
+    return ConnectWorker(directory, stack.worker_port, cluster, plugins=[plugin], temporary=stack.temporary)
+
+
+def _console(stack: EmbeddedStack, settings: Settings) -> Background:
+    _report("Starting the console...")
+    port = settings.console.port or free_ports(1)[0]
+    return console_background(settings, stack.data_dir / "console", port, temporary=stack.temporary)
 
 
 def _report(text: str) -> None:

@@ -1,27 +1,21 @@
-"""States of connectors are read and judged, and `apply` refuses two of the same work."""
+"""States of connectors are read and judged, and a second connector for the same work is refused."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from functools import partial
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from tests.evidence import ROOT
+from tests.support.connect_connectors import CONNECTORS, Family, our_connector, own_files
 from tests.unit.connect_command.fake_worker import TRACE, state
-from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings
-from waitreg.connect.checks import require_no_conflict
-from waitreg.connect.cluster import changed_properties, outcome
-from waitreg.connect.connector_file import CONNECTORS, NAMES, Connector, Family, own_files, read_connector
-from waitreg.connect.roles import exporters_first, sink_group, what_remains
-from waitreg.connect.state import ConnectorState, TaskState, as_json, as_lines, choose, essence
-from waitreg.connect.variables import variable
+from waitreg.connect.conflicts import require_no_conflict
+from waitreg.connect.connector_file import NAMES, Connector
+from waitreg.connect.roles import sink_group
+from waitreg.connect.state import ConnectorState, TaskState, choose, essence
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
@@ -33,8 +27,7 @@ def settings(**given: str) -> Settings:
 
 def ours(family: Family, given: Settings) -> dict[str, Connector]:
     """Return this project's connectors of a family by name."""
-    files: list[Path] = [file for role in CONNECTORS for file in own_files(role, family)]
-    found = [read_connector(file, partial(variable, settings=given)) for file in files]
+    found = [our_connector(file, given) for role in CONNECTORS for file in own_files(role, family)]
     return {connector.name: connector for connector in found}
 
 
@@ -43,8 +36,8 @@ def named(connector: Connector, name: str) -> Connector:
 
 
 def there(connector: Connector, own: str = "RUNNING", task: str = "RUNNING") -> ConnectorState:
-    tasks = (TaskState(0, task, "w", ""),)
-    return ConnectorState(connector.name, "sink", own, "w", "", tasks, dict(connector.config))
+    tasks = (TaskState(0, task, ""),)
+    return ConnectorState(connector.name, "sink", own, "", tasks, dict(connector.config))
 
 
 def require(connectors: Iterable[Connector], *states: ConnectorState) -> None:
@@ -86,7 +79,7 @@ def test_what_counts_is_the_topic_and_the_configuration_that_is_applied() -> Non
     require([other_topic], there(first))
     replaced = Connector("audit", {"connector.class": "x", "topics": "a"}, "audit.json")
     require([first, replaced], there(named(first, "audit")))
-    with pytest.raises(ConfigurationError, match="waitreg connect remove"):
+    with pytest.raises(ConfigurationError, match="DELETE /connectors/second"):
         require([first, named(first, "second")])
 
 
@@ -97,7 +90,7 @@ def test_what_counts_is_the_topic_and_the_configuration_that_is_applied() -> Non
 def test_a_new_sink_is_refused_while_a_source_exists(source: Family, sink: Family, own: str, task: str) -> None:
     new = named(ours(sink, settings())["wait.sink"], "my.sink")
     with pytest.raises(
-        ConfigurationError, match=r"expired.source exports .* until my.sink, .*`waitreg connect remove`"
+        ConfigurationError, match=r"expired.source exports .* until my.sink, .*DELETE /connectors/expired.source"
     ):
         require([new], there(ours(source, settings())["expired.source"], own, task))
 
@@ -116,22 +109,20 @@ def test_an_existing_sink_or_a_stopped_or_other_source_blocks_no_sink(family: Fa
     ("own", "tasks", "true"),
     [
         ("RUNNING", ("RUNNING", "RUNNING"), ["runs"]),
-        ("PAUSED", ("PAUSED", "FAILED"), ["failed", "held"]),
-        ("STOPPED", ("FAILED",), ["failed", "held"]),
+        ("PAUSED", ("PAUSED", "FAILED"), ["failed"]),
+        ("STOPPED", ("FAILED",), ["failed"]),
         ("RUNNING", (), []),
         ("RUNNING", ("RUNNING", "FAILED"), ["failed", "to_restart"]),
         ("FAILED", (), ["failed", "to_restart"]),
         ("RUNNING", ("UNASSIGNED",), []),
         ("RUNNING", ("RESTARTING",), []),
-        ("PAUSED", ("PAUSED",), ["held"]),
-        ("STOPPED", (), ["held"]),
+        ("PAUSED", ("PAUSED",), []),
+        ("STOPPED", (), []),
     ],
 )
-def test_tasks_decide_what_runs_failed_is_held_and_is_restarted(
-    own: str, tasks: tuple[str, ...], true: list[str]
-) -> None:
+def test_tasks_decide_what_runs_failed_and_is_restarted(own: str, tasks: tuple[str, ...], true: list[str]) -> None:
     found = state("wait.sink", own, *tasks)
-    assert [name for name in ("runs", "failed", "held", "to_restart") if getattr(found, name)] == true
+    assert [name for name in ("runs", "failed", "to_restart") if getattr(found, name)] == true
 
 
 def test_the_essence_of_a_trace_is_its_first_line_and_innermost_cause() -> None:
@@ -156,22 +147,7 @@ def test_the_essence_keeps_both_ends_of_a_long_line() -> None:
     assert len(said) <= 900
 
 
-@pytest.mark.parametrize(
-    ("found", "severity", "said"),
-    [
-        (state("s", "RUNNING", "RUNNING", "RUNNING"), Severity.OK, "2 tasks RUNNING at w:8083"),
-        (state("s", "RUNNING", "FAILED"), Severity.ERROR, "s task 0: org.apache.kafka"),
-        (state("s", "PAUSED", "FAILED"), Severity.ERROR, "s task 0: org.apache.kafka"),
-        (state("s", "PAUSED", "PAUSED"), Severity.WARNING, "PUT /connectors/s/resume"),
-        (state("s", "RUNNING"), Severity.ERROR, "RUNNING, no task"),
-    ],
-)
-def test_apply_accepts_what_runs_or_an_operator_holds(found: ConnectorState, severity: Severity, said: str) -> None:
-    judged = outcome(found)
-    assert (judged.severity, said in str(judged)) == (severity, True), judged
-
-
-def test_without_names_a_command_chooses_our_connectors_that_exist() -> None:
+def test_without_names_the_watch_chooses_our_connectors_that_exist() -> None:
     states = {name: state(name, "RUNNING", "RUNNING") for name in ("expired.source", "another", "wait.sink")}
     present, missing = choose(states, ())
     assert ([one.name for one in present], missing) == (["wait.sink", "expired.source"], [])
@@ -182,47 +158,6 @@ def test_a_named_connector_that_does_not_exist_is_missing() -> None:
     assert ([one.name for one in present], missing) == (["a"], ["b"])
 
 
-def test_the_status_shows_each_task_and_each_failure() -> None:
-    present = [state("wait.sink", "RUNNING", "RUNNING", "FAILED"), state("e", "PAUSED", kind="source")]
-    lines = list(as_lines(present, ["gone"], {"wait.sink": 7}))
-    assert lines[0].split() == ["connector", "type", "task", "state", "worker", "lag"]
-    assert lines[2].split() == ["wait.sink", "sink", "RUNNING", "w:8083", "7"]
-    assert [line.split() for line in lines[3:5]] == [["0", "RUNNING", "w:8083"], ["1", "FAILED", "w:8083"]]
-    assert any(
-        line.startswith("failed: wait.sink task 1: ") and "Connection to db:5432 refused" in line for line in lines
-    )
-    assert lines[-1].startswith("not there: gone")
-    as_object = json.loads(as_json(present, ["gone"], {"wait.sink": 7}))
-    first = as_object["connectors"][0]
-    assert (first["failed"], first["running"], first["lag"]) == (True, False, 7)
-    assert first["tasks"][1]["trace"] == TRACE
-    assert as_object["missing"] == ["gone"]
-
-
-def test_changed_properties_omit_the_name_that_the_worker_adds() -> None:
-    given = {"connector.class": "x", "topics": "a", "old": "1"}
-    assert changed_properties({**given, "name": "n"}, given) == []
-    others = {"connector.class": "x", "topics": "b", "new": "1"}
-    assert changed_properties({**given, "name": "n"}, others) == ["new", "old", "topics"]
-
-
 def test_a_sinks_group_is_that_of_connect_unless_overridden() -> None:
     assert sink_group("wait.sink", {}) == "connect-wait.sink"
     assert sink_group("wait.sink", {"consumer.override.group.id": "mine"}) == "mine"
-
-
-def test_removing_a_source_names_its_slot_and_the_steps_before_a_sweeper() -> None:
-    assert not any(word in what_remains({"topics": "a"}) for word in ("slot", "sweeper"))
-    said = what_remains({"slot.name": "waitreg_expired"})
-    assert "select pg_drop_replication_slot('waitreg_expired')" in said
-    assert "delete its offsets too" in said
-    heading = said.partition('"')[2].partition('"')[0]
-    assert f"### {heading}\n" in (ROOT / "connect-configs" / "README.md").read_text("utf-8")
-    query = 'select * from "public".expired_tombstone_open'
-    assert "Before a sweeper of ours may run" in what_remains({"query": query})
-
-
-def test_sources_are_removed_before_their_sinks() -> None:
-    source = {"table.include.list": "public.expired_outbox"}
-    found = exporters_first({"wait.sink": {"topics": "a"}, "gone": {}, "s1": source, "other": {}, "s2": source})
-    assert found == ["s1", "s2", "wait.sink", "gone", "other"]
