@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
-from wait_registry.settings.secrets import refuse_secrets
+
+if TYPE_CHECKING:
+    from wait_registry.settings.root import Settings
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "done",
@@ -55,6 +55,10 @@ class Invocation:
         if self.config_file is not None and not self.config_file.is_file():
             missing = f"settings file {str(self.config_file)!r} is missing"
             raise ConfigurationError(f"{missing}; --config takes an existing TOML file")
+        # `waitreg --help` and completion in a shell need no settings, whose models take a tenth of a second to load.
+        from wait_registry.settings.loading import load_settings
+        from wait_registry.settings.secrets import refuse_secrets
+
         refuse_secrets(self.overrides)
         return load_settings(self.overrides, self.config_file)
 
