@@ -173,7 +173,7 @@ class ProcessorService:
                 self._process.connection.answered()
                 return answer
             except TransientError as error:
-                self._process.connection.up = False
+                self._process.connection.is_down()
                 log.warning("the broker doesn't answer yet: %s", error)
                 await asyncio.sleep(RETRY_START_S)
         return None

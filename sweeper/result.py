@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -59,6 +59,14 @@ class PartitionResult:
     named: tuple[Unsendable, ...] = ()
     skip: Skip | None = None
     reason: str = ""
+
+    def name(self, unsendable: Iterable[Unsendable]) -> None:
+        """Add unsendable rows to the first ones."""
+        self.named = (*self.named, *unsendable)[:NAMED_UNSENDABLE]
+
+    def skipped(self, skip: Skip, reason: str) -> None:
+        """Note why the partition wasn't finished."""
+        self.skip, self.reason = skip, reason
 
 
 class SweepResult(StrEnum):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from sweeper.export import Held, Task, fence
-from sweeper.result import NAMED_UNSENDABLE, PartitionResult, Skip
+from sweeper.result import PartitionResult, Skip
 from sweeper.snapshot import UNAVAILABLE
 from sweeper.tables_policy import Scope, TopicChanged
 from sweeper.tail import PositionOvertaken, TailTooLong
@@ -60,10 +60,10 @@ def sweep_partition(scope: Scope, partition: int, tracer: Tracer | None = None) 
             task = Task(scope, partition, held, tracer)
             for chunk in fence(task).snapshot().read_tail().chunks():
                 result.counts.update(chunk.counts)
-                result.named = (*result.named, *chunk.unsendable)[:NAMED_UNSENDABLE]
+                result.name(chunk.unsendable)
                 result.counts.update(chunk.export())
     except Exception as error:  # noqa: BLE001 - the trouble of one partition must not hold up the others
-        result.skip, result.reason = skip_of(error, partition), error_text(error)
+        result.skipped(skip_of(error, partition), error_text(error))
     return result
 
 

@@ -101,7 +101,7 @@ class Attempts:
             ShortageError, AwaitableAnswerError: the handler can't be called: the record has no outcome, and the
                 process must end.
         """
-        deadline.at_s = started_s + self._timeout_s
+        deadline.begin(started_s + self._timeout_s)
         while True:
             attempts += 1
             if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
@@ -134,7 +134,7 @@ class Attempts:
             failure = _Failure(error, ours, attempts)
             if (result := await self._end_after(failure, record, expires_s, deadline, trace)) is not None:
                 return result
-            deadline.at_s = self._monotonic() + self._timeout_s
+            deadline.begin(self._monotonic() + self._timeout_s)
 
     async def _end_after(
         self, failure: _Failure, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None
@@ -211,11 +211,12 @@ class Attempts:
 async def _in_new_task(rest: Coroutine[Any, Any, Result], deadline: Deadline, contexts: CallContexts) -> Result:
     """Have another task make the attempts that are left: a timer of the failed one may cancel its own task."""
     own = deadline.task
-    deadline.task = task = asyncio.create_task(rest, context=contexts.fresh())
+    task = asyncio.create_task(rest, context=contexts.fresh())
+    deadline.pass_to(task)
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])
-    deadline.task = own
+    deadline.pass_to(own)
     return task.result()
 
 

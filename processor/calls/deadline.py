@@ -52,6 +52,29 @@ class Deadline:
         self.unheeded_s = math.inf
         self.reported = False
 
+    def start(self, record: Record, now_s: float) -> None:
+        """Note the record that the task begins to work on."""
+        self.record = record
+        self.started_s = now_s
+
+    def end(self) -> None:
+        """Note that the task has finished its record."""
+        self.started_s = math.inf
+        self.record = None
+
+    def begin(self, at_s: float) -> None:
+        """Begin an attempt, which must be over at this time."""
+        self.at_s = at_s
+
+    def pass_to(self, task: asyncio.Task[Any]) -> None:
+        """Have another task be the one that is cancelled."""
+        self.task = task
+
+    def forgive(self) -> bool:
+        """Revoke the call no more; return whether it was revoked."""
+        revoked, self.revoked = self.revoked, False
+        return revoked
+
     def revoke(self) -> None:
         """Cancel the call: it has no outcome, unless it answers all the same."""
         self.revoked = True
@@ -96,7 +119,7 @@ class DeadlineWatchdog:
         self._forgave = False
 
     def watch(self, task: asyncio.Task[Any]) -> Deadline:
-        """Return the deadline of a worker's task; set its ``at_s`` when an attempt begins."""
+        """Return the deadline of a worker's task."""
         deadline = Deadline(task)
         self._deadlines.add(deadline)
         return deadline

@@ -146,7 +146,7 @@ class WorkerPool:
         assert task is not None
         if self._free_deadlines:
             deadline = self._free_deadlines.pop()
-            deadline.task = task
+            deadline.pass_to(task)
         else:
             deadline = self._watchdog.watch(task)
             self._deadlines.append(deadline)
@@ -163,7 +163,7 @@ class WorkerPool:
                     self._own_context.run(self._report)
         except BaseException as error:  # noqa: BLE001 - as for workers that are reused, whose tasks hold it
             self._fail(error)
-        deadline.revoked = False
+        deadline.forgive()
         self.workers.discard(deadline.task)
         self._free_deadlines.append(deadline)
 
@@ -192,18 +192,17 @@ class WorkerPool:
                 self._wake()
             await self._call(entry, deadline)
             del entry  # nothing may keep the record alive while the worker waits
-            if deadline.revoked:
-                deadline.revoked = False
+            if deadline.forgive():
                 await deadline.take_back_cancellations()
 
     async def _call(self, entry: Entry, deadline: Deadline) -> None:
         record: Delivery = entry.record
         lifetime = entry.lifetime
         expires_s = math.inf if lifetime is None else lifetime.expires_s
-        started_s = deadline.started_s = self._monotonic()
+        started_s = self._monotonic()
+        deadline.start(record, started_s)
         self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
         trace = None if self._traces is None else self._traces.begin(record)
-        deadline.record = record
         result: Result | None = None
         try:
             result = await self._attempts.run(record, started_s, expires_s, deadline, trace)
@@ -212,8 +211,7 @@ class WorkerPool:
                 self._end(entry, None)
                 raise
         finally:
-            deadline.started_s = math.inf
-            deadline.record = None
+            deadline.end()
             if trace is not None:
                 (trace.left if result is None else trace.leave)()
         if result is not None:

@@ -158,13 +158,7 @@ class Slots:
             if self._leaving:
                 self._held += [entry for entry in taken if entry.partition in self._leaving]
                 taken = [entry for entry in taken if entry.partition not in self._leaving]
-            ready = [
-                entry
-                for entry in taken
-                if (lifetime := entry.lifetime) is None
-                or lifetime.start_by_s >= now_s
-                or not self._lacks_time(entry, now_s)
-            ]
+            ready = self._in_time(taken, now_s)
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if entry.is_overdue(now_s)]
             Entry.take_all(ready, Step.START)
@@ -216,6 +210,15 @@ class Slots:
         """When the next record may start although slots are free, on the clock that never steps."""
         startable = self._inputs.startable or self._retries.startable
         return self._pace.next_s if self._pace.pause_s and startable else math.inf
+
+    def _in_time(self, taken: list[Entry], now_s: float) -> list[Entry]:
+        return [
+            entry
+            for entry in taken
+            if (lifetime := entry.lifetime) is None
+            or lifetime.start_by_s >= now_s
+            or not self._lacks_time(entry, now_s)
+        ]
 
     def _lacks_time(self, entry: Entry, now_s: float) -> bool:
         """Return whether a record of which little time to live is left can't start."""

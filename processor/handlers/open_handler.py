@@ -43,6 +43,14 @@ class Slots:
         self.free += 1
         self._wake()
 
+    def block(self) -> None:
+        """Note that a call continues after its limit, in its slot."""
+        self.blocked += 1
+
+    def unblock(self) -> None:
+        """Note that such a call has ended."""
+        self.blocked -= 1
+
     def _wake(self) -> None:
         while self._waiting:
             waiter = self._waiting.popleft()

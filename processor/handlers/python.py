@@ -214,12 +214,12 @@ class _Call:
         """Stop waiting for the call; it keeps its slot."""
         if not self._ended.done():
             self._abandoned = True
-            self._slots.blocked += 1
+            self._slots.block()
 
     def _end(self, result: _Result) -> None:
-        self._slots.blocked -= self._abandoned
         self._slots.give()
         if self._abandoned:
+            self._slots.unblock()
             self._ended.cancel()
         else:
             self._ended.set_result(result)

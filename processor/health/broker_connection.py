@@ -50,7 +50,11 @@ class BrokerConnection:
         if error.fatal() or is_access_problem(error):
             self._fault.report(kafka_failure(error, "a Kafka client"))
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self.up = False
+            self.is_down()
+
+    def is_down(self) -> None:
+        """Note that the broker doesn't answer."""
+        self.up = False
 
     def answered(self) -> None:
         """Note that the broker has answered."""

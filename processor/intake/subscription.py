@@ -47,6 +47,19 @@ class SubscribedTopic:
         return self.delay_s > 0 and self.own
 
 
+def _encoder(settings: Settings, instance: str, dead_letters: str) -> WaitRecordEncoder:
+    processor = settings.processor
+    return WaitRecordEncoder(
+        processor.group,
+        instance,
+        dead_letters,
+        processor.expiry_policy.value,
+        processor.max_deliveries,
+        settings.wait.max_message_bytes,
+        processor.redeliver_to.value,
+    )
+
+
 def subscription(settings: Settings, instance: str, existing: Collection[str]) -> dict[str, SubscribedTopic]:
     """Derive the consumed topics: the inputs and the group's redelivery and retry topics.
 
@@ -67,15 +80,7 @@ def subscription(settings: Settings, instance: str, existing: Collection[str]) -
     subscribed: dict[str, SubscribedTopic] = {}
     for topic in processor.topics:
         dead_letters = dead_letter_topic(settings.dead_letter.topic, topic, processor.group)
-        encoder = WaitRecordEncoder(
-            processor.group,
-            instance,
-            dead_letters,
-            processor.expiry_policy.value,
-            processor.max_deliveries,
-            settings.wait.max_message_bytes,
-            processor.redeliver_to.value,
-        )
+        encoder = _encoder(settings, instance, dead_letters)
         retry_topics = {delay_s: retry_topic(topic, processor.group, delay_s) for delay_s in processor.retry.delays_s}
         shared = (topic, dead_letters, encoder, retry_topics)
         subscribed[topic] = SubscribedTopic(

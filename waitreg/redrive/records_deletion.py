@@ -178,14 +178,7 @@ class Deletion:
         failed: dict[int, str] = {}
         for part in todo:
             try:
-                self._records.marks.read_on()
-                found = obstacle(part.prefix, self._records.first_open(part.partition, part.prefix), None)
-                if found is None:
-                    first[part.partition] = delete_before(
-                        self._records.client, topic, part.partition, part.prefix.before
-                    )
-                else:
-                    failed[part.partition] = f"{found[0]}: {found[1]}"
+                first[part.partition] = self._delete(part)
             except WaitRegistryError as error:
                 failed[part.partition] = str(error)
         done = RecordsDeleted(job=self.job, topic=topic, first=first, failed=failed, **asker._asdict())
@@ -197,6 +190,15 @@ class Deletion:
             if part.partition in first and (offset := self._records.first_open(part.partition, part.prefix)) is not None
         ]
         return Done(done, open_again)
+
+    def _delete(self, part: Part) -> int:
+        """Delete one prefix; ConfigurationError if something forbids it by now."""
+        records, cut = self._records, part.prefix
+        records.marks.read_on()
+        found = obstacle(cut, records.first_open(part.partition, cut), None)
+        if found is not None:
+            raise ConfigurationError(f"{found[0]}: {found[1]}")
+        return delete_before(records.client, records.topic, part.partition, cut.before)
 
 
 def delete_before(client: Admin, topic: str, partition: int, before: int) -> int:
