@@ -32,14 +32,14 @@ from processor.health.broker_connection import BrokerConnection
 from processor.health.clock_watch import ClockWatch
 from processor.health.readiness import Condition
 from processor.inbox import Inbox
-from processor.intake.absent_topics import LOOK_EVERY_S, AbsentTopics
-from processor.intake.broker_watch import PROBE_EVERY_S, BrokerWatch, Questions
+from processor.intake import absent_topics, broker_watch, log_ends, open_transactions
+from processor.intake.absent_topics import AbsentTopics
+from processor.intake.broker_watch import BrokerWatch, Questions
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.delivery import Deliveries, GroupIdentity
 from processor.intake.group_consumer import GroupConsumer
-from processor.intake.log_ends import ASK_EVERY_S, LogEnds
+from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
-from processor.intake.open_transactions import LOOK_EVERY_S as TRANSACTIONS_EVERY_S
 from processor.intake.open_transactions import OpenTransactions
 from processor.intake.range_consumer import RangeConsumer
 from processor.intake.range_progress import Progress
@@ -54,8 +54,9 @@ from processor.protocol.engine import Engine
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.registering import Rules
 from processor.protocol.results import RetryDelays
+from processor.writing import emptied_topics
 from processor.writing.dead_letters import DeadLetters
-from processor.writing.emptied_topics import EVERY_S, FIRST_S, EmptiedTopics, committed_of_own_topics
+from processor.writing.emptied_topics import EmptiedTopics, committed_of_own_topics
 from processor.writing.outbox import Outbox
 from processor.writing.outcomes import Outcomes
 from processor.writing.retry_records import RetryRecords
@@ -278,7 +279,7 @@ def _intake(
     if facts.consumed.absent and facts.ends is None:
         absent = AbsentTopics(partial(readable_topic_ids, admin), facts.consumed, consumer.resubscribe)
         absent.warn()
-        tasks = (Periodic("absent-topics", LOOK_EVERY_S, absent.run_once),)
+        tasks = (Periodic("absent-topics", absent_topics.LOOK_EVERY_S, absent.run_once),)
     return _Intake(consumer, consumer.pending_starts, consumer.paused, tasks)
 
 
@@ -287,19 +288,20 @@ def _tasks(process: Process, facts: Facts, membership: Membership, admin: AdminC
     questions = Questions(admin, facts.wait_topic, facts.consumed, describe)
     connection, clock, fault = process.connection, process.clock, process.inbox.fault
     watch = BrokerWatch(questions, membership, facts.ends, connection, clock, fault)
-    return (Periodic("broker-watch", PROBE_EVERY_S, watch.run_once),)
+    return (Periodic("broker-watch", broker_watch.PROBE_EVERY_S, watch.run_once),)
 
 
 def _log_tasks(facts: Facts, intake: _Intake, loop: Loop, admin: AdminClient, clock: Clock) -> tuple[Periodic, ...]:
     assigned, partitions = intake.source.assigned, loop.engine.partitions
     committed = partial(committed_of_own_topics, facts.topics, assigned, partitions)
-    log_ends = LogEnds(admin, assigned, intake.paused, facts.topics, loop.ends_seen, clock.now_ms)
+    emptied = EmptiedTopics(admin, committed)
+    ends = LogEnds(admin, assigned, intake.paused, facts.topics, loop.ends_seen, clock.now_ms)
     stable_ends = partial(ends_in_time, admin, isolation="read_committed")
     transactions = OpenTransactions(assigned, stable_ends, clock.monotonic)
     return (
-        Periodic("emptied-topics", EVERY_S, EmptiedTopics(admin, committed).run_once, FIRST_S),
-        Periodic("log-ends", ASK_EVERY_S, log_ends.run_once),
-        Periodic("open-transactions", TRANSACTIONS_EVERY_S, transactions.run_once),
+        Periodic("emptied-topics", emptied_topics.EVERY_S, emptied.run_once, emptied_topics.FIRST_S),
+        Periodic("log-ends", log_ends.ASK_EVERY_S, ends.run_once),
+        Periodic("open-transactions", open_transactions.LOOK_EVERY_S, transactions.run_once),
     )
 
 

@@ -101,40 +101,46 @@ class Attempts:
             ShortageError, AwaitableAnswerError: the handler can't be called: the record has no outcome, and the
                 process must end.
         """
-        deadline.begin(started_s + self._timeout_s)
+        at_s = started_s + self._timeout_s
         while True:
             attempts += 1
-            if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
-                CURRENT_ATTEMPT.set(attempts)
-            if trace is not None:
-                trace.attempt_started(attempts)
-            error: BaseException
-            try:
-                answer = await self._call(record)
-            except (NoThreadError, AwaitableAnswerError):
-                deadline.clear()
-                raise  # the record hasn't been tried
-            except BaseException as raised:
-                if isinstance(raised, GeneratorExit) and not deadline.task.get_loop().is_running():
-                    raise  # the event loop is being torn down
-                # The handler decides about its record, never about the loop.
-                error = await self._explain(record, raised, deadline, attempts, trace)
-                ours = error is not raised
-            else:
-                deadline.clear()
-                if deadline.task.cancelling():
-                    await deadline.take_back_cancellations()
-                if answer is None or isinstance(answer, Discard):
-                    self._attempts["ok"] += 1
-                    if trace is not None:
-                        trace.attempt_ended(None)
-                    return _DONE if answer is None else Discarded(_reason(answer))
-                self._attempts["error"] += 1
-                error, ours = _invalid(answer), True
-            failure = _Failure(error, ours, attempts)
-            if (result := await self._end_after(failure, record, expires_s, deadline, trace)) is not None:
+            deadline.begin(at_s)
+            ended = await self._attempt(record, deadline, attempts, trace)
+            if not isinstance(ended, _Failure):
+                return ended
+            if (result := await self._end_after(ended, record, expires_s, deadline, trace)) is not None:
                 return result
-            deadline.begin(self._monotonic() + self._timeout_s)
+            at_s = self._monotonic() + self._timeout_s
+
+    async def _attempt(
+        self, record: Record, deadline: Deadline, attempts: int, trace: RecordTrace | None
+    ) -> Result | _Failure:
+        """Make one attempt; errors as `run`."""
+        if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
+            CURRENT_ATTEMPT.set(attempts)
+        if trace is not None:
+            trace.attempt_started(attempts)
+        try:
+            answer = await self._call(record)
+        except (NoThreadError, AwaitableAnswerError):
+            deadline.clear()
+            raise  # the record hasn't been tried
+        except BaseException as raised:
+            if isinstance(raised, GeneratorExit) and not deadline.task.get_loop().is_running():
+                raise  # the event loop is being torn down
+            # The handler decides about its record, never about the loop.
+            error = await self._explain(record, raised, deadline, attempts, trace)
+            return _Failure(error, error is not raised, attempts)
+        deadline.clear()
+        if deadline.task.cancelling():
+            await deadline.take_back_cancellations()
+        if answer is None or isinstance(answer, Discard):
+            self._attempts["ok"] += 1
+            if trace is not None:
+                trace.attempt_ended(None)
+            return _DONE if answer is None else Discarded(_reason(answer))
+        self._attempts["error"] += 1
+        return _Failure(_invalid(answer), True, attempts)
 
     async def _end_after(
         self, failure: _Failure, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None

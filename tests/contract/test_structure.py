@@ -34,7 +34,6 @@ MANY_PARAMETERS = {
 }
 LONG_FUNCTIONS = {
     "wait_registry/records/wait_record.py:headers": "one list, in the order of the format",
-    "processor/calls/attempts.py:run": "the loop of each call",
 }
 # Every other import stands at the top of its file.
 INNER_IMPORTS = {

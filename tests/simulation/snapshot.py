@@ -48,7 +48,7 @@ _MOMENTS: Final = {
 }
 # What doesn't change, what only telemetry reads, and what no small world fills.
 _IGNORED: Final = frozenset(
-    {"_random", "_now", "_pace", "_steps", "_rules", "settled", "_limit", "_world", "_interval_s"}
+    {"_random", "_now", "_pace", "_steps", "_rules", "settled", "_limit", "_world", "_interval_s", "_after_s"}
     | {"_drains_s", "_prefetch", "size", "expires_at_ms", "registered_s", "expires_s", "expires_ms", "error"}
     # A process's number says the same, and there is one partition.
     | {"mode", "alive", "stopping", "place", "_bound", "_calm", "_recorded"}

@@ -15,7 +15,6 @@ from pydantic import SecretStr
 from tests.conftest import RunHere, SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
-from wait_registry.postgres import query_file
 from wait_registry.postgres.query_file import KINDS, load_query, parse_query, query_names
 from wait_registry.settings.root import Settings
 
@@ -185,7 +184,7 @@ def test_empty_tables_say_that_their_emptiness_means_nothing(
 
 def test_a_query_can_change_nothing(incident: Settings, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     change = parse_query("stuck_now", "-- What?\n-- Kind: the system\ndelete from wait")
-    monkeypatch.setattr(query_file, "load_query", lambda _: change)
+    monkeypatch.setattr("waitreg.query.load_query", lambda _: change)
     refused = query(incident, "stuck_now")
     assert refused.code != 0
     assert "read-only transaction" in refused.errors
