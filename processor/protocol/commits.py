@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -42,7 +41,7 @@ class Commits:
         self._recorded = recorded
         # A late answer isn't one to a later commit of the same offset: between the two, the partition may have been
         # another process's.
-        self._sent: deque[Sent] = deque()
+        self._sent: list[Sent] = []
         self._in_flight: Sent | None = None
         self._last: set[Partition] = set()
         # Partitions whose records wait for a commit: it announces this process's mode and bound, or shows that they are
@@ -120,6 +119,9 @@ class Commits:
         for place in event.failed:
             self._not_before_s = now_s + self._interval_s
             yield from self._answered(event, place, None)
+        self._sent = [sent for sent in self._sent if sent.targets and now_s - sent.at_s < LATE_LIMIT_S]
+        if not self._awaited():
+            self._in_flight = None
 
     def _answered(
         self, event: CommitAnswered, place: TopicPartition, offset: int | None
@@ -139,8 +141,6 @@ class Commits:
         return () if self._in_flight is None else self._in_flight.targets.values()
 
     def _send(self, commit: Commit | Release, targets: Mapping[Partition, int], now_s: float) -> Sent:
-        while self._sent and (not self._sent[0].targets or now_s - self._sent[0].at_s > LATE_LIMIT_S):
-            self._sent.popleft()
         places = {partition.place: (partition, target) for partition, target in targets.items()}
         self._sent.append(sent := Sent(commit, now_s, places))
         return sent

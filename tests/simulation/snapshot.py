@@ -36,6 +36,7 @@ _MOMENTS: Final = {
     "polled_s": REGISTER_AFTER_S,
     "confirmed_s": OWNERSHIP_S + _LITTLE,
     "sent_s": ANSWER_LIMIT_S,
+    "at_s": OWNERSHIP_S + _LITTLE,
     "start_by_s": _LITTLE,
     "_overdue_from_s": _LITTLE,
     "arrives_s": 0.0,
