@@ -127,7 +127,7 @@ class RangeConsumer:
     def commit(self, commit: Commit) -> None:
         """Note the progress, and answer as a broker does: later."""
         self._settle(commit)
-        self._inbox.put(CommitAnswered(commit.offsets))
+        self._inbox.put(CommitAnswered(commit.offsets, to=commit))
         now_s = time.monotonic()
         if now_s - self._logged_s >= LOG_EVERY_S:
             self._logged_s = now_s

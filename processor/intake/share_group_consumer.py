@@ -132,7 +132,7 @@ class ShareGroupConsumer:
         """Acknowledge what is settled, and answer as a broker does: later."""
         self._accept(commit)
         self._consumer.commit_async()  # else the acknowledgments wait for the next poll
-        self._inbox.put(CommitAnswered(commit.offsets))
+        self._inbox.put(CommitAnswered(commit.offsets, to=commit))
 
     def _accept(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():
