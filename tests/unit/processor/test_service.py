@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from processor import wiring
 from processor.drain import Run
 from processor.fault import Fault, run_and_end
 from processor.handlers.handler_life import HandlerLife
@@ -83,7 +82,7 @@ def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch
     async def breaks(watch: BrokerWatch) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(wiring, "PROBE_EVERY_S", 0)
+    monkeypatch.setattr("processor.intake.broker_watch.PROBE_EVERY_S", 0)
     monkeypatch.setattr(BrokerWatch, "run_once", breaks)
 
     async def work(outbox: Outbox, fault: Fault) -> None:
