@@ -14,14 +14,13 @@ Exit status: 0 everything was measured (met or not), 1 a turn failed, 2 usage, 1
 from __future__ import annotations
 
 import argparse
-import importlib
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -32,30 +31,27 @@ from bench.harness.machine import machine, noise, product_commit, versions
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, lines_table, shown, write_report
 from bench.harness.row import ROOT, Bench, Checkout, Row
+from bench.rows import ceiling, concurrency, console, idling, pattern_cost, sink, sink_scaling, sweep
 from wait_registry.errors import WaitRegistryError
 from waitreg.local.stack import EmbeddedStack
 
-ROWS: Final = tuple(range(1, 9))
+ROWS: Final[Mapping[int, Row]] = {
+    module.ROW.number: module.ROW
+    for module in (concurrency, ceiling, idling, sink, sweep, sink_scaling, pattern_cost, console)
+}
 FULL_ROUNDS: Final = 3
 RESULTS: Final = ROOT / ".waitreg" / "bench"
 FIRST_FIGURES: Final = 6
 INTERRUPTED: Final = 130
 
 
-def row_of(number: int) -> Row:
-    """Return a row by its number."""
-    row = importlib.import_module(f"bench.rows.row_{number}").ROW
-    assert isinstance(row, Row)
-    return row
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the module's docstring says; returns the exit status."""
     options = _parser().parse_args(arguments)
-    rows = [row_of(number) for number in options.row or ROWS]
+    rows = [ROWS[number] for number in options.row or ROWS]
     try:
         if options.report:
-            print(write_report([row_of(number) for number in ROWS], Data.read(_file(options))))
+            print(write_report(list(ROWS.values()), Data.read(_file(options))))
             return 0
         if options.fetch and not options.against:
             subprocess.run(["make", "--no-print-directory", "bench-peers"], cwd=ROOT, check=True)
@@ -78,7 +74,7 @@ def _measure(rows: Sequence[Row], options: argparse.Namespace) -> int:
         for number in range(1, (FULL_ROUNDS if options.full else 1) + 1):
             failures += _round(row, number, data, run_id, options.full)
         print(f"\nRow {row.number}: {row.title}\n\n{lines_table(judged(row, data.rounds(row.number)))}\n", flush=True)
-    print(write_report([row_of(number) for number in ROWS], data))
+    print(write_report(list(ROWS.values()), data))
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if failures else 0

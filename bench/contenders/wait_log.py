@@ -15,6 +15,8 @@ from bench.contenders.load import SEED, held
 from bench.contenders.product import settings_of, waitreg
 from bench.harness.row import Bench
 from wait_registry.kafka.clients import admin, producer_config
+from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
+from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
@@ -121,8 +123,25 @@ class WaitLogWriter:
                 self._send(log.topic, key, None, DONE)
             if number % POLL_EVERY == 0:
                 self._producer.poll(0)
+        self._finish()
+
+    def _finish(self) -> None:
         if left := self._producer.flush(FLUSH_S):
             raise TimeoutError(f"{left} records are still on their way")
+
+    def write_dead_letters(self, log: WaitLog) -> None:
+        """Write the dead letters that the log's registrations would have, if they had failed."""
+        failure = Failure(Reason.FAILED, "errors.Refused", "the payment service answered 503", None, FIRST_TIME_MS)
+        for index in range(log.waits):
+            record = original(index, log.value_bytes)
+            key = wait_id(log.topic, record.topic, record.partition, record.offset, GROUP, record.timestamp_ms)
+            lineage = Lineage.of(
+                record, wait_id=key, wait_partition=0, wait_offset=index, group=GROUP, instance=INSTANCE, delivery=1
+            )
+            self._send(f"{log.topic}.dlq", key, record.value, dead_letter_headers(record.headers, lineage, failure))
+            if index % POLL_EVERY == 0:
+                self._producer.poll(0)
+        self._finish()
 
     def _send(self, topic: str, key: str, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> None:
         while True:

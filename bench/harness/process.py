@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -35,12 +35,14 @@ class Child:
         self._process = process
         self._log = log
 
-    def run(self, deadline_s: float) -> str:
-        """Wait until it ends and return what it said; raises ProcessError when it failed or takes longer."""
+    def run(self, deadline_s: float, look: Callable[[], None] = lambda: None) -> str:
+        """Wait until it ends and return what it said, and look at it meanwhile; raises ProcessError when it failed or
+        takes longer."""
         deadline = time.monotonic() + deadline_s
         while (status := self._process.exit_status) is None:
             if time.monotonic() > deadline:
                 raise self.error(f"still ran after {deadline_s:g} s")
+            look()
             time.sleep(POLL_S)
         if status:
             raise self.error(f"ended with status {status}")

@@ -1,0 +1,1 @@
+"""What `make fuzz` runs: targets, the corpus and its replay."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.integration.redrive.browser import acting
+from tests.integration.console.acting import acting
 from tests.integration.redrive.scenario import Scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.database import Database

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import ROWS, row_of
+from bench.__main__ import ROWS
 from bench.against import compare
 from bench.contenders import flows
 from bench.contenders.flows import Flow, Window, contender
 from bench.contenders.load import Share, fill
+from bench.contenders.our_redrive import measure_redrive
 from bench.contenders.parallel_consumer import jars_directory
+from bench.contenders.wait_log import WaitLog
 from bench.harness.play import Turn, play
 from bench.harness.report import judged
 from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
-from bench.rows.row_4 import BUFFERED
+from bench.rows.sink import BUFFERED
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.naming import Names
 from tests.support.stack import Stack
@@ -40,13 +42,13 @@ def bench(stack: Stack, topics: Topics, tmp_path: Path) -> Iterator[Bench]:
     """A round of the smoke; the topics of the rows are deleted at its end."""
     yield Bench(stack.bootstrap_servers, stack.postgres_url, tmp_path, quick=True)
     made = topics.admin.list_topics(timeout=30).topics
-    topics.delete_at_end(*(name for name in made if name.startswith("bench.r")))
+    topics.delete_at_end(*(name for name in made if name.startswith("bench.")))
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", ROWS)
 def test_a_row_is_measured_and_judged(number: int, bench: Bench) -> None:
-    row, round_ = row_of(number), Round(1)
+    row, round_ = ROWS[number], Round(1)
 
     def keep(turn: Turn) -> None:
         round_.turns.setdefault((turn.case, turn.contender), []).append(turn.figures)
@@ -77,10 +79,16 @@ def test_a_contender_handles_every_record(flow: Flow, handler: str, bench: Bench
 
 @pytest.mark.timeout(300)
 def test_two_checkouts_are_compared_by_turns(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    compare(replace(row_of(2), warm_up=None), bench, replace(HERE, name="another"), turns=2)
+    compare(replace(ROWS[2], warm_up=None), bench, replace(HERE, name="another"), turns=2)
     said = capsys.readouterr().out
     assert "turn 2, records_per_s: this checkout" in said
     assert "records_per_s: median" in said
+
+
+@pytest.mark.timeout(300)
+def test_a_redrive_is_measured(bench: Bench) -> None:
+    figures = measure_redrive(WaitLog("bench.redrive", 300), bench)
+    assert min(figures.values()) > 0
 
 
 def require_parallel_consumer() -> None:

@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, StorageState
 
+from tests.integration.console.served_console import Get, served
+from tests.integration.processor.conftest import processors
+from tests.integration.queries.conftest import incident
+from tests.integration.redrive.conftest import at, handling
+from tests.integration.sink.conftest import start_sink
 from tests.support.browser import Visit, chromium, running_browser
 from tests.support.console import running_console
-from tests.support.database import own_tables
+from tests.support.database import Database, own_tables
 from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
+
+__all__ = ["at", "handling", "incident", "processors", "start_sink"]
 
 ROWS = Path(__file__).with_name("rows.sql")
 
@@ -76,3 +83,30 @@ def window(visit: Visitor) -> Iterator[Visit]:
     opened = visit()
     yield opened
     assert opened.problems() == []
+
+
+@pytest.fixture(scope="module")
+def get(incident: Settings) -> Iterator[Get]:
+    """Get a page of a console that shows the incident to everybody."""
+    with served(incident) as get:
+        yield get
+
+
+@pytest.fixture
+def job(incident: Settings) -> Iterator[str]:
+    """A job that archived dead letters, whose conditions quote a key."""
+    Database(incident.postgres.url.get_secret_value()).execute(
+        incident,
+        """
+            insert into operation (
+                job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions,
+                allowed, target, rate, ends, expected, counts, changed_at, changed_by
+            )
+            values (
+                'job-1', 'archive', 'payments', 'finished', now(), 'anna', false, 'command', 'test orders',
+                '{key=4711}', '{}', 'redelivery', 10, '{}', '{}', '{"archived": 3, "conflict": 1}', now(), 'anna'
+            )
+            """,
+    )
+    yield "job-1"
+    Database(incident.postgres.url.get_secret_value()).execute(incident, "delete from operation")

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, RunHere
-from tests.integration.queries.served_console import Get, served
 from tests.support.command import Ended
-from tests.support.database import Database, own_tables
+from tests.support.database import own_tables
 from tests.support.postgres_roles import psql
 from tests.support.stack import Stack
 from wait_registry.settings.root import Settings
@@ -67,30 +66,3 @@ def ask_psql(incident: Settings) -> Callable[..., list[list[str]]]:
         return list(csv.reader(done.stdout.splitlines()))
 
     return run
-
-
-@pytest.fixture(scope="module")
-def get(incident: Settings) -> Iterator[Get]:
-    """Get a page of a console that shows the incident to everybody."""
-    with served(incident) as get:
-        yield get
-
-
-@pytest.fixture
-def job(incident: Settings) -> Iterator[str]:
-    """A job that archived dead letters, whose conditions quote a key."""
-    Database(incident.postgres.url.get_secret_value()).execute(
-        incident,
-        """
-            insert into operation (
-                job, kind, consumer_group, state, requested_at, requested_by, authenticated, via, reason, conditions,
-                allowed, target, rate, ends, expected, counts, changed_at, changed_by
-            )
-            values (
-                'job-1', 'archive', 'payments', 'finished', now(), 'anna', false, 'command', 'test orders',
-                '{key=4711}', '{}', 'redelivery', 10, '{}', '{}', '{"archived": 3, "conflict": 1}', now(), 'anna'
-            )
-            """,
-    )
-    yield "job-1"
-    Database(incident.postgres.url.get_secret_value()).execute(incident, "delete from operation")

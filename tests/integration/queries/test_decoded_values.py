@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
-from tests.integration.queries.served_console import served
+from tests.integration.console.served_console import served
 from tests.support.schema_registry import SchemaRegistryServer, running_schema_registry
 from tests.support.settings import changed
 from wait_registry.dead_letters.dead_letter import find

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import RunHere, SettingsFactory
-from tests.integration.console.conftest import browser, has_browser
 from tests.integration.processor.conftest import processors
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.handling import Handling
@@ -16,7 +15,7 @@ from tests.integration.sink.conftest import start_sink
 from tests.support.database import Database
 from tests.support.topics import Topics
 
-__all__ = ["at", "browser", "has_browser", "processors", "start_sink"]
+__all__ = ["processors", "start_sink"]
 
 Type = Callable[..., tuple[int, str]]
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.integration.redrive.browser import BY_PROXY, Browser, acting
+from tests.integration.console.acting import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from wait_registry.records.operation import Approved, Changed, State

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.integration.redrive.browser import Browser, acting
+from tests.integration.console.acting import Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.settings import changed
 from tests.support.waiting import wait_until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import ROWS, row_of
+from bench.__main__ import ROWS
 from bench.against import gain
 from bench.contenders.bare_loop import producer_properties
 from bench.contenders.flow_program import FlowArguments
@@ -81,14 +81,14 @@ def test_a_contender_that_failed_has_no_further_turns(tmp_path: Path) -> None:
 
 
 def test_the_contenders_of_a_case_have_different_names() -> None:
-    for row in map(row_of, ROWS):
+    for row in ROWS.values():
         names = [(case.name, one.name) for case in row.cases(Bench("", "", Path())) for one in case.contenders]
         assert len(names) == len(set(names))
 
 
 def test_the_committed_data_is_what_the_rows_ask_for() -> None:
     data = Data.read(Path(__file__).parents[3] / "bench" / "rounds.jsonl")
-    for row in map(row_of, ROWS):
+    for row in ROWS.values():
         assert len(data.rounds(row.number)) == 3
         missing = [one.line.text for one in judged(row, data.rounds(row.number)) if one.verdict == "not measured"]
         # The last full run is older than these modes.

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.integration.queries.served_console import LONG, Get, served
+from tests.integration.console.served_console import LONG, Get, served
 from tests.support.database import Database
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.observability.live_system import OVERRIDES, SERVICES, STEP_S, LiveSystem
+from tests.integration.deploy.live_system import OVERRIDES, SERVICES, STEP_S, LiveSystem
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.http_service import Answer, HttpService

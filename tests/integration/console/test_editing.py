@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
+from tests.integration.console.acting import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.support.console import Answer, running_console

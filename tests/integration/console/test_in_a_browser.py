@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sweeper.alerts.watch import AlertWatch
+from tests.integration.console.acting import acting
 from tests.integration.processor.running import RunningProcessor
-from tests.integration.redrive.browser import acting
 from tests.integration.redrive.handling import Handling
 from tests.integration.redrive.scenario import Scenario
 from tests.support.accessibility import require_accessible

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pydantic import SecretStr
 
-from tests.integration.redrive.browser import BY_PROXY, Browser, acting
+from tests.integration.console.acting import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.processes import Services
 from tests.support.waiting import wait_until

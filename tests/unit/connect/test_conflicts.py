@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.support.connect_connectors import CONNECTORS, Family, our_connector, own_files
-from tests.unit.connect_command.fake_worker import TRACE, state
+from tests.unit.connect.fake_worker import TRACE, state
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.root import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority
-from tests.unit.connect_command.fake_worker import answering, refusing, rest
+from tests.unit.connect.fake_worker import answering, refusing, rest
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from waitreg.connect.rest import WorkerUnavailable
 from waitreg.local.ports import free_ports

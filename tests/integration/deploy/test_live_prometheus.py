@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.observability.conftest import Observed
-from tests.integration.observability.live_system import SERVICES, STEP_S
+from tests.integration.deploy.conftest import Observed
+from tests.integration.deploy.live_system import SERVICES, STEP_S
 from tests.support.prometheus import ROOT, RULES, prometheus_tool
 from tests.support.waiting import wait_until
 from wait_registry.telemetry import metrics as m
@@ -37,7 +37,7 @@ STILL = {
     m.SWEEPER_CONNECT_SINK: "our own sink keeps the view; deploy/prometheus/tests",
 }
 # What nothing exposes here: no route has a limit (tests/integration/processor/test_routes.py), no setting names a
-# certificate (tests/unit/library/test_certificate_ends.py).
+# certificate (tests/unit/telemetry/test_certificate_ends.py).
 ABSENT = (m.PROCESSOR_ROUTE_FREE_SLOTS, m.CERTIFICATE_END)
 # Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.
 OURS = [metric for metric in all_metrics() if metric.service != "connect" and metric not in ABSENT]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.integration.queries.served_console import LONG, Get, every_page, served
+from tests.integration.console.served_console import LONG, Get, every_page, served
 from tests.support.database import Database
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError

@@ -13,7 +13,7 @@ import pytest
 from grpc import StatusCode
 
 from processor.handlers.grpc import GrpcHandler
-from tests.integration.grpc.node_service import NodeService
+from tests.integration.handlers.node_service import NodeService
 from tests.support.handler_proto import retry_info, status_with
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError, TransientError

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.http_service import HttpService
-from tests.unit.connect_command.fake_worker import answering, listed, refusing, state
+from tests.unit.connect.fake_worker import answering, listed, refusing, state
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.loading import load_settings
 from waitreg.connect.restarts import Restarts

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.integration.console.acting import acting
 from tests.integration.processor.running import Processors
-from tests.integration.redrive.browser import acting
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.integration.sink.applying import now_ms
 from tests.support.accessibility import require_accessible

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.integration.redrive.browser import BY_PROXY, Browser, acting
+from tests.integration.console.acting import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import running_console
 from tests.support.settings import changed

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration.redrive.browser import BY_PROXY, OWN_PAGE, Browser, acting
+from tests.integration.console.acting import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
 from wait_registry.records.operation import Mark, Requested, State

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from bench.contenders.our_redrive import measure_redrive
 from bench.contenders.our_sink import measure_backlog
 from bench.contenders.our_sweeper import measure_due, measure_export, prepare_log
 from bench.contenders.product import drop, fresh_schema, install, settings_of
@@ -19,6 +20,7 @@ FEW: Final = "among few rows"
 MANY: Final = "among many rows"
 EXPORT: Final = "export"
 OUTAGE: Final = "after an outage"
+REDRIVE: Final = "redrive"
 SWEEPER: Final = "sweeper"
 SINK: Final = "sink"
 
@@ -57,6 +59,10 @@ def _behind(bench: Bench) -> WaitLog:
     return WaitLog("bench.r5.outage", bench.size(2_000, 500_000, 2_500_000), left_open_every=1_000)
 
 
+def _redriven(bench: Bench) -> WaitLog:
+    return WaitLog("bench.r5.redrive", bench.size(500, 20_000))
+
+
 def _cases(bench: Bench) -> Sequence[Case]:
     due = [Contender(FEW, partial(_measure_due, "few")), Contender(MANY, partial(_measure_due, "many"))]
     behind = _behind(bench)
@@ -74,6 +80,7 @@ def _pairs(bench: Bench) -> Sequence[Pair]:
     return [
         Pair(DUE, _measure_due_among_few, costs=("sweep_ms", "nothing_due_sweep_ms")),
         Pair(EXPORT, partial(measure_export, _due(bench)), gains=("rows_per_s",)),
+        Pair(REDRIVE, partial(measure_redrive, _redriven(bench)), ("records_per_s",), ("cpu_us_per_record",)),
         Pair(OUTAGE, partial(measure_backlog, behind, outage=True), gains, prepare=partial(fill, behind)),
     ]
 

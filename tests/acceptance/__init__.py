@@ -1,0 +1,1 @@
+"""Whole-system runs, in the release tier."""

@@ -1,0 +1,1 @@
+"""One named test per fault; `faults.toml` lists the faults, also those that tests elsewhere inject."""

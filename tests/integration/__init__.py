@@ -1,0 +1,1 @@
+"""Every guarantee on a real broker, a real Postgres, a real Spark."""

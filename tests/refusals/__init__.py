@@ -1,0 +1,1 @@
+"""What is wrong from outside (settings, rights, certificates, topics, input), its message, and that nothing is lost."""

@@ -1,0 +1,1 @@
+"""Decisions without I/O, many of them as Hypothesis properties."""
