@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,6 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.support.wheel import build_wheel, install_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {
@@ -27,22 +28,57 @@ SOURCES = {
 KINDS = {".py", ".html", ".css", ".js", ".svg", ".sql", ".json", ".xml", ".sha256", ".properties", ".proto", ".typed"}
 
 
-def test_the_wheel_holds_what_the_product_needs(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_what_the_product_needs(wheel: Path) -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    wanted, tree = set(), tmp_path / "tree"  # a tree of its own: setuptools takes what an older build/ left
-    for path in map(Path, listed.stdout.splitlines()):
-        if path.parts[0] in SOURCES or len(path.parts) == 1:
-            (tree / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, tree / path)
-        if path.parts[0] in SOURCES and path.suffix in KINDS and path.parts[:2] != ("connect-configs", "plugin"):
-            wanted.add(str(Path(SOURCES[path.parts[0]], *path.parts[1:])))
-    options = ["-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
-    command = [sys.executable, "-m", "pip", "wheel", *options, "."]
-    built = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=240)
-    assert built.returncode == 0, built.stderr
-    [wheel] = tmp_path.glob("*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert held == wanted
+    wanted = {
+        str(Path(SOURCES[path.parts[0]], *path.parts[1:]))
+        for path in map(Path, listed.stdout.splitlines())
+        if path.parts[0] in SOURCES and path.suffix in KINDS and path.parts[:2] != ("connect-configs", "plugin")
+    }
+    assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == wanted
+
+
+INSTALLED = """
+import importlib, pkgutil, sys
+import click
+from wait_registry.postgres.query_file import load_query, query_names
+from waitreg.main import main, waitreg
+
+for name in ("wait_registry", "processor", "sink", "sweeper", "waitreg"):
+    package = importlib.import_module(name)
+    assert package.__file__.startswith(sys.prefix), package.__file__
+    for module in pkgutil.walk_packages(package.__path__, name + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+for name in query_names():
+    load_query(name)
+
+def run(command, words):
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            run(command.get_command(click.Context(command), name), [*words, name])
+    try:
+        status = main([*words, "--help"])
+    except SystemExit as ended:
+        status = ended.code
+    assert not status, (words, status)
+
+run(waitreg, [])
+"""
+
+
+def test_an_installed_wheel_imports_and_runs_each_command(wheel: Path, tmp_path: Path) -> None:
+    python = install_wheel(wheel, tmp_path / "environment")
+    run = subprocess.run(
+        [python, "-c", INSTALLED], cwd=tmp_path, env={}, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
 
 
 def test_the_connect_plugin_has_the_project_s_version() -> None:

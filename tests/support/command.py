@@ -28,8 +28,9 @@ def run_waitreg(
     settings: Settings | None = None,
     variables: Mapping[str, str] | None = None,
     deadline_s: float = 180.0,
+    python: str = sys.executable,
 ) -> Ended:
-    """Run `python -m wait_registry` to its end.
+    """Run `python -m waitreg` to its end.
 
     Args:
         directory: where it runs; no waitreg.toml and no .env of the checkout is read.
@@ -37,11 +38,12 @@ def run_waitreg(
         settings: given to it as environment variables; this process's own WAITREG_ variables are not.
         variables: further environment variables.
         deadline_s: how long it may take, s.
+        python: of the environment that has the product.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAITREG_")}
     environment |= as_environment(settings) if settings is not None else {}
     done = subprocess.run(
-        [sys.executable, "-m", "waitreg", *arguments],
+        [python, "-m", "waitreg", *arguments],
         cwd=directory,
         env={**environment, **(variables or {})},
         stdin=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ class Example:
     """Runs one folder of `examples` with topics and a group of the test's own; nothing else in it is changed."""
 
     def __init__(self, topics: Topics, names: Names) -> None:
+        self.python = sys.executable
         self.topics = topics
         self._names = names
         self._environment: dict[str, str] = {}
@@ -54,7 +56,7 @@ class Example:
         """Work off what is in the topics now, with the settings of the last run."""
         # The current directory comes first on the path, as it does for the installed command.
         variables = {"PYTHONDONTWRITEBYTECODE": "1", **self._environment}
-        ended = run_waitreg(ROOT / "examples" / folder, "processor", "--once", variables=variables)
+        ended = run_waitreg(ROOT / "examples" / folder, "processor", "--once", variables=variables, python=self.python)
         assert ended.code == 0, ended.errors[-4000:]
 
     def stories(self) -> dict[bytes, Story]:

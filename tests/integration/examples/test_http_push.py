@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.support.handler_proto import generate_python
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.kafka_io import Outgoing
 from tests.support.waiting import wait_until
+from tests.support.wheel import build_wheel, install_wheel
 from waitreg.local.child import GuardedChild, Program
 
 STATUSES = {b"good": 204, b"known": 409, b"gone": 410, b"refused": 422, b"moved": 302, b"down": 503}
@@ -71,15 +71,20 @@ LISTENING = "listening on "
 
 
 @pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[Path]:
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The Python of an environment with the wheel, as the example's reader has it."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    return str(install_wheel(build_wheel(tmp_path), tmp_path / "environment"))
+
+
+@pytest.fixture
+def receiver(tmp_path: Path, python: str) -> Iterator[Path]:
     """The example's service, running; the file has what it prints."""
     generate_python(tmp_path)
     printed = tmp_path / "printed"
     script = ROOT / "examples" / "grpc_push" / "receiver.py"
     # The generated code is in the current directory in the example, and on the path here.
-    service = GuardedChild(
-        Program([sys.executable, str(script), "0"], printed, tmp_path, {"PYTHONPATH": str(tmp_path)})
-    )
+    service = GuardedChild(Program([python, str(script), "0"], printed, tmp_path, {"PYTHONPATH": str(tmp_path)}))
     try:
         wait_until(lambda: LISTENING in printed.read_text() or service.exit_status is not None, what="the service")
         assert service.exit_status is None, printed.read_text()
@@ -88,7 +93,8 @@ def receiver(tmp_path: Path) -> Iterator[Path]:
         service.kill()
 
 
-def test_the_service_decides_by_response_and_status(example: Example, receiver: Path) -> None:
+def test_the_service_decides_by_response_and_status(example: Example, receiver: Path, python: str) -> None:
+    example.python = python
     orders = [Outgoing(b'{"order": %d}' % number, b"order %d" % number) for number in (1, 2, 10)]
     others = [Outgoing(b"not JSON", b"refused"), Outgoing(None, b"deleted"), Outgoing(b"", b"empty")]
     address = receiver.read_text().splitlines()[0].removeprefix(LISTENING)
