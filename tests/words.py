@@ -85,7 +85,7 @@ def words_in(path: Path) -> Iterator[Found]:
 def files_of(paths: Sequence[str]) -> Iterator[Path]:
     """Return the files below paths that git knows, without this one and without what others wrote."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "--error-unmatch", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for name in filter(None, listed.stdout.split("\0")):
         path = ROOT / name

@@ -104,7 +104,7 @@ class Service(Background):
         self._held_port = None if port else HeldPort()
         port = port if self._held_port is None else self._held_port.number
         own = {**variables, f"{PREFIX}TELEMETRY__PORT": str(port)}
-        super().__init__(name, directory, ["wait_registry", *arguments], own, Endpoint(port, ready_path))
+        super().__init__(name, directory, arguments, own, Endpoint(port, ready_path))
         self.kind = name.partition("-")[0]
         self.lock = threading.RLock()
         self.exits: list[Exit] = []

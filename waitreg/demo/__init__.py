@@ -1,1 +1,1 @@
-"""`waitreg demo`: throughput beside a batch consumer, a crash, and a reconciliation."""
+"""`waitreg demo`: throughput compared with a batch consumer, a crash, and a reconciliation."""

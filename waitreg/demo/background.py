@@ -34,7 +34,7 @@ class Backgrounds:
         """Start processor, sink or sweeper."""
         (port,) = free_ports(1)
         variables = {**as_environment(settings), f"{PREFIX}TELEMETRY__PORT": str(port)}
-        return self._start(name or command, ["wait_registry", command], variables, Endpoint(port, "/health/ready"))
+        return self._start(name or command, [command], variables, Endpoint(port, "/health/ready"))
 
     def console(self, settings: Settings) -> Background:
         """Start the console."""
@@ -47,7 +47,7 @@ class Backgrounds:
     def downstream(self, mixture: str, calls: Path, name: str) -> Background:
         """Start a downstream of its own counter."""
         (port,) = free_ports(1)
-        arguments = ["wait_registry", "downstream", "--port", str(port), "--mixture", mixture, "--log", str(calls)]
+        arguments = ["downstream", "--port", str(port), "--mixture", mixture, "--log", str(calls)]
         return self._start(name, arguments, {}, Endpoint(port, "/stats"))
 
     def _start(

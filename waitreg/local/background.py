@@ -28,7 +28,7 @@ def console_background(settings: Settings, directory: Path, port: int, *, tempor
     """
     variables = {**as_environment(settings), f"{PREFIX}CONSOLE__PORT": str(port)}
     ready = Endpoint(port, "/health/ready")
-    return Background("console", directory, ["wait_registry", "console"], variables, ready, temporary=temporary)
+    return Background("console", directory, ["console"], variables, ready, temporary=temporary)
 
 
 class Endpoint(NamedTuple):
@@ -39,7 +39,7 @@ class Endpoint(NamedTuple):
 
 
 class Background(EmbeddedServer):
-    """One process of this package."""
+    """One running subcommand of `waitreg`."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Background(EmbeddedServer):
         *,
         temporary: bool = False,
     ) -> None:
-        """Describe `python -m ARGUMENTS` with these variables.
+        """Describe `waitreg ARGUMENTS` with these variables.
 
         It runs in the directory, so that it reads no settings file.
         """
@@ -97,7 +97,7 @@ class Background(EmbeddedServer):
     def _command(self) -> list[str]:
         inherited = [key for key in os.environ if key.startswith(PREFIX) and key != JARS_VARIABLE]
         unset = [part for key in inherited if key not in self.environment for part in ("-u", key)]
-        return ["env", *unset, sys.executable, "-m", *self._arguments]
+        return ["env", *unset, sys.executable, "-m", "waitreg", *self._arguments]
 
     def _serving(self) -> bool:
         status, body = self.get(self._ready)

@@ -35,7 +35,7 @@ class Decision(NamedTuple):
 
 
 def next_candidates(candidates: Iterator[Candidate], most: int) -> list[Candidate]:
-    """Return the next dead letters: at most so many, and not too many bytes."""
+    """Return the next dead letters: no more than this number, and not too many bytes."""
     found, size = [], 0
     for candidate in islice(candidates, most):
         found.append(candidate)
