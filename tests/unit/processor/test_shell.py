@@ -13,6 +13,7 @@ from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.parts import PLACE, endless
 from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import PermanentError
+from wait_registry.handler import Record
 from wait_registry.settings.processor import AssignmentStrategy
 
 
@@ -177,6 +178,26 @@ async def test_after_a_fault_nothing_is_committed_at_a_rebalance() -> None:
     bench.fault.report(PermanentError("a tombstone was refused"))
     assert (await bench.loop.give_up([PLACE])).offsets == {}
     await bench.pool.stop()
+
+
+async def test_after_a_fault_no_call_is_started() -> None:
+    """The answer that shows a stepped clock is put into the inbox alongside what it forbids."""
+    started = []
+
+    async def handler(record: Record) -> None:
+        started.append(record.offset)
+
+    bench = PipelineBench(handler)
+    bench.poll(0)
+    bench.fault.report(PermanentError("the clock was stepped"))
+    while not bench.stats.registered:
+        bench.producer.poll(0.001)
+        bench.loop.writers.poll()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    with pytest.raises(PermanentError, match="stepped"):
+        await bench.loop.run_once()
+    assert started == []
 
 
 async def test_what_the_client_raises_is_translated() -> None:
