@@ -43,7 +43,7 @@ from wait_registry.service.gc_tuning import tune_gc
 from wait_registry.service.health import Health
 from wait_registry.settings.processor import SourceKind
 from wait_registry.settings.relations import require_relations
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading
 from wait_registry.telemetry.server import service_server
 from wait_registry.telemetry.tracing import Tracer, start_tracing

@@ -70,7 +70,7 @@ from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import AUTO, Ordering, Oversized, ProcessorSettings, SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.tracing import Tracer
 
 # A commit acknowledges leased records in this process, and the next batch waits for it.

@@ -45,8 +45,8 @@ from wait_registry.postgres.schema import require_schema
 from wait_registry.service.start_checks import check_before_spark
 from wait_registry.service.stop_limit import stop_limit
 from wait_registry.settings.relations import require_relations
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from wait_registry.spark import SparkGone, StartStopped
 from wait_registry.spark.session import require_spark, session_of
 from wait_registry.telemetry.exposition import MetricsRegistry

@@ -21,8 +21,8 @@ from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
 from wait_registry.outage import Backoff
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import WaitTopicSettings
+from wait_registry.settings.tree import Settings
 
 # The label ``stream`` of the metrics.
 WAIT: Final = "wait"

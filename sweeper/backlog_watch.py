@@ -14,7 +14,7 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import DEAD_LETTERS_READ
 

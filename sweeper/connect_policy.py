@@ -23,8 +23,8 @@ from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.tombstone import oldest_allowed
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from wait_registry.postgres.queries import Queries
 from wait_registry.records.headers import MAX_JSON_BYTES, decode_headers_json
 from wait_registry.records.original import Original, PartialOriginal, Source
 from wait_registry.records.wait_record import WaitRecord
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 QUERIES = Queries("sweeper")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

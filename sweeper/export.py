@@ -31,7 +31,7 @@ from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.tombstone import Outcome
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.tracing import RecordPublished, Tracer
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, input_of, redelivery_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 MAX_REASON_CHARACTERS = 2_048
 

@@ -8,7 +8,7 @@ from functools import partial
 from sweeper.export_decision import Outgoing
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.records.tombstone import tombstone_headers
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 def transactional_id(wait_topic: str, partition: int) -> str:

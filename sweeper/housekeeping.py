@@ -10,8 +10,8 @@ from psycopg.types.json import Jsonb
 
 from sweeper.due import QUERIES
 from sweeper.result import Sweep
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import DAY_MS
+from wait_registry.settings.tree import Settings
 
 # A copy of the operations topic. A dead letter that a Connect sink reads again must find its mark.
 MARKS: Final = ("dead_letter_mark", "operation", "operator_event")

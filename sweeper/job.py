@@ -15,7 +15,7 @@ from sweeper.result import PartitionResult
 from sweeper.sweep_task import sweep_partitions
 from sweeper.tables_policy import Scope
 from wait_registry.errors import TransientError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.spark import jvm_gone
 from wait_registry.spark.session import require_spark, spark_session, stop_session
 

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 PAUSE_S: Final = 10.0
 # An answer takes milliseconds.

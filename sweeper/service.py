@@ -29,8 +29,8 @@ from wait_registry.service.health import Health
 from wait_registry.service.start_checks import check_before_spark
 from wait_registry.service.stop_limit import stop_limit
 from wait_registry.settings.relations import require_relations
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from wait_registry.spark import StartStopped
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import SWEEPER_CONNECT_SINK, SWEEPER_INTERVAL

@@ -17,7 +17,7 @@ from sweeper.export_decision import Obstacle, Unsendable, unsendable
 from wait_registry.errors import DataError
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # A server in recovery, or one that an operator has made read-only, accepts writes again later, or another one does.
 UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)

@@ -27,7 +27,7 @@ from wait_registry.postgres.connection import PostgresUnavailable, lift_time_lim
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

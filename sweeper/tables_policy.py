@@ -16,8 +16,8 @@ from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.tail_reader import TailReader
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 
 
 class TopicChanged(ConfigurationError):

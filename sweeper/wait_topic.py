@@ -11,8 +11,8 @@ from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.tail_reader import LogPartition
 from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import WaitTopicSettings
+from wait_registry.settings.tree import Settings
 
 
 @dataclass(frozen=True, slots=True)

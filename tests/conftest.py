@@ -25,7 +25,7 @@ from tests.support.secured_postgres import SecuredPostgres, secured_postgres_in
 from tests.support.settings import settings_against
 from tests.support.stack import KAFKA_VARIABLE, POSTGRES_VARIABLE, GivenStack, OwnStack, Stack
 from tests.support.topics import Topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.broker import EmbeddedBroker
 from waitreg.local.environment import as_environment
 

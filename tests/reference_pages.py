@@ -12,7 +12,7 @@ from typing import Any, Final
 from processor.protocol.record import TRANSITIONS, State, Step
 from tests.evidence import ROOT
 from wait_registry.settings.names import FROM_FILE, SettingName, setting_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.metrics import Metric, all_metrics
 
 _TABLE_HEAD = "| setting | default | type and bounds | what it is |\n|---|---|---|---|"
@@ -64,7 +64,7 @@ def _setting(setting: SettingName) -> str:
     default = f"`{setting.default}`" if setting.default else ""
     from_file = "*file*" if setting.name in FROM_FILE else ""
     bounds = ", ".join(filter(None, (setting.kind, setting.bounds, from_file)))
-    cells = (f"`{setting.name}`", default, bounds, setting.field.description or "")
+    cells = (f"`{setting.name}`", default, bounds, setting.description)
     return _cells(*cells)
 
 

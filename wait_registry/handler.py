@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
 
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.records.original import TimestampType
@@ -37,105 +39,60 @@ __all__ = [
 ]
 
 
-class Record:
+def _read_only(slot: str) -> Any:
+    return property(attrgetter(slot))
+
+
+@dataclass(slots=True, repr=False, eq=False)
+class _Fields:
+    """What a record has; only the processor sets it."""
+
+    _topic: str
+    _partition: int
+    _offset: int
+    _timestamp: int
+    _key: bytes | None
+    _value: bytes | None
+    _headers: tuple[tuple[str, bytes | None], ...]
+    _delivery: int
+    _wait_id: str
+    _group: str
+    _expires_at: datetime | None
+    _idempotency_key: str = ""
+    _timestamp_type: TimestampType = "create"
+
+
+class Record(_Fields):
     """One consumed record; it can't be changed.
 
     In a later delivery it still has the topic, partition, offset and timestamp of the first one.
     """
 
-    __slots__ = (
-        "_delivery",
-        "_expires_at",
-        "_group",
-        "_headers",
-        "_idempotency_key",
-        "_key",
-        "_offset",
-        "_partition",
-        "_timestamp",
-        "_timestamp_type",
-        "_topic",
-        "_value",
-        "_wait_id",
-    )
+    __slots__ = ()
 
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: tuple[tuple[str, bytes | None], ...],
-        delivery: int,
-        wait_id: str,
-        group: str,
-        expires_at: datetime | None,
-        idempotency_key: str = "",
-        timestamp_type: TimestampType = "create",
-    ) -> None:
-        self._topic = topic
-        self._partition = partition
-        self._offset = offset
-        self._timestamp = timestamp
-        self._key = key
-        self._value = value
-        self._headers = headers
-        self._delivery = delivery
-        self._wait_id = wait_id
-        self._group = group
-        self._expires_at = expires_at
-        self._idempotency_key = idempotency_key
-        self._timestamp_type = timestamp_type
+    topic: Final[str] = _read_only("_topic")
+    """Topic of the first delivery."""
+    partition: Final[int] = _read_only("_partition")
+    """Partition of the first delivery."""
+    offset: Final[int] = _read_only("_offset")
+    """Offset of the first delivery."""
+    timestamp: Final[int] = _read_only("_timestamp")
+    """When the record was published, ms since the epoch; -1 if it has no timestamp."""
+    timestamp_type: Final[TimestampType] = _read_only("_timestamp_type")
+    """Who set the timestamp: "create" the producer, "append" the broker; "none" if there is no timestamp."""
+    key: Final[bytes | None] = _read_only("_key")
+    """The key; None is null, not empty."""
+    value: Final[bytes | None] = _read_only("_value")
+    """The value; None is null, not empty."""
+    headers: Final[tuple[tuple[str, bytes | None], ...]] = _read_only("_headers")
+    """Names and values, in order."""
+    delivery: Final[int] = _read_only("_delivery")
+    """The number of this delivery, from 1; the attempts of one delivery don't count."""
+    group: Final[str] = _read_only("_group")
+    """The consumer group."""
 
     def __repr__(self) -> str:
         return f"Record({self.topic}[{self.partition}]@{self.offset}, delivery {self.delivery}, wait_id {self.wait_id})"
-
-    @property
-    def topic(self) -> str:
-        """Topic of the first delivery."""
-        return self._topic
-
-    @property
-    def partition(self) -> int:
-        """Partition of the first delivery."""
-        return self._partition
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first delivery."""
-        return self._offset
-
-    @property
-    def timestamp(self) -> int:
-        """When the record was published, ms since the epoch; -1 if it has no timestamp."""
-        return self._timestamp
-
-    @property
-    def timestamp_type(self) -> TimestampType:
-        """Who set the timestamp: "create" the producer, "append" the broker; "none" if there is no timestamp."""
-        return self._timestamp_type
-
-    @property
-    def key(self) -> bytes | None:
-        """The key; None is null, not empty."""
-        return self._key
-
-    @property
-    def value(self) -> bytes | None:
-        """The value; None is null, not empty."""
-        return self._value
-
-    @property
-    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
-        """Names and values, in order."""
-        return self._headers
-
-    @property
-    def delivery(self) -> int:
-        """The number of this delivery, from 1; the attempts of one delivery don't count."""
-        return self._delivery
 
     @property
     def wait_id(self) -> str:
@@ -146,11 +103,6 @@ class Record:
     def idempotency_key(self) -> str:
         """The same in every attempt and delivery: the wait ID of the first delivery, or the key of an edited record."""
         return self._idempotency_key or self.wait_id
-
-    @property
-    def group(self) -> str:
-        """The consumer group."""
-        return self._group
 
     @property
     def expires_at(self) -> datetime | None:

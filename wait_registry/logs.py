@@ -37,26 +37,8 @@ def _no_fields() -> Mapping[str, object]:
 _context_fields: ContextFields = _no_fields
 
 
-def record_fields(
-    *,
-    wait_id: str | None = None,
-    idempotency_key: str | None = None,
-    topic: str | None = None,
-    partition: int | None = None,
-    offset: int | None = None,
-) -> dict[str, object]:
-    """Return the log fields that name a record.
-
-    Args:
-        wait_id: the registration's ID.
-        idempotency_key: the wait ID of the first delivery.
-        topic, partition, offset: of the record's first delivery.
-
-    Returns:
-        The ``extra`` of a logging call, without absent fields.
-    """
-    ids = {"wait_id": wait_id, "idempotency_key": idempotency_key}
-    named = {**ids, "topic": topic, "partition": partition, "offset": offset}
+def record_fields(**named: object) -> dict[str, object]:
+    """Return the log fields that name a record, as the ``extra`` of a logging call: those that aren't None."""
     return {name: value for name, value in named.items() if value is not None}
 
 

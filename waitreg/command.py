@@ -15,7 +15,7 @@ from wait_registry.display import is_text
 from wait_registry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from wait_registry.settings.root import Settings
+    from wait_registry.settings.tree import Settings
 
 EXIT_CODES: Final[Mapping[int, str]] = {
     0: "done",

@@ -9,7 +9,7 @@ import click
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.kafka import kafka_problems
-from wait_registry.settings.names import setting_names
+from wait_registry.settings.names import setting_names, variable_of
 from wait_registry.settings.secrets import describe, shown_settings
 from wait_registry.settings.topic_relations import topic_problems
 from waitreg.command import Command, Invocation
@@ -50,5 +50,5 @@ def command(invocation: Invocation, listing: bool, as_json: bool) -> int:
 def _print_reference() -> None:
     for setting in setting_names().values():
         print(f"{setting.name} = {setting.default or '(empty)'}")
-        notes = "; ".join(filter(None, (setting.kind, setting.bounds, setting.variable)))
-        print(f"    {setting.field.description} ({notes})")
+        notes = "; ".join(filter(None, (setting.kind, setting.bounds, variable_of(setting.name))))
+        print(f"    {setting.description} ({notes})")

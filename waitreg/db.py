@@ -53,7 +53,7 @@ def _show(invocation: Invocation, *, migrating: bool) -> int:
                 print(f"applied {migration.version:04} {migration.name}")
         steps = migrations.status(connected, schema.schema_migrations())
         for step in steps:
-            print(f"{'applied' if step.applied else 'pending'}  {step.migration.version:04} {step.migration.name}")
+            print(f"{'applied' if step.applied else 'pending'}  {step.version:04} {step.name}")
         migrations.require_unchanged(steps)
         pending = sum(not step.applied for step in steps)
         if not pending:

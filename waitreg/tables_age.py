@@ -14,9 +14,9 @@ from psycopg.rows import TupleRow
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.lag import lag_line, read_group_lag
 
 # A sink writes at least every minute, idle or not.

@@ -67,9 +67,9 @@ def record(
     """
     content = value if value is None or isinstance(value, bytes) else _encoded(value)
     time_ms = time.time_ns() // 1_000_000 if timestamp is None else timestamp
-    first = wait_id(_CLUSTER, topic, partition, offset, group, time_ms)
+    first = wait_id(_CLUSTER, (topic, partition, offset), group, time_ms)
     # A later delivery has a place and a wait ID of its own, and the idempotency key of the first one.
-    this = first if delivery == 1 else wait_id(_CLUSTER, topic, partition, offset + delivery - 1, group, time_ms)
+    this = first if delivery == 1 else wait_id(_CLUSTER, (topic, partition, offset + delivery - 1), group, time_ms)
     return Record(topic, partition, offset, time_ms, key, content, tuple(headers), delivery, this, group, None, first)
 
 

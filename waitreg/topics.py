@@ -6,8 +6,8 @@ import click
 
 from wait_registry.diagnosis import Diagnosis, Severity, refuse_errors
 from wait_registry.kafka.topics import check_topics, create_topics
-from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topic_relations import topic_problems
+from wait_registry.settings.tree import Settings, unresolved_placeholders
 from waitreg import check_report
 from waitreg.command import Command, Group, Invocation
 from waitreg.doctor.kafka_cluster import by_topic

@@ -37,9 +37,9 @@ from wait_registry.records.original import TIMESTAMP_TYPES, Original
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
-from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
 from wait_registry.service.gc_tuning import tune_gc
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 COMMIT_EVERY_S: Final = 0.5
 NOTHING_CAME_S: Final = 0.001
@@ -71,7 +71,9 @@ class WaitHeaders:
     """The headers of wait records, as `WaitRecordEncoder` has them, with as little work as can be."""
 
     def __init__(self, settings: Settings) -> None:
-        encoder = WaitRecordEncoder(settings.processor.group, "bare-loop", settings.dead_letter.topic, "dlq", 3)
+        encoder = WaitRecordEncoder(
+            settings.processor.group, "bare-loop", settings.dead_letter.topic, ExpiryRule("dlq", 3)
+        )
         first = encoder.headers(Original(settings.processor.topics[0], 0, 0, 0, "create", b"", b"", ()), "", 0)
         self._topic, self._last = first[0], first[10:]
         self._types = [(header_names.ORIGINAL_TIMESTAMP_TYPE, kind.encode()) for kind in TIMESTAMP_TYPES]
@@ -164,7 +166,7 @@ class BareLoop:
         headers.begin_batch()
         for message in messages:
             partition, offset = message.partition(), message.offset()
-            identifier = wait_id(self._cluster_id, self._topic, partition, offset, group, message.timestamp()[1])
+            identifier = wait_id(self._cluster_id, (self._topic, partition, offset), group, message.timestamp()[1])
             made = headers.of(message, identifier, partition, offset)
             self._produce(message.value() or b"", identifier, made, batch.delivered)
             ends[partition] = offset + 1

@@ -27,7 +27,7 @@ from sink.read.ranges import as_json, assignment, plan
 from sink.read.record_columns import EXPRESSIONS
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.spark.session import spark_session, stop_session
 from waitreg.local.environment import as_environment
 from waitreg.local.guard import process_tree

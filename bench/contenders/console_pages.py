@@ -12,7 +12,7 @@ from typing import Final
 from bench.contenders.product import connection_to, running
 from bench.contenders.standing_rows import stand
 from bench.harness.row import Bench, Figures
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 SQL: Final = Path(__file__).with_name("standing_dead_letters.sql")
 WAITING: Final = 100_000

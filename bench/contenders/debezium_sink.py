@@ -35,8 +35,8 @@ from bench.harness.process import BYTES_PER_MB, ProcessError
 from bench.harness.row import ROOT, Bench, Figures
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.settings.connect import ConnectSettings
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.filled import fill_in
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable

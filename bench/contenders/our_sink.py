@@ -17,7 +17,7 @@ from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, 
 from bench.contenders.standing_rows import write_positions
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
 from bench.harness.row import Bench, Figures
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 PROGRESS: Final = "select coalesce(sum(next_offset), 0)::bigint from sink_progress where topic = %s"
 # The name of the connection that writes the wait stream's batches.

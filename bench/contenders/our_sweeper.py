@@ -14,7 +14,7 @@ from bench.contenders.standing_rows import register_due, remove_due, tidy, write
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
 from bench.harness.row import HERE, Bench, Figures
 from sweeper.due import find_due
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 ROWS: Final = 100
 FIRST_SWEEP_S: Final = 120.0

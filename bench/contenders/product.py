@@ -26,9 +26,9 @@ from wait_registry.postgres.connection import connect
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import as_environment
 from waitreg.local.guard import process_tree
 from waitreg.local.ports import LOOPBACK, free_ports

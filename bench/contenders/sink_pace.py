@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from bench.contenders.product import count
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 WRITES: Final = """
 select coalesce(sum(n_tup_ins + n_tup_upd), 0), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint

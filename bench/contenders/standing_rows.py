@@ -17,7 +17,7 @@ from bench.harness.row import Bench
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import end_offsets
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 SQL: Final = Path(__file__).with_name("standing_rows.sql")
 STANDING: Final = "8000"

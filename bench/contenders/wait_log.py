@@ -20,7 +20,7 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id
-from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
 from wait_registry.settings.kafka import KafkaSettings
 from waitreg.local.environment import as_environment
 
@@ -111,12 +111,12 @@ class WaitLogWriter:
 
     def write(self, log: WaitLog, first: int = 0) -> None:
         """Write a log's records, from the index of its first wait on, until the broker has acknowledged them all."""
-        encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", "dlq", 3)
+        encoder = WaitRecordEncoder(GROUP, INSTANCE, f"{log.topic}.dlq", ExpiryRule("dlq", 3))
         expires_at_ms = time.time_ns() // 1_000_000 + EXPIRES_IN_MS
         for number, (index, is_wait) in enumerate(log.order(), 1):
             record = original(first + index, log.value_bytes)
-            place = (record.topic, record.partition, record.offset, GROUP, record.timestamp_ms)
-            key = wait_id(log.topic, *place)
+            place = (record.topic, record.partition, record.offset)
+            key = wait_id(log.topic, place, GROUP, record.timestamp_ms)
             if is_wait:
                 self._send(log.topic, key, record.value, encoder.headers(record, key, expires_at_ms))
             else:
@@ -134,7 +134,8 @@ class WaitLogWriter:
         failure = Failure(Reason.FAILED, "errors.Refused", "the payment service answered 503", None, FIRST_TIME_MS)
         for index in range(log.waits):
             record = original(index, log.value_bytes)
-            key = wait_id(log.topic, record.topic, record.partition, record.offset, GROUP, record.timestamp_ms)
+            place = (record.topic, record.partition, record.offset)
+            key = wait_id(log.topic, place, GROUP, record.timestamp_ms)
             lineage = Lineage.of(
                 record, wait_id=key, wait_partition=0, wait_offset=index, group=GROUP, instance=INSTANCE, delivery=1
             )

@@ -9,7 +9,7 @@ from typing import Final
 from bench.contenders.console_pages import PAGES, WIDE, measure_pages, stand_dead_letters
 from bench.contenders.product import drop, install, settings_of
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 CASE: Final = "1 million dead letters"
 MANY: Final = "10 million dead letters"

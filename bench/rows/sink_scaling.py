@@ -11,7 +11,7 @@ from bench.contenders.product import drop, install, settings_of
 from bench.contenders.standing_rows import stand
 from bench.contenders.wait_log import WaitLog, fill
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 SINK: Final = "sink"
 REGISTRY: Final = "registry"

@@ -13,7 +13,7 @@ from bench.contenders.product import drop, fresh_schema, install, settings_of
 from bench.contenders.standing_rows import stand
 from bench.contenders.wait_log import WaitLog, fill
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Pair, Row
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 DUE: Final = "100 due"
 FEW: Final = "among few rows"

@@ -26,7 +26,7 @@ from wait_registry.records.headers import decode_headers_json, require_sendable_
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.topics import input_of, redelivery_topic
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # The tables hold the original headers; the block is made from the columns.
 LINEAGE = """

@@ -145,8 +145,8 @@ class Delivery(Record):
     def wait_id(self) -> str:
         """The key of the registration, which is computed when it is first needed."""
         if not self._wait_id:
-            topic, partition = self.place
-            self._wait_id = wait_id(self._cluster_id, topic, partition, self.polled_offset, self._group, self.polled_ms)
+            place = (*self.place, self.polled_offset)
+            self._wait_id = wait_id(self._cluster_id, place, self._group, self.polled_ms)
         return self._wait_id
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol, ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # Measured: fetch.queue.backoff.ms of 1000, the default, halves the rate and more; the queues bound the memory.
 TUNING = {

@@ -34,7 +34,7 @@ from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.errors import TOPIC_GONE
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

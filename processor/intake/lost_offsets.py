@@ -17,7 +17,7 @@ from wait_registry.kafka.positions import beginnings_in_time, ends_in_time
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.header_names import ORIGINAL_TOPIC, WAIT_GROUP
 from wait_registry.records.topics import redelivery_topic, retry_delay_s
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

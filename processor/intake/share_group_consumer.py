@@ -25,7 +25,7 @@ from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import share_consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

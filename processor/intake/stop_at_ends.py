@@ -16,7 +16,7 @@ from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

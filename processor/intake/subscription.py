@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
-from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
 from wait_registry.settings.processor import ExpiryPolicy, RedeliverTo
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,8 @@ def _encoder(settings: Settings, instance: str, dead_letters: str) -> WaitRecord
         processor.group,
         instance,
         dead_letters,
-        processor.expiry_policy.value,
-        processor.max_deliveries,
+        ExpiryRule(processor.expiry_policy.value, processor.max_deliveries, processor.redeliver_to.value),
         settings.wait.max_message_bytes,
-        processor.redeliver_to.value,
     )
 
 

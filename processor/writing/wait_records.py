@@ -19,6 +19,7 @@ from wait_registry.clock import Clock
 from wait_registry.errors import DataError, PermanentError
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.records.wait_partition import wait_partitions
+from wait_registry.records.wait_record import LaterDelivery
 from wait_registry.settings.topics import WaitTopicSettings
 
 
@@ -70,16 +71,11 @@ class WaitRecords:
             put(topic, record.value or b"", wait_id, record.wait_partition, _Report(self._reported, entry), headers)
 
     def _headers(self, record: Delivery, expires_at_ms: int) -> Headers:
-        source = record.source
-        return self._topics[record.place[0]].encoder.headers(
-            record.original,
-            record.wait_id,
-            expires_at_ms,
-            record.delivery,
-            source,
-            record.max_deliveries,
-            idempotency_key=None if source is None else record.idempotency_key,
-        )
+        encode, first = self._topics[record.place[0]].encoder.headers, record.original
+        if record.source is None:
+            return encode(first, record.wait_id, expires_at_ms, record.delivery)
+        later = LaterDelivery(record.source, record.max_deliveries, record.idempotency_key)
+        return encode(first, record.wait_id, expires_at_ms, record.delivery, later)
 
     def report(self) -> None:
         """Put what the broker has acknowledged since the last call into the inbox."""

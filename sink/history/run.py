@@ -20,7 +20,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.spark.session import session_of
 
 if TYPE_CHECKING:

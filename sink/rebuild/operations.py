@@ -24,7 +24,7 @@ from sink.rebuild.replacement import QUERIES
 from sink.rebuild.whole_log import Progress, WholeLog
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

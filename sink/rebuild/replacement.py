@@ -17,7 +17,7 @@ from sink.progress import Connection, advance_progress, postgres_now, read_progr
 from sink.rebuild.whole_log import Progress, WholeLog
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 QUERIES = Queries("rebuild")
 

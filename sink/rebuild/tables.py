@@ -34,8 +34,8 @@ from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.postgres.connection import connect, lift_time_limits
 from wait_registry.postgres.schema import require_schema
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from wait_registry.spark.session import session_of
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from sink.position import TopicPartition
 from sink.read.kafka_reader import Batch, SparkReader
 from sink.read.limited_reader import LimitedReader
 from wait_registry.kafka.positions import earliest_offsets
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.spark import SparkGone
 
 # Called with the partition, offsets read and offsets to read.

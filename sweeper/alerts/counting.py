@@ -19,7 +19,7 @@ from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.alerts import AlertRule
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from sweeper.schedule import COUNT_PAUSE_S, pause_after
 from wait_registry.outage import Backoff
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertRule
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import ALERTS_DELIVERIES, ALERTS_EVALUATED, ALERTS_FIRING
 

@@ -27,7 +27,7 @@ from tests.support.settings import changed
 from tests.support.waiting import wait_until
 from wait_registry.records.header_names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.metrics import PROCESSOR_IN_FLIGHT
 from waitreg.demo.plan import DemoPlan
 from waitreg.demo.platform import INPUT_PARTITIONS, Platform, running_platform

@@ -30,7 +30,7 @@ from tests.support.naming import Names
 from tests.support.proxied_stack import ProxiedStack
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import as_environment
 from waitreg.local.ports import LOOPBACK
 from waitreg.local.stack import EmbeddedStack

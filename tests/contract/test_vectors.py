@@ -149,7 +149,13 @@ def event_of(given: Any) -> Event:
 
 
 RUNNERS: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("wait_id", "wait_id"): lambda given: wait_id(**{**given, "edit": binary(given.get("edit"))}),
+    ("wait_id", "wait_id"): lambda given: wait_id(
+        given["cluster_id"],
+        (given["topic"], given["partition"], given["offset"]),
+        given["group"],
+        given["timestamp_ms"],
+        binary(given.get("edit")),
+    ),
     ("times", "parse"): parse_utc_ms,
     ("times", "format"): format_utc_ms,
     ("headers_json", "encode"): lambda given: plain(encode_headers_json(headers_of(given))),

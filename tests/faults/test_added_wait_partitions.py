@@ -15,7 +15,7 @@ from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.support.database import Database
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,7 +32,7 @@ from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import TopicIdentity, describe_topic
 from wait_registry.kafka.errors import is_transient
 from wait_registry.kafka.topics import create_topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 pytestmark = pytest.mark.timeout(400)
 

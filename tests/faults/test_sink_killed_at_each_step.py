@@ -20,7 +20,7 @@ from tests.support.settings import with_broker
 from tests.support.shared_services import start_shared
 from tests.support.tcp_proxy import FETCH, LIST_OFFSETS, Fate, KafkaProxy
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Make = Callable[[], SinkScenario]
 

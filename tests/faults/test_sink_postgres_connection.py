@@ -20,7 +20,7 @@ from tests.support.network import Link, behind_link, link_to_postgres
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import connect
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

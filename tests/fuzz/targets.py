@@ -25,13 +25,13 @@ from wait_registry.records.dead_letter import dead_letter_headers, decode_dead_l
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.tombstone import Outcome
-from wait_registry.records.wait_record import WaitRecord, WaitRecordEncoder, decode_wait_record
+from wait_registry.records.wait_record import ExpiryRule, WaitRecord, WaitRecordEncoder, decode_wait_record
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 GROUP: Final = "billing"
 WAIT_ID: Final = "019fc448-d29b-8abc-9def-0123456789ab"
-ENCODER: Final = WaitRecordEncoder(GROUP, "host-1", "waitreg.dlq", "redeliver", 3)
+ENCODER: Final = WaitRecordEncoder(GROUP, "host-1", "waitreg.dlq", ExpiryRule("redeliver", 3))
 NOW_MS: Final = 1_795_227_600_123
 POLICIES: Final = (Policy("{topic}.{group}.dlq", True, 3), Policy("waitreg.dlq", False, 1))
 SECRET: Final = "s3cr3t-word"

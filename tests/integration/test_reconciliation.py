@@ -21,8 +21,8 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_id import wait_id as make_wait_id
-from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.root import Settings
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import Call
 from waitreg.load.json_lines import JsonLines
 from waitreg.load.load import LoadPlan, run_load
@@ -61,7 +61,7 @@ class Scene:
 
 
 def wait_record(settings: Settings, original: Original) -> Outgoing:
-    encoder = WaitRecordEncoder(settings.processor.group, "here", settings.dead_letter.topic, "dlq", 3)
+    encoder = WaitRecordEncoder(settings.processor.group, "here", settings.dead_letter.topic, ExpiryRule("dlq", 3))
     own = own_id(settings, original)
     return Outgoing(original.value or b"", own.encode(), encoder.headers(original, own, 0))
 
@@ -72,7 +72,8 @@ def tombstone(wait: Outgoing, partition: int, outcome: Outcome) -> Outgoing:
 
 def own_id(settings: Settings, original: Original) -> str:
     cluster, group = cluster_id(admin(settings.kafka)), settings.processor.group
-    return make_wait_id(cluster, original.topic, original.partition, original.offset, group, original.timestamp_ms)
+    place = (original.topic, original.partition, original.offset)
+    return make_wait_id(cluster, place, group, original.timestamp_ms)
 
 
 def as_call(published: Published) -> Call:

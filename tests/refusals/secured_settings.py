@@ -12,7 +12,7 @@ from tests.support.secured_broker import Protocol, SecuredBroker
 from tests.support.settings import settings_against
 from tests.support.topics import Topics
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 class SecuredSettings:

@@ -13,7 +13,7 @@ from tests.support.command import run_waitreg
 from tests.support.committed_offsets import committed
 from tests.support.database import Database
 from tests.support.topics import Topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 TAKEN_PORT = "WAITREG_TELEMETRY__PORT"
 SLIP = {"WAITREG_KAFKA__LIBRDKAFKA": '{"sesion.timeout.ms": 6000}'}

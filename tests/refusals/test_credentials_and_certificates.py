@@ -23,7 +23,7 @@ from tests.support.secured_broker import OUT_OF_DATE, PLAIN_USER
 from tests.support.settings import changed, with_broker
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

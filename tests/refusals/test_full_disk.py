@@ -20,7 +20,7 @@ from tests.support.database import Database
 from tests.support.own_postgres import own_postgres, reachable
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 BLOCK = 65_536
 HOUR_MS = 3_600_000

@@ -35,7 +35,7 @@ from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.topics import require_topics
 from wait_registry.records.topics import redelivery_topic, retry_topic
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 QUICK = {"processor.commit_interval_s": 0.1, "processor.drain_timeout_s": 3, "processor.flush_timeout_s": 2}
 ONE_PARTITION = {"wait.partitions": 1, "wait.skew_allowance_s": 0}

@@ -27,7 +27,7 @@ from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.settings.postgres import PostgresSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.postgres import EmbeddedPostgres
 
 if TYPE_CHECKING:

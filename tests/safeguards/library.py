@@ -66,7 +66,7 @@ def without_refusal_of_sweepers_next_to_sources(*_):
 @safeguard("P7.4", at="wait_registry.records.wait_record.WaitRecordEncoder.__init__")
 def without_limit_of_uncompressed_size(original, self, *common):
     """A record of any size is registered if it compresses well."""
-    original(self, *common[:5], sys.maxsize)
+    original(self, *common[:4], sys.maxsize)
 
 
 @safeguard("P1.31", at="waitreg.rewind.plan._mode")

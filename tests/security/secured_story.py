@@ -40,7 +40,7 @@ from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import migrate_schema
 from wait_registry.records import header_names as headers
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.ports import LOOPBACK, free_ports
 
 # A mark in payloads, to look for in everything that the services print.

@@ -14,7 +14,7 @@ from tests.support.command import run_waitreg
 from tests.support.committed_offsets import commit_as_operator, committed
 from tests.support.kafka_io import Outgoing
 from tests.support.rights import Right, grant, rights_in
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.replay.service import ReplayService
 
 PASSWORD = "SASL_PLAINTEXT"

@@ -16,7 +16,7 @@ from wait_registry.postgres.connection import connect
 from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.postgres.schema import migrate_schema, require_schema
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.postgres import TABLES, permissions
 
 GRANTED = """

@@ -20,8 +20,8 @@ from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.kafka import KafkaSettings
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.kafka_permissions import permissions
 from waitreg.redrive.operator_events import change
 from waitreg.redrive.records_deletion import deletion

@@ -26,8 +26,8 @@ from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, RETENTION_MS, WA
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.kafka.targets import Target
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.root import Settings
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
+from wait_registry.settings.tree import Settings
 
 SETTINGS: Final = Settings().model_copy(
     update={
@@ -45,7 +45,7 @@ SWEEP_URGENT: Final = (
     ("poll", "clock"),
     ("write", "commit"),
 )
-_ENCODER: Final = WaitRecordEncoder("group", "instance", "orders.dlq", "dlq", 3)
+_ENCODER: Final = WaitRecordEncoder("group", "instance", "orders.dlq", ExpiryRule("dlq", 3))
 
 
 @lru_cache(None)

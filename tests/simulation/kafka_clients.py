@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import NAME, WAIT, WAIT_IDS
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 GROUP: Final = "group"
 TARGET: Final = redelivery_topic("orders", GROUP)

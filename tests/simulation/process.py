@@ -219,7 +219,7 @@ class Process:
         malformed = {at: ValueError("malformed") for at, nature in log if nature is Nature.MALFORMED}
         generation = self._generations[place]
         times = [self._world.retried.get((*place, at), ("", 0))[1] for at in offsets]
-        ids = (wait_id("c", *place, at, "g", time_ms) for at, time_ms in zip(offsets, times, strict=True))
+        ids = (wait_id("c", (*place, at), "g", time_ms) for at, time_ms in zip(offsets, times, strict=True))
         records = [Taken((*place, at), name, generation) for at, name in zip(offsets, ids, strict=True)]
         shown = [
             time_ms + (self._world.ahead_ms if at % 3 == 0 else 0) for at, time_ms in zip(offsets, times, strict=True)

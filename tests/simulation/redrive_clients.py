@@ -26,7 +26,7 @@ from wait_registry.records.operation import (
     State,
     decode_event,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive import execution, executor
 from waitreg.redrive.category import Candidate, Standing
 from waitreg.redrive.executor import Executor

@@ -21,7 +21,7 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.processor import Ordering, Oversized, ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import ABORTED, Call
 from waitreg.load.manifest import fingerprint
 
@@ -112,7 +112,7 @@ class SeenWorld(World):
     def _origin(self, record: RecordId) -> tuple[RecordId, int, str, str]:
         """Return the record of the first delivery, its timestamp, and the wait IDs of this delivery and of that."""
         first, timestamp_ms = self.retried.get(record, (record, 0))
-        return first, 0, wait_id(CLUSTER, *record, GROUP, timestamp_ms), wait_id(CLUSTER, *first, GROUP, 0)
+        return first, 0, wait_id(CLUSTER, record, GROUP, timestamp_ms), wait_id(CLUSTER, first, GROUP, 0)
 
     def begin_call(self, process: int, record: RecordId, now_ms: int) -> None:
         super().begin_call(process, record, now_ms)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from sink.position import TopicPartition
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.records.original import Original
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 NAME: Final = TopicPartition(Settings().wait.topic, 0)
 IDENTITY: Final = TopicIdentity(NAME.topic, "id", 1)

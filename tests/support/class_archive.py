@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support.quick_jvm import COMPILER_AND_COLLECTOR
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.spark.session import spark_session, stop_session
 
 DEADLINE_S = 120.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import as_environment
 
 

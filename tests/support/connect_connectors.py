@@ -10,7 +10,7 @@ from typing import Literal
 from tests.support.connect_rest import ConnectRest
 from tests.support.naming import Names
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector, read_connector
 from waitreg.connect.variables import variable
 

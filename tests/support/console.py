@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.service import ConsoleService
 from waitreg.local.ports import LOOPBACK
 

@@ -12,7 +12,7 @@ from psycopg import sql
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Connection: TypeAlias = psycopg.Connection[Any]
 

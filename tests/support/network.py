@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.settings import with_postgres
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.ports import LOOPBACK, free_ports
 
 T = TypeVar("T")

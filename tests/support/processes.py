@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.child import log_tail
 from waitreg.local.environment import as_environment
 from waitreg.local.guard import signal_tree

@@ -12,8 +12,8 @@ from typing import NamedTuple, cast
 from tests.support.secured_broker import Resource, SecuredBroker
 from wait_registry.kafka.topic_specs import TopicUser, dead_letter_topics, redelivery_topics
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
 
 ROOT = Path(__file__).parents[2]

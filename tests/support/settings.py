@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from tests.support.naming import Names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 def settings_against(

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from tests.support.processes import Service
 from tests.support.settings import changed
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.ports import free_ports
 
 Kind = Literal["sink", "sweeper", "sweeping"]

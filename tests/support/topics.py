@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 from tests.support.kafka_io import Isolation, Outgoing, ReadRecord, produce, read_all
 from tests.support.settings import changed
 from tests.support.waiting import PATIENCE_S, wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 LEVELS = {"read_committed": IsolationLevel.READ_COMMITTED, "read_uncommitted": IsolationLevel.READ_UNCOMMITTED}
 ANSWER_S = 10.0

@@ -30,7 +30,7 @@ from wait_registry.kafka.positions import end_offsets
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.topics import TopicPartition, input_of, is_topic_name
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

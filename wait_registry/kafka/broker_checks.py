@@ -14,7 +14,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.errors import cause_of, is_access_problem
 from wait_registry.kafka.topics import broker_config
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings, SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

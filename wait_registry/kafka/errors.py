@@ -120,16 +120,20 @@ def cause_of(error: WaitRegistryError) -> KafkaError | None:
     return behind if isinstance(behind, KafkaError) else None
 
 
+def code_of(error: WaitRegistryError) -> int | None:
+    """Return the code of the client's error that caused one of ours, or None."""
+    cause = cause_of(error)
+    return None if cause is None else cause.code()
+
+
 def is_unknown_topic(error: WaitRegistryError) -> bool:
     """Return whether one of our errors means that a topic doesn't exist."""
-    cause = cause_of(error)
-    return cause is not None and cause.code() in _UNKNOWN_TOPIC
+    return code_of(error) in _UNKNOWN_TOPIC
 
 
 def is_refused_topic(error: WaitRegistryError) -> bool:
     """Return whether one of our errors means that this user has no permission on a topic."""
-    cause = cause_of(error)
-    return cause is not None and cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    return bool(code_of(error) == KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 def kafka_failure(error: KafkaError | KafkaException, doing: str) -> WaitRegistryError:

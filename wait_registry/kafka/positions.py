@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.errors import cause_of
+from wait_registry.kafka.errors import code_of
 from wait_registry.kafka.requests import answer, persistently, timeout_of
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -153,8 +153,7 @@ def _answered(
     try:
         found = answer(admin, future, doing)
     except PermanentError as error:
-        cause = cause_of(error)
-        if cause is None or cause.code() not in _NO_LEADER:
+        if code_of(error) not in _NO_LEADER:
             raise
         count = describe_topic(admin, asked.topic).partitions
         if asked.partition >= count:

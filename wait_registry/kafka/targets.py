@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclOperation
 from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic, may
-from wait_registry.kafka.errors import cause_of
+from wait_registry.kafka.errors import code_of
 from wait_registry.kafka.topics import topic_config
 from wait_registry.records.topics import MAX_TOPIC_LENGTH, is_topic_name
 
@@ -85,8 +85,7 @@ class Targets:
             # The error of a transaction that one topic refuses does not name the topic.
             writable = may(self._admin, topic, AclOperation.WRITE)
         except WaitRegistryError as error:
-            cause = cause_of(error)
-            if cause is None or cause.code() not in _OF_THIS_TOPIC:
+            if code_of(error) not in _OF_THIS_TOPIC:
                 raise
             return Target(topic, 0, 0, str(error))
         if not writable:

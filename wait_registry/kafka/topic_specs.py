@@ -11,8 +11,8 @@ from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES, dead_lett
 from wait_registry.records.topics import is_topic_name, redelivery_topic, retry_delay_s, retry_topic
 from wait_registry.settings.processor import ExpiryPolicy, RedeliverTo, SourceKind
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.topics import WaitTopicSettings
+from wait_registry.settings.tree import Settings, unresolved_placeholders
 
 # Who uses topics: the services, and the operator who redrives dead letters.
 TopicUser = Service | Literal["redrive"]

@@ -15,13 +15,13 @@ from wait_registry.diagnosis import Diagnosis, log_warnings, refuse_errors
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import broker_ids, describe_existing, no_such_topic, topic_names
-from wait_registry.kafka.errors import cause_of
+from wait_registry.kafka.errors import cause_of, code_of
 from wait_registry.kafka.requests import answer, answers_of_existing, persistently, timeout_of
 from wait_registry.kafka.topic_rules import TopicState, check_mark_retention, check_topic, missing, unseen
 from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topic_relations import redelivery_name_problems, topic_problems
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 
@@ -147,9 +147,9 @@ def _created(client: AdminClient, new: NewTopic, future: Future[None]) -> bool:
         answer(client, future, f"creating topic {new.topic}")
     except WaitRegistryError as error:
         cause = cause_of(error)
-        if cause is not None and cause.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        if code_of(error) == KafkaError.TOPIC_ALREADY_EXISTS:
             return False
-        if cause is not None and cause.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        if cause is not None and code_of(error) == KafkaError.INVALID_REPLICATION_FACTOR:
             raise ConfigurationError(
                 f"topic {new.topic} can't have {new.replication_factor} replicas: {cause.str().rstrip('.')}. "
                 "Set wait.replication_factor (and wait.min_insync_replicas) to what the cluster has brokers for; "

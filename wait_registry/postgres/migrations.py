@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from typing import LiteralString
@@ -24,11 +24,15 @@ LOCK_TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file that leads from the version before to ``version``."""
+    """One file that leads from the version before to ``version``.
+
+    ``applied`` is the checksum of the file that a schema has under this number, or None.
+    """
 
     version: int
     file: str
     text: LiteralString
+    applied: str | None = None
 
     @property
     def name(self) -> str:
@@ -39,22 +43,10 @@ class Migration:
     def checksum(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-
-@dataclass(frozen=True, slots=True)
-class MigrationStatus:
-    """One migration, and the checksum of the file that was applied under its number, or None."""
-
-    migration: Migration
-    checksum: str | None
-
-    @property
-    def applied(self) -> bool:
-        return self.checksum is not None
-
     @property
     def changed(self) -> bool:
         """Whether the applied file differs from this version's."""
-        return self.applied and self.checksum != self.migration.checksum
+        return self.applied not in (None, self.checksum)
 
 
 def migrations(folder: Traversable, *, first: int) -> tuple[Migration, ...]:
@@ -77,10 +69,10 @@ def migrations(folder: Traversable, *, first: int) -> tuple[Migration, ...]:
     return found
 
 
-def status(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]) -> list[MigrationStatus]:
-    """Return the state of each known migration in the connection's schema, which need not exist."""
+def status(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]) -> list[Migration]:
+    """Return each known migration as it is in the connection's schema, which need not exist."""
     applied = applied_migrations(connection)
-    return [MigrationStatus(migration, applied.get(migration.version)) for migration in known]
+    return [replace(migration, applied=applied.get(migration.version)) for migration in known]
 
 
 def migrate(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]) -> list[Migration]:
@@ -107,7 +99,7 @@ def migrate(connection: psycopg.Connection[TupleRow], known: Sequence[Migration]
         steps = status(connection, known)
         require_unchanged(steps)
         _require_none_newer(connection, schema, known[-1].version)
-        missing = [step.migration for step in steps if not step.applied]
+        missing = [step for step in steps if step.applied is None]
         # Not for the advisory lock above, whose other holder does the same work.
         connection.execute("select set_config('lock_timeout', %s, true)", (f"{LOCK_TIMEOUT_S}s",))
         for migration in missing:
@@ -135,20 +127,16 @@ def _apply(connection: psycopg.Connection[TupleRow], schema: str, migration: Mig
         ) from error
 
 
-def require_unchanged(steps: Iterable[MigrationStatus]) -> None:
+def require_unchanged(steps: Iterable[Migration]) -> None:
     """Raise ConfigurationError if an applied migration differs from this version's, since tables may differ."""
     for step in steps:
         if step.changed:
-            file, seen, expected = step.migration.file, str(step.checksum), step.migration.checksum
+            seen, expected = str(step.applied)[:12], step.checksum[:12]
             raise ConfigurationError(
-                f"{file} was applied and has changed since (applied {seen[:12]}, this version's {expected[:12]}): "
-                f"{fix_of_changed(step.migration)}; a change needs a new migration"
+                f"{step.file} was applied and has changed since (applied {seen}, this version's {expected}): "
+                f"install the wait registry that created the schema, or restore {step.file} as it was; a change needs "
+                "a new migration"
             )
-
-
-def fix_of_changed(migration: Migration) -> str:
-    """Return the fix if another file was applied than this version's."""
-    return f"install the wait registry that created the schema, or restore {migration.file} as it was"
 
 
 def _require_none_newer(connection: psycopg.Connection[TupleRow], schema: str, newest: int) -> None:

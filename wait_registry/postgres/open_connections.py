@@ -6,12 +6,13 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from wait_registry.postgres.connection import PostgresUnavailable, connect
+from wait_registry.postgres.own_session import break_off
 from wait_registry.settings.postgres import PostgresSettings
 
 
@@ -47,7 +48,7 @@ class OpenConnections:
             with self._guard:
                 self._sockets.update(own)
                 if self._given_up:
-                    _break(own[0])
+                    break_off(own[0])
 
         if self._given_up:
             raise PostgresUnavailable("this process ends and opens no more connections to Postgres")
@@ -67,9 +68,4 @@ class OpenConnections:
         with self._guard:
             self._given_up = True
             for each in self._sockets:
-                _break(each)
-
-
-def _break(connection: socket.socket) -> None:
-    with suppress(OSError):  # already closed
-        connection.shutdown(socket.SHUT_RDWR)
+                break_off(each)

@@ -79,7 +79,7 @@ def _limit(connection: Connection) -> Iterator[None]:
     """Break a connection that gets no answer in time."""
     # A descriptor of our own, as in `OpenConnections`.
     with socket.socket(fileno=os.dup(connection.fileno())) as own:
-        timer = threading.Timer(LIMIT_S, _break, [own])
+        timer = threading.Timer(LIMIT_S, break_off, [own])
         timer.start()
         try:
             yield
@@ -93,6 +93,7 @@ def _limit(connection: Connection) -> Iterator[None]:
             timer.join()
 
 
-def _break(connection: socket.socket) -> None:
+def break_off(connection: socket.socket) -> None:
+    """End a connection from any thread; what waits for it fails."""
     with suppress(OSError):  # already closed
         connection.shutdown(socket.SHUT_RDWR)

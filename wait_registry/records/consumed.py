@@ -79,7 +79,7 @@ def idempotency_key(cluster_id: str, group: str, original: Original, named: str 
         named: the key that its lineage block names.
     """
     topic, partition, offset, timestamp_ms, _, _, _, headers = original
-    first = (cluster_id, topic, partition, offset, group, timestamp_ms)
+    first = (cluster_id, (topic, partition, offset), group, timestamp_ms)
     if named is not None and headers and headers[-1][0] == WAITREG_EDITED and wait_id(*first, headers[-1][1]) == named:
         return named
     return wait_id(*first)

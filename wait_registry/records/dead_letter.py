@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ MAX_MESSAGE_CHARACTERS: Final = 2_048
 MAX_STACKTRACE_CHARACTERS: Final = 8_192
 _MAX_FRAMES: Final = 64
 _SHOWN_CHARACTERS: Final = 256
-_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class Reason(StrEnum):
@@ -118,17 +116,10 @@ def dead_letter_topic(template: str, topic: str, group: str) -> str:
     Raises:
         ConfigurationError: another placeholder, or a result that isn't a topic name.
     """
-    values = {"topic": topic, "group": group}
-
-    def replaced(placeholder: re.Match[str]) -> str:
-        if placeholder[1] not in values:
-            raise ConfigurationError(
-                f"dead_letter.topic: saw the placeholder {placeholder[0]!r} in {template!r}, "
-                "expected {topic} or {group}"
-            )
-        return values[placeholder[1]]
-
-    name = _PLACEHOLDER.sub(replaced, template)
+    try:
+        name = template.format(topic=topic, group=group)
+    except (LookupError, ValueError, AttributeError):  # the settings' check names the placeholder
+        name = template
     if not is_topic_name(name):
         # A record may name any text of any length as topic and group.
         seen, of_topic, of_group = (repr(text[:_SHOWN_CHARACTERS]) for text in (name, topic, group))

@@ -71,7 +71,11 @@ _Bytes: TypeAlias = Annotated[
 ]
 
 
-class Replacement(BaseModel):
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Replacement(_Model):
     """The record that an edit sends in place of a dead letter's own.
 
     Attributes:
@@ -82,8 +86,6 @@ class Replacement(BaseModel):
         new_key: whether the key differs from that of the record that was edited.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     key: _Bytes | None = None
     value: _Bytes | None = None
     headers: tuple[tuple[_Text, _Bytes | None], ...] = ()
@@ -91,21 +93,28 @@ class Replacement(BaseModel):
     new_key: bool = False
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Event(_Model):
     version: int = 1
+
+
+class _Asked(_Event):
+    """An event that a person asked for: ``by`` whom, whether that was checked, and ``via`` command or console."""
+
+    by: _Text
+    authenticated: bool
+    via: _Text
+
+
+class _OfJob(_Event):
     job: _Text = Field(min_length=1, max_length=64)
 
 
-class Requested(_Event):
+class Requested(_OfJob, _Asked):
     """A job begins.
 
     Attributes:
         kind: what it does.
         group: consumer group of the dead letters.
-        by: who asked for it; ``authenticated`` if that was checked.
-        via: ``command`` or ``console``.
         reason: what the person gave as the reason.
         conditions: which dead letters, with absolute times.
         ends: dead letter topics and the offset before which their dead letters are meant, by partition.
@@ -122,9 +131,6 @@ class Requested(_Event):
     event: Literal["requested"] = "requested"
     kind: Kind
     group: _Text
-    by: _Text
-    authenticated: bool
-    via: _Text
     reason: _Text
     conditions: tuple[_Text, ...]
     ends: dict[_Text, dict[_Int, _BigInt]]
@@ -138,7 +144,7 @@ class Requested(_Event):
     replacement: Replacement | None = None
 
 
-class Mark(_Event):
+class Mark(_OfJob):
     """A delivery was redriven, archived or restored.
 
     Attributes:
@@ -182,7 +188,7 @@ class Mark(_Event):
         )
 
 
-class Advanced(_Event):
+class Advanced(_OfJob):
     """A job has come to ``cursor``; ``counts`` are all its dead letters so far, by category."""
 
     event: Literal["advanced"] = "advanced"
@@ -190,7 +196,7 @@ class Advanced(_Event):
     counts: dict[_Text, _BigInt]
 
 
-class Changed(_Event):
+class Changed(_OfJob):
     """A job has another state.
 
     Attributes:
@@ -207,41 +213,31 @@ class Changed(_Event):
     reason: _Text = ""
 
 
-class Approved(_Event):
+class Approved(_OfJob, _Asked):
     """Another person approves a job.
 
     Attributes:
-        by: who approves it; ``authenticated`` if that was checked.
-        via: ``command`` or ``console``.
         reason: what the person gave as the reason.
     """
 
     event: Literal["approved"] = "approved"
-    by: _Text
-    authenticated: bool
-    via: _Text
     reason: _Text = ""
 
 
-class RateChanged(_Event):
+class RateChanged(_OfJob, _Asked):
     """A job sends at another rate from its next chunk on.
 
     Attributes:
         rate: records per second at most.
-        by: who wants it; ``authenticated`` if that was checked.
-        via: ``command`` or ``console``.
         reason: what the person gave as the reason.
     """
 
     event: Literal["rate"] = "rate"
     rate: _Rate
-    by: _Text
-    authenticated: bool
-    via: _Text
     reason: _Text = ""
 
 
-class DeletionRequested(_Event):
+class DeletionRequested(_OfJob, _Asked):
     """Records of a dead letter topic are about to be deleted; the job's `RecordsDeleted` is the answer.
 
     Without an answer, it isn't known which of them are deleted.
@@ -249,60 +245,42 @@ class DeletionRequested(_Event):
     Attributes:
         topic: the dead letter topic.
         before: the offset before which the records are deleted, by partition.
-        by: who asked for it; ``authenticated`` if that was checked.
-        via: ``command``.
         reason: what the person gave as the reason.
     """
 
     event: Literal["deletion_requested"] = "deletion_requested"
     topic: _Text
     before: dict[_Int, _BigInt]
-    by: _Text
-    authenticated: bool
-    via: _Text
     reason: _Text = Field(min_length=1)
 
 
-class RecordsDeleted(_Event):
+class RecordsDeleted(_OfJob, _Asked):
     """Records of a dead letter topic were deleted.
 
     Attributes:
         topic: the dead letter topic.
         first: the first offset that the broker keeps, by partition.
         failed: why the records of the other partitions weren't deleted, or may not have been.
-        by: who asked for it; ``authenticated`` if that was checked.
-        via: ``command``.
     """
 
     event: Literal["records_deleted"] = "records_deleted"
     topic: _Text
     first: dict[_Int, _BigInt]
     failed: dict[_Int, _Text] = {}
-    by: _Text
-    authenticated: bool
-    via: _Text
 
 
-class Revealed(BaseModel):
+class Revealed(_Asked):
     """A person is shown what is hidden of a dead letter; it belongs to no job.
 
     Attributes:
         place: of the dead letter.
         group: its consumer group.
-        by: who is shown it; ``authenticated`` if that was checked.
-        via: ``console``.
         reason: what the person gave as the reason.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    version: int = 1
     event: Literal["revealed"] = "revealed"
     place: Place
     group: _Text | None = None
-    by: _Text
-    authenticated: bool
-    via: _Text
     reason: _Text = Field(min_length=1)
 
 

@@ -13,7 +13,7 @@ _CANONICAL: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 
 
 def wait_id(
-    cluster_id: str, topic: str, partition: int, offset: int, group: str, timestamp_ms: int, edit: bytes | None = None
+    cluster_id: str, place: tuple[str, int, int], group: str, timestamp_ms: int, edit: bytes | None = None
 ) -> str:
     """Derive the wait ID of a record: a UUID version 8 (RFC 9562, section 5.8) ordered by the record's time.
 
@@ -23,13 +23,14 @@ def wait_id(
 
     Args:
         cluster_id: the Kafka cluster's ID.
-        topic: the topic the record is consumed from now; partition and offset likewise.
+        place: topic, partition and offset from which the record is consumed now.
         timestamp_ms: the record's timestamp in ms, -1 for none; beyond 48 bits the nearest value is the UUID's time.
         edit: for the idempotency key of an edited record, what its header WAITREG_EDITED says.
 
     Returns:
         The canonical text of 36 characters.
     """
+    topic, partition, offset = place
     hashed = f"waitreg1\n{cluster_id}\n{topic}\n{partition}\n{offset}\n{group}".encode()
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
         hashed = b"%b\n%d" % (hashed, timestamp_ms)

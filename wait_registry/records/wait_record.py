@@ -67,6 +67,37 @@ class WaitRecord(NamedTuple):
     tracestate: str | None = None
 
 
+class ExpiryRule(NamedTuple):
+    """What becomes of an expired record of a group.
+
+    Attributes:
+        policy: ``dlq`` or ``redeliver``.
+        max_deliveries: deliveries under ``redeliver``, from 1.
+        redeliver_to: ``group`` or ``origin``: the topic that a redelivery goes to.
+    """
+
+    policy: str
+    max_deliveries: int
+    redeliver_to: RedeliverTo = "group"
+
+
+class LaterDelivery(NamedTuple):
+    """What a wait record says of a record that this system delivered again.
+
+    Attributes:
+        source: where the record was consumed now.
+        max_deliveries: instead of the group's own, if its lineage has another number.
+        idempotency_key: None stands for the wait ID, which gets no header of its own.
+    """
+
+    source: Source | None = None
+    max_deliveries: int | None = None
+    idempotency_key: str | None = None
+
+
+_FIRST: Final = LaterDelivery()
+
+
 class WaitRecordEncoder:
     """Writes the headers of wait records for one group and one dead letter topic; runs once per record."""
 
@@ -77,58 +108,37 @@ class WaitRecordEncoder:
         group: str,
         instance: str,
         dead_letter_topic: str,
-        expiry_policy: str,
-        max_deliveries: int,
+        expiry: ExpiryRule,
         max_bytes: int = MAX_JSON_BYTES,
-        redeliver_to: RedeliverTo = "group",
     ) -> None:
         """Build the headers that all records share.
 
         Args:
             dead_letter_topic: the resolved name, without ``{topic}``.
-            expiry_policy: ``dlq`` or ``redeliver``.
-            max_deliveries: deliveries under ``redeliver``, from 1.
+            expiry: what becomes of expired records.
             max_bytes: of value, key and headers in JSON together: ``wait.max_message_bytes``.
-            redeliver_to: ``group`` or ``origin``: the topic that a redelivery goes to.
 
         Raises:
             ConfigurationError: another expiry policy.
         """
-        if expiry_policy not in _POLICIES:
-            raise ConfigurationError(f"expiry policy: saw {expiry_policy!r}, expected {' or '.join(_POLICIES)}")
+        if expiry.policy not in _POLICIES:
+            raise ConfigurationError(f"expiry policy: saw {expiry.policy!r}, expected {' or '.join(_POLICIES)}")
         self._max_bytes = max_bytes
         self._group = ((header_names.WAIT_GROUP, group.encode()), (header_names.WAIT_INSTANCE, instance.encode()))
         self._policy = (
             (header_names.WAIT_DEAD_LETTER_TOPIC, dead_letter_topic.encode()),
-            (header_names.WAIT_EXPIRY_POLICY, expiry_policy.encode()),
-            (header_names.WAIT_MAX_DELIVERIES, b"%d" % max_deliveries),
+            (header_names.WAIT_EXPIRY_POLICY, expiry.policy.encode()),
+            (header_names.WAIT_MAX_DELIVERIES, b"%d" % expiry.max_deliveries),
         )
-        self._origin = ((header_names.WAIT_REDELIVER_TO, b"origin"),) if redeliver_to == "origin" else ()
+        self._origin = ((header_names.WAIT_REDELIVER_TO, b"origin"),) if expiry.redeliver_to == "origin" else ()
 
     def headers(
-        self,
-        original: Original,
-        wait_id: str,
-        expires_at_ms: int,
-        delivery: int = 1,
-        source: Source | None = None,
-        max_deliveries: int | None = None,
-        trace: Headers | None = None,
-        idempotency_key: str | None = None,
+        self, original: Original, wait_id: str, expires_at_ms: int, delivery: int = 1, later: LaterDelivery = _FIRST
     ) -> list[tuple[str, bytes | None]]:
         """Return the headers of one wait record; its value is the original's, or empty when that is null.
 
-        Args:
-            expires_at_ms: ms since the epoch.
-            delivery: which delivery this is, from 1.
-            source: where the record was consumed now, if this system delivered it again.
-            max_deliveries: instead of the group's own, if its lineage has another number.
-            trace: headers that continue the trace; by default those of the original, if it has any.
-            idempotency_key: None stands for the wait ID, which gets no header of its own.
-
         Raises:
-            DataError: the record is larger than its readers accept, compressed or not; dead-
-                letter it.
+            DataError: the record is larger than its readers accept, compressed or not: dead-letter it.
         """
         topic, partition, offset, timestamp_ms, timestamp_type, key, value, originals = original
         headers_json = readable_headers_json(originals) if originals else NO_HEADERS_JSON
@@ -147,14 +157,14 @@ class WaitRecordEncoder:
             _expiry_header(expires_at_ms),
             *self._group,
             _delivery_header(delivery),
-            *(self._policy if max_deliveries is None else self._limited(max_deliveries)),
+            *(self._policy if later.max_deliveries is None else self._limited(later.max_deliveries)),
             *self._origin,
         ]
-        if idempotency_key not in (None, wait_id):
-            encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, idempotency_key.encode()))
-        if source is not None:
-            encoded += source.headers()
-        for header in originals if trace is None else trace:
+        if later.idempotency_key not in (None, wait_id):
+            encoded.append((header_names.WAIT_IDEMPOTENCY_KEY, later.idempotency_key.encode()))
+        if later.source is not None:
+            encoded += later.source.headers()
+        for header in originals:
             # What isn't trace context is not copied; it is in the original headers anyway.
             if header[0] in _TRACE_NAMES and is_trace(header[1]):
                 encoded.append(header)

@@ -43,45 +43,37 @@ class ServiceProcess:
         self._build = build
         self._service: Service | None = None
         self._error: BaseException | None = None
-        self._stop = threading.Event()
 
     def run(self) -> None:
         """Run the service until it ends; raises what it raised."""
-        previous = {number: signal.signal(number, self._on_signal) for number in _signals()}
-        thread = threading.Thread(target=self._run_service, name="service", daemon=True)
-        try:
+        with stop_requests() as stop:
+            thread = threading.Thread(target=self._run_service, args=(stop,), name="service", daemon=True)
             thread.start()
-            self._await_end(thread)
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            self._await_end(thread, stop)
         if self._error is not None:
             raise self._error
         log.info("ended")
 
-    def _await_end(self, thread: threading.Thread) -> None:
-        logged = False
-        while thread.is_alive() or (self._stop.is_set() and not logged):
-            if self._stop.is_set() and not logged:
-                # Not in the signal handler, which may interrupt a thread that writes the log.
+    def _await_end(self, thread: threading.Thread, stop: threading.Event) -> None:
+        logged = asked = False
+        while thread.is_alive() or (stop.is_set() and not logged):
+            # Not in the signal handler, which may interrupt a thread that writes the log.
+            if stop.is_set() and not logged:
                 logged = True
                 log.info("stopping on a signal: running work is finished first, a second signal ends it at once")
+            if logged and not asked and self._service is not None:
+                asked = True
+                self._service.request_stop()
             # With a limit: where locks are made of condition variables (macOS), a signal doesn't interrupt a join.
             thread.join(_JOIN_S)
 
-    def _run_service(self) -> None:
+    def _run_service(self, stop: threading.Event) -> None:
         try:
             self._service = self._build()
-            if not self._stop.is_set():
+            if not stop.is_set():
                 self._service.run()
         except BaseException as error:  # noqa: BLE001 - handed to the main thread, which raises it
             self._error = error
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        self._stop.set()
-        if self._service is not None:
-            self._service.request_stop()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from wait_registry.kafka.topics import check_topics
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

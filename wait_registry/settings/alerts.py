@@ -36,21 +36,20 @@ class WebhookForm(StrEnum):
 class AlertRule(Section):
     """One rule of ``alerts.rule``: it fires while there are too many dead letters of its conditions."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$", description="name of the alert, in messages and metrics"
-    )
-    filter: tuple[str, ...] = Field(
-        (), max_length=50, description="conditions on dead letters, as `waitreg dlq list` takes them"
-    )
-    window: Delay | None = Field(None, description="age of the dead letters that count, at most; by default any age")
-    above: int = Field(0, ge=0, le=MOST_COUNTED, description="the alert fires if there are more dead letters")
-    below: int | None = Field(
-        None, ge=1, description="it is over if there are fewer; by default, if there are no more than 'above'"
-    )
-    hold: Delay | None = Field(
-        None, alias="for", description="how long there must be too many before it fires; by default it fires at once"
-    )
-    every: Delay = Field("4h", description="pause between two messages of an alert that continues")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$")
+    """name of the alert, in messages and metrics"""
+    filter: tuple[str, ...] = Field((), max_length=50)
+    """conditions on dead letters, as `waitreg dlq list` takes them"""
+    window: Delay | None = None
+    """age of the dead letters that count, at most; by default any age"""
+    above: int = Field(0, ge=0, le=MOST_COUNTED)
+    """the alert fires if there are more dead letters"""
+    below: int | None = Field(None, ge=1)
+    """it is over if there are fewer; by default, if there are no more than 'above'"""
+    hold: Delay | None = Field(None, alias="for")
+    """how long there must be too many before it fires; by default it fires at once"""
+    every: Delay = "4h"
+    """pause between two messages of an alert that continues"""
 
     @property
     def hold_s(self) -> int:
@@ -66,26 +65,23 @@ class AlertRule(Section):
 class WebhookSettings(Section):
     """Where alerts are sent, and in which form."""
 
-    url: SecretStr | None = Field(
-        None, description="http(s) address that takes each message as a POST; a secret, because Slack's and Teams' are"
-    )
-    form: WebhookForm = Field(
-        WebhookForm.ALERTMANAGER,
-        description="JSON of the messages: as Prometheus' Alertmanager sends them, or as Slack or Teams takes them",
-    )
-    timeout_s: float = Field(10.0, gt=0, le=60, description="how long the receiver may take for an answer, s")
+    url: SecretStr | None = None
+    """http(s) address that takes each message as a POST; a secret, because Slack's and Teams' are"""
+    form: WebhookForm = WebhookForm.ALERTMANAGER
+    """JSON of the messages: as Prometheus' Alertmanager sends them, or as Slack or Teams takes them"""
+    timeout_s: float = Field(10.0, gt=0, le=60)
+    """how long the receiver may take for an answer, s"""
 
 
 class AlertsSettings(Section):
     """Alerts by webhook, for places without Prometheus; the sweeper evaluates them."""
 
-    rule: tuple[AlertRule, ...] = Field(
-        (), description="rules: 'name', 'filter', 'window', 'above', 'below', 'for', 'every'"
-    )
-    webhook: WebhookSettings = Field(WebhookSettings(), description="where alerts are sent")
-    console_url: str = Field(
-        "", description="address by which people reach the console; messages then link to their dead letters"
-    )
+    rule: tuple[AlertRule, ...] = ()
+    """rules: 'name', 'filter', 'window', 'above', 'below', 'for', 'every'"""
+    webhook: WebhookSettings = WebhookSettings()
+    """where alerts are sent"""
+    console_url: str = ""
+    """address by which people reach the console; messages then link to their dead letters"""
 
 
 # The name of the alert that the rules can't be evaluated.

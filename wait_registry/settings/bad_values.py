@@ -34,7 +34,7 @@ def _line(detail: ErrorDetails, given: Mapping[str, Given]) -> str:
     where = f"{one.where}: " if one else ""
     seen = shown_value(setting, key, one.value if one else detail["input"])
     allowed = " ".join(filter(None, (setting.kind, setting.bounds)))
-    return f"{where}{name} is {seen}; allowed: {allowed}. It is: {setting.field.description} ({detail['msg']})"
+    return f"{where}{name} is {seen}; allowed: {allowed}. It is: {setting.description} ({detail['msg']})"
 
 
 def _name_at(location: tuple[int | str, ...]) -> str:

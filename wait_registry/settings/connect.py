@@ -5,61 +5,60 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
 from wait_registry.diagnosis import Diagnosis, error, refuse_errors
 from wait_registry.settings import Section
-from wait_registry.settings.contradictions import more_than, pair_problems, pem_problems
+from wait_registry.settings.contradictions import more_than, server_problems, tls_problems
 
 
 class ConnectSecretSettings(Section):
     """Where the worker finds secrets: ``provider:[path:]key`` of its config.providers, never the secret itself."""
 
-    postgres_password: str = Field(
-        "env:POSTGRES_PASSWORD", description="password of the role in connect.postgres_url; empty for none"
-    )
-    kafka_password: str = Field("env:KAFKA_PASSWORD", description="SASL password, with connect.client_security")
-    kafka_key: str = Field("env:KAFKA_KEY", description="client key (PEM), with connect.client_security")
+    postgres_password: str = "env:POSTGRES_PASSWORD"
+    """password of the role in connect.postgres_url; empty for none"""
+    kafka_password: str = "env:KAFKA_PASSWORD"
+    """SASL password, with connect.client_security"""
+    kafka_key: str = "env:KAFKA_KEY"
+    """client key (PEM), with connect.client_security"""
 
 
 class ConnectSettings(Section):
     """Kafka Connect instead of our sink or sweeper."""
 
-    url: str = Field(
-        "http://localhost:8083",
-        description="REST API, http(s)://host:port of any worker; several with commas are tried in turn",
-    )
-    username: str | None = Field(None, description="user of the REST API (basic authentication)")
-    password: SecretStr | None = Field(None, description="password of that user")
-    ca: str | None = Field(
-        None, repr=False, description="trusted certificates for https, PEM text; by default the system's store"
-    )
-    request_timeout_s: float = Field(30.0, gt=0, le=300, description="limit of one request, s")
-    connectors: tuple[str, ...] = Field(
-        (), description="connectors that `watch` watches; by default all of ours that exist"
-    )
-    postgres_url: str = Field(
-        "", description="Postgres as the worker reaches it, without a password; by default from postgres.url"
-    )
-    client_security: bool = Field(
-        False, description="give connectors' own clients kafka.security; false leaves them the worker's"
-    )
-    secrets: ConnectSecretSettings = Field(ConnectSecretSettings(), description="where the worker finds secrets")
-    settle_s: float = Field(
-        60.0,
-        ge=0,
-        description="alongside a Connect sink, a source exports a row this long after its expiry and first sight, s; "
-        "longer than that sink is ever behind, and than it reads again after a restart",
-    )
-    watch_interval_s: float = Field(10.0, ge=0.1, le=300, description="pause between two checks of `watch`, s")
-    restart_backoff_s: float = Field(5.0, gt=0, description="first pause between two restarts, s; doubles each time")
-    restart_backoff_max_s: float = Field(60.0, gt=0, description="longest such pause, s")
-    restart_limit: int = Field(10, ge=1, le=1000, description="restarts in a window that raise an alarm")
-    restart_window_s: float = Field(
-        1800.0, gt=0, description="that window, s; at the limit restarts are window / limit apart"
-    )
+    url: str = "http://localhost:8083"
+    """REST API, http(s)://host:port of any worker; several with commas are tried in turn"""
+    username: str | None = None
+    """user of the REST API (basic authentication)"""
+    password: SecretStr | None = None
+    """password of that user"""
+    ca: str | None = Field(None, repr=False)
+    """trusted certificates for https, PEM text; by default the system's store"""
+    request_timeout_s: float = Field(30.0, gt=0, le=300)
+    """limit of one request, s"""
+    connectors: tuple[str, ...] = ()
+    """connectors that `watch` watches; by default all of ours that exist"""
+    postgres_url: str = ""
+    """Postgres as the worker reaches it, without a password; by default from postgres.url"""
+    client_security: bool = False
+    """give connectors' own clients kafka.security; false leaves them the worker's"""
+    secrets: ConnectSecretSettings = ConnectSecretSettings()
+    """where the worker finds secrets"""
+    settle_s: float = Field(60.0, ge=0)
+    """alongside a Connect sink, a source exports a row this long after its expiry and first sight, s; longer than that
+    sink is ever behind, and than it reads again after a restart
+    """
+    watch_interval_s: float = Field(10.0, ge=0.1, le=300)
+    """pause between two checks of `watch`, s"""
+    restart_backoff_s: float = Field(5.0, gt=0)
+    """first pause between two restarts, s; doubles each time"""
+    restart_backoff_max_s: float = Field(60.0, gt=0)
+    """longest such pause, s"""
+    restart_limit: int = Field(10, ge=1, le=1000)
+    """restarts in a window that raise an alarm"""
+    restart_window_s: float = Field(1800.0, gt=0)
+    """that window, s; at the limit restarts are window / limit apart"""
 
     @property
     def urls(self) -> list[str]:
@@ -87,20 +86,10 @@ def connect_problems(settings: ConnectSettings) -> list[Diagnosis]:
 
 
 def _access_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
-    addresses = [urlsplit(url) for url in settings.urls]
-    if not addresses or not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
-        yield error(
-            f"connect.url is {_without_user(settings.url)!r}: expected the http(s) address of a worker's REST API, "
-            "such as http://localhost:8083, or several with commas"
-        )
-    if any("@" in one.netloc for one in addresses):
-        yield error("connect.url names a user: give connect.username and connect.password instead")
-    yield from pair_problems("connect", "basic authentication", username=settings.username, password=settings.password)
-    if settings.ca is not None and all(one.scheme == "http" for one in addresses):
-        yield error(
-            "connect.ca is set, but connect.url is http://, which doesn't use it: make it https://, or remove the CA"
-        )
-    yield from pem_problems("connect.ca", settings.ca)
+    yield from server_problems("connect", settings.url, settings.username, settings.password)
+    without_tls = all(url.startswith("http://") for url in settings.urls)
+    unused = "connect.url is http://, which doesn't use it: make it https://, or remove the CA" if without_tls else ""
+    yield from tls_problems("connect", unused, settings.ca)
 
 
 def _secret_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
@@ -135,7 +124,3 @@ def _restart_problems(settings: ConnectSettings) -> Iterator[Diagnosis]:
                 f"connect.{name} is {pause_s:g} s, more than restart_window_s / restart_limit = {apart_s:g} s: the "
                 "limit would never be reached and raise no alarm; lower it, or raise connect.restart_window_s"
             )
-
-
-def _without_user(url: str) -> str:
-    return re.sub(r"//[^/@,]*@", "//", url)

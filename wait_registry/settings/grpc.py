@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr
 
 from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings import Section
-from wait_registry.settings.contradictions import pair_problems, pem_problems
+from wait_registry.settings.contradictions import tls_problems
 
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md; values of names with -bin are bytes.
 _METADATA_NAME: Final = re.compile(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)")
@@ -57,14 +57,18 @@ RETRY_STATUSES = (
 class GrpcHandlerSettings(Section):
     """The gRPC handler (``processor.handler = "grpc://..."``): each attempt calls waitreg_handler.v1.Handler/Handle."""
 
-    forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as metadata")
-    retry_statuses: tuple[GrpcStatus, ...] = Field(RETRY_STATUSES, description="statuses that are retried")
-    discard_statuses: tuple[GrpcStatus, ...] = Field((), description="statuses that discard the record")
-    ca: str | None = Field(
-        None, repr=False, description="trusted certificates for grpcs, PEM text; by default the system's store"
-    )
-    certificate: str | None = Field(None, repr=False, description="client certificate chain, PEM text, for mutual TLS")
-    key: SecretStr | None = Field(None, description="client key, PEM text (unencrypted), for mutual TLS")
+    forward_headers: tuple[str, ...] = ()
+    """record headers forwarded as metadata"""
+    retry_statuses: tuple[GrpcStatus, ...] = RETRY_STATUSES
+    """statuses that are retried"""
+    discard_statuses: tuple[GrpcStatus, ...] = ()
+    """statuses that discard the record"""
+    ca: str | None = Field(None, repr=False)
+    """trusted certificates for grpcs, PEM text; by default the system's store"""
+    certificate: str | None = Field(None, repr=False)
+    """client certificate chain, PEM text, for mutual TLS"""
+    key: SecretStr | None = None
+    """client key, PEM text (unencrypted), for mutual TLS"""
 
 
 def grpc_problems(settings: GrpcHandlerSettings, handlers: Sequence[str]) -> Iterator[Diagnosis]:
@@ -82,14 +86,7 @@ def grpc_problems(settings: GrpcHandlerSettings, handlers: Sequence[str]) -> Ite
                 "and _.- are allowed, and neither grpc- in front nor -bin at the end. Remove it; each call has the "
                 "record's headers anyway"
             )
-    key = None if settings.key is None else settings.key.get_secret_value()
-    pem = {"ca": settings.ca, "certificate": settings.certificate, "key": key}
     schemes = {name.partition(":")[0] for name in handlers}
-    for name, text in pem.items():
-        yield from pem_problems(f"processor.grpc.{name}", text)
-        if text is not None and "grpc" in schemes and "grpcs" not in schemes:
-            yield error(
-                f"processor.grpc.{name} is set, but processor.handler is grpc://, which doesn't use it: make it "
-                "grpcs://, or remove it"
-            )
-    yield from pair_problems("processor.grpc", "mutual TLS", certificate=settings.certificate, key=key)
+    without_tls = "grpc" in schemes and "grpcs" not in schemes
+    unused = "processor.handler is grpc://, which doesn't use it: make it grpcs://, or remove it" if without_tls else ""
+    yield from tls_problems("processor.grpc", unused, settings.ca, settings.certificate, settings.key)

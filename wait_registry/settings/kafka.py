@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr
 
 from wait_registry.diagnosis import Diagnosis, error
 from wait_registry.settings import Section
-from wait_registry.settings.contradictions import pair_problems, pem_problems
+from wait_registry.settings.contradictions import tls_problems
 
 
 class SecurityProtocol(StrEnum):
@@ -32,31 +32,35 @@ class SaslMechanism(StrEnum):
 class SecuritySettings(Section):
     """Our credentials for the broker, and the certificates that we trust."""
 
-    protocol: SecurityProtocol = Field(SecurityProtocol.PLAINTEXT, description="security.protocol of every client")
-    mechanism: SaslMechanism | None = Field(None, description="SASL mechanism; needed with a SASL_* protocol")
-    username: str | None = Field(None, description="SASL user")
-    password: SecretStr | None = Field(None, description="SASL password")
-    ca: str | None = Field(
-        None, repr=False, description="trusted certificates, PEM text; by default the system's store"
-    )
-    certificate: str | None = Field(None, repr=False, description="client certificate chain, PEM text, for mutual TLS")
-    key: SecretStr | None = Field(None, description="client key, PEM text (PKCS#8, unencrypted), for mutual TLS")
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    """security.protocol of every client"""
+    mechanism: SaslMechanism | None = None
+    """SASL mechanism; needed with a SASL_* protocol"""
+    username: str | None = None
+    """SASL user"""
+    password: SecretStr | None = None
+    """SASL password"""
+    ca: str | None = Field(None, repr=False)
+    """trusted certificates, PEM text; by default the system's store"""
+    certificate: str | None = Field(None, repr=False)
+    """client certificate chain, PEM text, for mutual TLS"""
+    key: SecretStr | None = None
+    """client key, PEM text (PKCS#8, unencrypted), for mutual TLS"""
 
 
 class KafkaSettings(Section):
     """How to reach the one Kafka cluster that holds input, wait and dead letter topics."""
 
-    bootstrap_servers: str = Field(
-        "localhost:9092", min_length=1, description="host:port list of brokers to start with"
-    )
-    security: SecuritySettings = Field(SecuritySettings(), description="how the connection is protected")
-    librdkafka: dict[str, str | int | float | bool] = Field(
-        {}, repr=False, description="any further librdkafka client properties"
-    )
-    java: dict[str, str | int | float | bool] = Field(
-        {}, repr=False, description="any further Java client properties (Spark)"
-    )
-    request_timeout_s: float = Field(15.0, gt=0, le=300, description="limit of one administrative request")
+    bootstrap_servers: str = Field("localhost:9092", min_length=1)
+    """host:port list of brokers to start with"""
+    security: SecuritySettings = SecuritySettings()
+    """how the connection is protected"""
+    librdkafka: dict[str, str | int | float | bool] = Field({}, repr=False)
+    """any further librdkafka client properties"""
+    java: dict[str, str | int | float | bool] = Field({}, repr=False)
+    """any further Java client properties (Spark)"""
+    request_timeout_s: float = Field(15.0, gt=0, le=300)
+    """limit of one administrative request"""
 
     @property
     def producer_queue_bytes(self) -> int | None:
@@ -140,16 +144,10 @@ def kafka_problems(kafka: KafkaSettings) -> list[Diagnosis]:
 def _security_problems(security: SecuritySettings) -> Iterator[Diagnosis]:
     protocol = security.protocol.value
     sasl = {"mechanism": security.mechanism, "username": security.username, "password": security.password}
-    key = security.key.get_secret_value() if security.key else None
-    pem = {"ca": security.ca, "certificate": security.certificate, "key": key}
     for name in (name for name, value in sasl.items() if protocol.startswith("SASL_") and not value):
         yield error(f"kafka.security.protocol is {protocol}, which needs kafka.security.{name}: set it")
-    for values, using in ((sasl, ("SASL_SSL", "SASL_PLAINTEXT")), (pem, ("SSL", "SASL_SSL"))):
-        for name in (name for name, value in values.items() if value and protocol not in using):
-            yield error(
-                f"kafka.security.{name} is set, but kafka.security.protocol is {protocol}, which doesn't use it: "
-                f"set the protocol to {' or '.join(using)}, or remove it"
-            )
-    for name, text in pem.items():
-        yield from pem_problems(f"kafka.security.{name}", text)
-    yield from pair_problems("kafka.security", "mutual TLS", certificate=security.certificate, key=key)
+    unused = f"kafka.security.protocol is {protocol}, which doesn't use it: set the protocol to {{}}, or remove it"
+    for name in (name for name, value in sasl.items() if value and not protocol.startswith("SASL_")):
+        yield error(f"kafka.security.{name} is set, but {unused.format('SASL_SSL or SASL_PLAINTEXT')}")
+    without_tls = "" if protocol.endswith("SSL") else unused.format("SSL or SASL_SSL")
+    yield from tls_problems("kafka.security", without_tls, security.ca, security.certificate, security.key)

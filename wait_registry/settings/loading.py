@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.bad_values import bad_values
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sources import (
     NamedSource,
     from_command_line,
@@ -18,6 +17,7 @@ from wait_registry.settings.sources import (
     from_environment,
     from_toml,
 )
+from wait_registry.settings.tree import Settings
 
 DEFAULT_FILE = Path("waitreg.toml")
 DOTENV_FILE = Path(".env")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 PREFIX = "WAITREG_"
 DELIMITER = "__"
@@ -53,15 +56,20 @@ _BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SettingName:
-    """One setting: ``name`` is dotted, as on the command line; a table takes keys of any name."""
+    """One setting: ``name`` is dotted, as on the command line; a table takes keys of any name.
+
+    ``attribute`` is its name in ``model``.
+    """
 
     name: str
     field: FieldInfo
+    model: type[BaseModel]
+    attribute: str
 
     @property
-    def variable(self) -> str:
-        """The environment variable that sets it."""
-        return variable_of(self.name)
+    def description(self) -> str:
+        """What it is, in words."""
+        return _descriptions(self.model)[self.attribute]
 
     @property
     def is_table(self) -> bool:
@@ -72,11 +80,6 @@ class SettingName:
     def is_list(self) -> bool:
         """Whether the value is a list."""
         return get_origin(self.field.annotation) is tuple
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether the setting may be absent."""
-        return self.field.default is None
 
     @property
     def is_secret(self) -> bool:
@@ -160,7 +163,19 @@ def _walk(model: type[BaseModel], prefix: str) -> Iterator[SettingName]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _walk(field.annotation, f"{dotted}.")
         else:
-            yield SettingName(dotted, field)
+            yield SettingName(dotted, field, model, field_name)
+
+
+@cache
+def _descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the text below each field of a model, on one line."""
+    (written,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(written, ast.ClassDef)
+    found = {}
+    for field, text in pairwise(written.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            found[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
+    return found
 
 
 def _members(field: FieldInfo) -> tuple[Any, ...]:

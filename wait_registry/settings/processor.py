@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -14,7 +13,6 @@ from wait_registry.outage import backoff_s
 from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings import Section
-from wait_registry.settings.contradictions import pair_problems
 from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.routes import Route
 
@@ -79,8 +77,10 @@ class Oversized(StrEnum):
 class RetrySettings(Section):
     """Retry topics: where a record goes whose attempts in process have failed."""
 
-    delays: tuple[str, ...] = Field((), description="delays of the retry topics, ascending, such as 10s, 1m and 10m")
-    allow_reordering: bool = Field(False, description="with 'ordering': allow retry topics, which give up order")
+    delays: tuple[str, ...] = ()
+    """delays of the retry topics, ascending, such as 10s, 1m and 10m"""
+    allow_reordering: bool = False
+    """with 'ordering': allow retry topics, which give up order"""
 
     @field_validator("delays")
     @classmethod
@@ -99,12 +99,14 @@ class RetrySettings(Section):
 class HttpHandlerSettings(Section):
     """The HTTP handler (``processor.handler = "http://..."``): one POST per record."""
 
-    forward_headers: tuple[str, ...] = Field((), description="record headers forwarded as HTTP headers")
-    retry_statuses: tuple[int, ...] = Field(
-        (408, 425, 429, 500, 502, 503, 504), description="statuses that are retried"
-    )
-    discard_statuses: tuple[int, ...] = Field((), description="statuses that discard the record")
-    content_type: str = Field("application/octet-stream", description="Content-Type of the request")
+    forward_headers: tuple[str, ...] = ()
+    """record headers forwarded as HTTP headers"""
+    retry_statuses: tuple[int, ...] = (408, 425, 429, 500, 502, 503, 504)
+    """statuses that are retried"""
+    discard_statuses: tuple[int, ...] = ()
+    """statuses that discard the record"""
+    content_type: str = "application/octet-stream"
+    """Content-Type of the request"""
 
 
 class SchemaRegistrySettings(Section):
@@ -113,97 +115,95 @@ class SchemaRegistrySettings(Section):
     The console and `waitreg dlq show` show values by its schemas.
     """
 
-    url: str = Field("", description="http(s)://host:port; several with commas are tried in turn")
-    username: str | None = Field(None, description="user of the schema registry (basic authentication)")
-    password: SecretStr | None = Field(None, description="password of that user")
+    url: str = ""
+    """http(s)://host:port; several with commas are tried in turn"""
+    username: str | None = None
+    """user of the schema registry (basic authentication)"""
+    password: SecretStr | None = None
+    """password of that user"""
 
 
 class ProcessorSettings(Section):
     """One processor process; start as many of a group as the input has partitions."""
 
-    group: str = Field("", description="consumer group; needed by the processor")
-    topics: tuple[str, ...] = Field((), description="input topics; needed by the processor")
-    handler: str = Field("", description="'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port")
-    routes: tuple[Route, ...] = Field(
-        (), description="handlers of some records, by topic or header: 'match', 'handler', 'max_in_flight' if limited"
-    )
-    instance: str = Field("", description="name of this process in wait records; by default host name and start time")
-    max_in_flight: Literal["auto"] | _Slots = Field(
-        50, description="handler calls at once, at most (N); 'auto' follows what the called service can take"
-    )
-    max_in_flight_min: int = Field(5, ge=1, le=100_000, description="with 'auto': lower bound of N")
-    max_in_flight_max: int = Field(200, ge=1, le=100_000, description="with 'auto': upper bound of N")
-    handler_timeout_s: float = Field(30.0, gt=0, description="limit of one attempt, s")
-    blocked_after_s: float = Field(
-        60.0, gt=0, description="a call that runs for longer, all attempts included, blocks its worker slot, s"
-    )
-    cancel_blocked: bool = Field(
-        False,
-        description="cancel the oldest call if nine worker slots in ten are blocked, as if its last attempt had failed",
-    )
-    max_attempts: int = Field(
-        3, ge=1, le=100, description="attempts per delivery; then the record goes to a retry or dead letter topic"
-    )
-    backoff_initial_s: float = Field(0.2, ge=0, description="upper bound of the first pause between attempts, s")
-    backoff_max_s: float = Field(10.0, ge=0, description="upper bound of any pause between attempts, s")
-    ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S, description="time from registration to expiry, s")
-    margin_s: float = Field(10.0, gt=0, description="reserve between the end of the last attempt and the expiry, s")
-    registration: RegistrationMode = Field(
-        RegistrationMode.EAGER,
-        description="when a record is registered: before its call (eager), if it is slow (deferred), or never (off)",
-    )
-    register_after_s: float = Field(
-        0.5, gt=0, le=10, description="in 'deferred': from polling a record to its registration, s"
-    )
-    ordering: Ordering = Field(
-        Ordering.UNORDERED, description="which records are handled in order: none, those of a key or of a partition"
-    )
-    oversized: Oversized = Field(
-        Oversized.DEAD_LETTER,
-        description="a record too large to register before its call: dead-letter it, or call it while its offset waits",
-    )
-    uncommitted_max: int = Field(
-        20_000, ge=2, le=1_000_000, description="records of a partition that are polled and not committed, at most"
-    )
-    prefetch_max: int = Field(20_000, ge=1, description="records polled and not settled, at most")
-    prefetch_max_bytes: int = Field(
-        67_108_864, ge=1, description="size of those records, in keys, values and headers, bytes"
-    )
-    linger_ms: float = Field(
-        1.0, ge=0, le=1000, description="linger.ms of the producer; 5 raises throughput and latency, ms"
-    )
-    commit_interval_s: float = Field(0.5, gt=0, le=60, description="pause between offset commits, s")
-    drain_timeout_s: float = Field(30.0, ge=0, description="how long records may be finished after SIGTERM, s")
-    flush_timeout_s: float = Field(
-        10.0, gt=0, le=120, description="how long a rebalance or a shutdown waits for calls and writes, s"
-    )
-    delay_s: float = Field(
-        0, ge=0, le=MAX_DELAY_S, description="how long after its timestamp a record of the input topics is due, s"
-    )
-    retry: RetrySettings = Field(RetrySettings(), description="the retry topics")
-    expiry_policy: ExpiryPolicy = Field(
-        ExpiryPolicy.DLQ, description="what becomes of an expired record: dead letter, or delivery to the group again"
-    )
-    max_deliveries: int = Field(
-        3, ge=1, le=1000, description="with 'redeliver': deliveries before the dead letter topic; retries don't count"
-    )
-    redeliver_to: RedeliverTo = Field(
-        RedeliverTo.GROUP,
-        description="with 'redeliver': 'group' is the topic {topic}.{group}.redeliver, 'origin' the input topic "
-        "(not a compacted one), whose records may then say that they are deliveries of earlier ones",
-    )
-    source: SourceKind = Field(
-        SourceKind.GROUP, description="where records come from: a consumer group, or (experimental) a share group"
-    )
-    group_protocol: GroupProtocol = Field(GroupProtocol.CLASSIC, description="group.protocol; 'consumer' is KIP-848")
-    assignment_strategy: AssignmentStrategy = Field(
-        AssignmentStrategy.COOPERATIVE_STICKY, description="partition.assignment.strategy of the classic protocol"
-    )
-    http: HttpHandlerSettings = Field(HttpHandlerSettings(), description="the HTTP handler")
-    grpc: GrpcHandlerSettings = Field(GrpcHandlerSettings(), description="the gRPC handler")
-    schema_registry: SchemaRegistrySettings = Field(
-        SchemaRegistrySettings(), description="the schema registry of a typed handler"
-    )
+    group: str = ""
+    """consumer group; needed by the processor"""
+    topics: tuple[str, ...] = ()
+    """input topics; needed by the processor"""
+    handler: str = ""
+    """'module:name' of a handler, http(s) URL to POST to, or grpc(s)://host:port"""
+    routes: tuple[Route, ...] = ()
+    """handlers of some records, by topic or header: 'match', 'handler', 'max_in_flight' if limited"""
+    instance: str = ""
+    """name of this process in wait records; by default host name and start time"""
+    max_in_flight: Literal["auto"] | _Slots = 50
+    """handler calls at once, at most (N); 'auto' follows what the called service can take"""
+    max_in_flight_min: int = Field(5, ge=1, le=100_000)
+    """with 'auto': lower bound of N"""
+    max_in_flight_max: int = Field(200, ge=1, le=100_000)
+    """with 'auto': upper bound of N"""
+    handler_timeout_s: float = Field(30.0, gt=0)
+    """limit of one attempt, s"""
+    blocked_after_s: float = Field(60.0, gt=0)
+    """a call that runs for longer, all attempts included, blocks its worker slot, s"""
+    cancel_blocked: bool = False
+    """cancel the oldest call if nine worker slots in ten are blocked, as if its last attempt had failed"""
+    max_attempts: int = Field(3, ge=1, le=100)
+    """attempts per delivery; then the record goes to a retry or dead letter topic"""
+    backoff_initial_s: float = Field(0.2, ge=0)
+    """upper bound of the first pause between attempts, s"""
+    backoff_max_s: float = Field(10.0, ge=0)
+    """upper bound of any pause between attempts, s"""
+    ttl_s: float = Field(600.0, gt=0, le=TEN_YEARS_S)
+    """time from registration to expiry, s"""
+    margin_s: float = Field(10.0, gt=0)
+    """reserve between the end of the last attempt and the expiry, s"""
+    registration: RegistrationMode = RegistrationMode.EAGER
+    """when a record is registered: before its call (eager), if it is slow (deferred), or never (off)"""
+    register_after_s: float = Field(0.5, gt=0, le=10)
+    """in 'deferred': from polling a record to its registration, s"""
+    ordering: Ordering = Ordering.UNORDERED
+    """which records are handled in order: none, those of a key or of a partition"""
+    oversized: Oversized = Oversized.DEAD_LETTER
+    """a record too large to register before its call: dead-letter it, or call it while its offset waits"""
+    uncommitted_max: int = Field(20_000, ge=2, le=1_000_000)
+    """records of a partition that are polled and not committed, at most"""
+    prefetch_max: int = Field(20_000, ge=1)
+    """records polled and not settled, at most"""
+    prefetch_max_bytes: int = Field(67_108_864, ge=1)
+    """size of those records, in keys, values and headers, bytes"""
+    linger_ms: float = Field(1.0, ge=0, le=1000)
+    """linger.ms of the producer; 5 raises throughput and latency, ms"""
+    commit_interval_s: float = Field(0.5, gt=0, le=60)
+    """pause between offset commits, s"""
+    drain_timeout_s: float = Field(30.0, ge=0)
+    """how long records may be finished after SIGTERM, s"""
+    flush_timeout_s: float = Field(10.0, gt=0, le=120)
+    """how long a rebalance or a shutdown waits for calls and writes, s"""
+    delay_s: float = Field(0, ge=0, le=MAX_DELAY_S)
+    """how long after its timestamp a record of the input topics is due, s"""
+    retry: RetrySettings = RetrySettings()
+    """the retry topics"""
+    expiry_policy: ExpiryPolicy = ExpiryPolicy.DLQ
+    """what becomes of an expired record: dead letter, or delivery to the group again"""
+    max_deliveries: int = Field(3, ge=1, le=1000)
+    """with 'redeliver': deliveries before the dead letter topic; retries don't count"""
+    redeliver_to: RedeliverTo = RedeliverTo.GROUP
+    """with 'redeliver': 'group' is the topic {topic}.{group}.redeliver, 'origin' the input topic (not a compacted one),
+    whose records may then say that they are deliveries of earlier ones
+    """
+    source: SourceKind = SourceKind.GROUP
+    """where records come from: a consumer group, or (experimental) a share group"""
+    group_protocol: GroupProtocol = GroupProtocol.CLASSIC
+    """group.protocol; 'consumer' is KIP-848"""
+    assignment_strategy: AssignmentStrategy = AssignmentStrategy.COOPERATIVE_STICKY
+    """partition.assignment.strategy of the classic protocol"""
+    http: HttpHandlerSettings = HttpHandlerSettings()
+    """the HTTP handler"""
+    grpc: GrpcHandlerSettings = GrpcHandlerSettings()
+    """the gRPC handler"""
+    schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
+    """the schema registry of a typed handler"""
 
     @property
     def ordered(self) -> bool:
@@ -255,37 +255,18 @@ def ordering_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
         )
 
 
-def schema_registry_problems(settings: SchemaRegistrySettings) -> Iterator[Diagnosis]:
-    """Yield what is wrong with ``processor.schema_registry``."""
-    section = "processor.schema_registry"
-    addresses = [urlsplit(url.strip()) for url in settings.url.split(",")] if settings.url else []
-    if any("@" in one.netloc for one in addresses):
-        yield error(f"{section}.url names a user: give {section}.username and {section}.password instead")
-    elif not all(one.scheme in ("http", "https") and one.hostname for one in addresses):
-        yield error(f"{section}.url is {settings.url!r}: expected http(s)://host:port, or several with commas")
-    pair = {"username": settings.username, "password": settings.password}
-    yield from pair_problems(section, "basic authentication", **pair)
-
-
 def share_problems(processor: ProcessorSettings) -> Iterator[Diagnosis]:
     """Yield the settings that rely on offsets, which a share group doesn't have."""
     if processor.source is not SourceKind.SHARE:
         return
-    mode = processor.registration
-    if mode is not RegistrationMode.OFF:
-        yield _refused("registration", mode.value, "the broker keeps a record until it is acknowledged", "off")
-    if processor.ordered:
-        why = "the broker leases records of one key to several members"
-        yield _refused("ordering", processor.ordering.value, why, "unordered")
-    if processor.retry.delays:
-        why = "a record that isn't due can't be put back"
-        yield _refused("retry.delays", ", ".join(processor.retry.delays), why, "[]")
-    if processor.delay_s:
-        yield _refused("delay_s", f"{processor.delay_s:g}", "a record that isn't due can't be put back", "0")
-    if processor.group_protocol is not GroupProtocol.CLASSIC:
-        why = "a share group has a protocol of its own"
-        yield _refused("group_protocol", processor.group_protocol.value, why, "classic")
-
-
-def _refused(name: str, value: str, why: str, allowed: str) -> Diagnosis:
-    return error(f"processor.{name} is {value}, but with processor.source = share {why}. Set it to {allowed}")
+    not_due = "a record that isn't due can't be put back"
+    refused = (
+        ("registration", processor.registration.value, "off", "the broker keeps a record until it is acknowledged"),
+        ("ordering", processor.ordering.value, "unordered", "the broker leases records of one key to several members"),
+        ("retry.delays", ", ".join(processor.retry.delays) or "[]", "[]", not_due),
+        ("delay_s", f"{processor.delay_s:g}", "0", not_due),
+        ("group_protocol", processor.group_protocol.value, "classic", "a share group has a protocol of its own"),
+    )
+    for name, value, allowed, why in refused:
+        if value != allowed:
+            yield error(f"processor.{name} is {value}, but with processor.source = share {why}. Set it to {allowed}")

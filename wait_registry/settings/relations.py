@@ -10,7 +10,7 @@ from wait_registry.diagnosis import Diagnosis, error, log_warnings, refuse_error
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.alerts import alert_problems
-from wait_registry.settings.contradictions import more_than
+from wait_registry.settings.contradictions import more_than, server_problems
 from wait_registry.settings.grpc import grpc_problems
 from wait_registry.settings.kafka import kafka_problems
 from wait_registry.settings.processor import (
@@ -19,15 +19,13 @@ from wait_registry.settings.processor import (
     GroupProtocol,
     ProcessorSettings,
     ordering_problems,
-    schema_registry_problems,
     share_problems,
 )
-from wait_registry.settings.root import Settings, unresolved_placeholders
 from wait_registry.settings.routes import route_problems
-from wait_registry.settings.runtime import telemetry_problems
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.topic_relations import topic_problems
+from wait_registry.settings.tree import Settings, unresolved_placeholders
 
 Service = Literal["processor", "sink", "sweeper"]
 
@@ -57,7 +55,7 @@ def relation_problems(settings: Settings, service: Service) -> list[Diagnosis]:
     problems = [*kafka_problems(settings.kafka), *topic_problems(settings)]
     if service == "sink":  # which traces and produces nothing
         return [*problems, *_sink_problems(settings)]
-    problems += [*telemetry_problems(settings.telemetry), *_queue_problems(settings)]
+    problems += _queue_problems(settings)
     return [*problems, *(_processor_problems if service == "processor" else _sweeper_problems)(settings)]
 
 
@@ -101,7 +99,9 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
             f"processor.assignment_strategy is {processor.assignment_strategy.value}, but with "
             "processor.group_protocol=consumer the broker assigns (KIP-848): remove one of the two"
         )
-    yield from schema_registry_problems(processor.schema_registry)
+    registry = processor.schema_registry
+    if registry.url:
+        yield from server_problems("processor.schema_registry", registry.url, registry.username, registry.password)
     both = sorted(set(processor.http.retry_statuses) & set(processor.http.discard_statuses))
     if both:
         yield error(

@@ -14,9 +14,12 @@ from wait_registry.settings.contradictions import pair_problems
 class RouteMatch(Section):
     """What a record must have to take a route; without any of these, every record takes it."""
 
-    topic: str | None = Field(None, description="the topic of its first delivery")
-    header: str | None = Field(None, description="name of a header; the last one of that name counts")
-    value: str | None = Field(None, description="value of that header")
+    topic: str | None = None
+    """the topic of its first delivery"""
+    header: str | None = None
+    """name of a header; the last one of that name counts"""
+    value: str | None = None
+    """value of that header"""
 
     def covers(self, other: RouteMatch) -> bool:
         """Return whether every record that matches ``other`` matches this too."""
@@ -27,9 +30,12 @@ class RouteMatch(Section):
 class Route(Section):
     """One route of ``processor.routes``."""
 
-    match: RouteMatch = Field(RouteMatch(), description="which records take it")
-    handler: str = Field("", description="as ``processor.handler``")
-    max_in_flight: int | None = Field(None, ge=1, le=100_000, description="calls of this route at once, at most")
+    match: RouteMatch = RouteMatch()
+    """which records take it"""
+    handler: str = ""
+    """as ``processor.handler``"""
+    max_in_flight: int | None = Field(None, ge=1, le=100_000)
+    """calls of this route at once, at most"""
 
 
 def route_problems(routes: Sequence[Route], topics: Sequence[str], handler: str) -> Iterator[Diagnosis]:

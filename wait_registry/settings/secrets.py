@@ -19,7 +19,7 @@ from wait_registry.settings.names import (
     setting_names,
     variable_of,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 MASK = "**********"
 

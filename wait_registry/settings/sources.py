@@ -29,7 +29,7 @@ from wait_registry.settings.names import (
     nearest,
     variable_of,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _decoded(setting: SettingName, given: Given) -> Any:
         return given.value
     if setting.is_list:
         return _list(given)
-    if setting.is_optional and given.value == "":
+    if setting.field.default is None and given.value == "":
         return None
     return given.value
 

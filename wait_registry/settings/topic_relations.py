@@ -11,8 +11,8 @@ from wait_registry.diagnosis import Diagnosis, error, warning
 from wait_registry.records.topics import is_topic_name, redelivery_topic, topic_owner
 from wait_registry.settings.contradictions import more_than
 from wait_registry.settings.processor import ExpiryPolicy
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import HOUR_MS
+from wait_registry.settings.tree import Settings
 
 _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Final
 
 from wait_registry.settings.names import setting_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 from wait_registry.telemetry.metrics import CERTIFICATE_END
 from wait_registry.tls import ends_of

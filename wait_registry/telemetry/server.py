@@ -16,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from wait_registry.service.health import Health
 from wait_registry.service.http_server import listening
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry
 from wait_registry.telemetry.metrics import READY

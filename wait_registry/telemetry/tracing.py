@@ -31,7 +31,7 @@ from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome
-from wait_registry.settings.runtime import MISSING_EXTRA, TelemetrySettings
+from wait_registry.settings.runtime import TelemetrySettings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -103,7 +103,10 @@ def start_tracing(settings: TelemetrySettings, service: str) -> Tracer | None:
 
         tracer = Tracer(collector_provider(settings, service, chosen_ids.get))
     except ImportError as error:
-        raise ConfigurationError(f"{MISSING_EXTRA} ({error})") from error
+        raise ConfigurationError(
+            "telemetry.traces is on, but OpenTelemetry isn't installed: run pip install 'wait-registry[otel]', "
+            f"or set telemetry.traces=false ({error})"
+        ) from error
     except Exception as error:  # the SDK reads the variables when it is imported and when it is set up
         seen = f"{type(error).__name__}: {error}".rstrip(".")
         message = f"OpenTelemetry refuses its settings: {seen}. Check the OTEL_* variables"

@@ -14,8 +14,8 @@ from wait_registry.kafka.errors import is_unknown_topic
 from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.positions import end_offsets
 from wait_registry.kafka.requests import persistently
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.lag import read_group_lag
 from waitreg.connect.our_services import OurServices
 from waitreg.connect.roles import keeps_tables, sink_group, sink_topics

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.connect.caught_up import Report, await_sinks
 from waitreg.connect.conflicts import require_no_conflict, require_place

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.roles import asks_by_id, exports, keeps_tables, registries, works
 from waitreg.connect.state import ConnectorState

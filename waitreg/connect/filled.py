@@ -13,7 +13,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.security import java_security
 from wait_registry.settings.connect import require_connect
 from wait_registry.settings.kafka import SecuritySettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector, connector_path, read_connector
 from waitreg.connect.variables import variable
 

@@ -14,7 +14,7 @@ from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
 
 _QUERIES: Final = Queries("connect")

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # libpq and pgjdbc have the same names for these; the files are the worker's.
 _OPTIONS: Final[tuple[str, ...]] = ("sslmode", "sslrootcert", "sslcert", "sslkey")

@@ -23,9 +23,9 @@ from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.service.health import Health
 from wait_registry.service.process import ServiceProcess
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading

@@ -8,7 +8,7 @@ import logging
 from aiohttp import web
 
 from wait_registry.service.http_server import listening
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.actions.actions import Actions
 from waitreg.console.http.application import application
 from waitreg.console.http.identity import identification

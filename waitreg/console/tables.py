@@ -20,7 +20,7 @@ from wait_registry.postgres.connection import PostgresRefused, connect_pooled
 from wait_registry.postgres.query_file import QueryFile, bind
 from wait_registry.postgres.schema import require_schema
 from wait_registry.schemas.registry import SchemaRegistry, for_display
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.access.grants import ALL, Person, Right, condition, role_with
 from waitreg.console.access.masks import HIDDEN, Masks, masked, parse_masks
 from waitreg.console.access.permission import group_and_topic

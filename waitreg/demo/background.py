@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.background import Background, Endpoint, console_background
 from waitreg.local.environment import PREFIX, as_environment
 from waitreg.local.ports import free_ports

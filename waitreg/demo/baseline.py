@@ -19,7 +19,7 @@ from wait_registry.handler import Record
 from wait_registry.logs import configure_logging
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.processor import make_handlers_importable
 
 POLL_S = 0.1

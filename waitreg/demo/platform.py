@@ -13,10 +13,10 @@ from wait_registry.kafka.topics import create_topics
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import LogFormat, LogSettings, TelemetrySettings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DeadLetterSettings, WaitTopicSettings
+from wait_registry.settings.tree import Settings
 from waitreg.demo.background import Backgrounds
 from waitreg.demo.plan import DemoPlan
 from waitreg.local.background import Background

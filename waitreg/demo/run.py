@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.demo.plan import BATCH, MIXTURE
 from waitreg.demo.platform import Platform
 from waitreg.load.load import LoadPlan, run_load

@@ -14,7 +14,7 @@ import click
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import needs_approval, to_send
 from waitreg.redrive.category import DONE, MEANINGS, Category
 from waitreg.redrive.dry_run import DryRun, dry_run

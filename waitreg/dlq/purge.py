@@ -10,7 +10,7 @@ import click
 
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command
 from waitreg.dlq.archive import command as archive
 from waitreg.dlq.job_run import require_reason

@@ -10,7 +10,7 @@ from wait_registry.diagnosis import Diagnosis
 from wait_registry.kafka.broker_rules import ASK_FIX, VERSION_ID
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor import certificates, clocks, group, host, kafka_cluster, kafka_permissions
 from waitreg.doctor import settings as settings_checks
 from waitreg.doctor.check import (

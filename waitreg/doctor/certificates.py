@@ -9,7 +9,7 @@ from typing import Final
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.kafka.broker_question import ask_brokers
 from wait_registry.kafka.clients import admin
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.certificate_ends import certificate_ends
 from wait_registry.tls import end_of
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from wait_registry.diagnosis import Diagnosis, Severity, error
 from wait_registry.errors import TransientError, WaitRegistryError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Look = Callable[[Settings], Iterator[Diagnosis]]
 Notify = Callable[[str], None]

@@ -14,7 +14,7 @@ from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 FIX: Final = "synchronize the clocks (NTP: chrony or systemd-timesyncd) of this host and that server"
 

@@ -12,9 +12,9 @@ import click
 
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from waitreg import check_report
 from waitreg.command import Command, Invocation
 from waitreg.doctor.catalogue import check_all

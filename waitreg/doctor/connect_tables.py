@@ -10,8 +10,8 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.group_description import group_members
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from waitreg.connect.lag import ConnectLag, read_group_lag
 from waitreg.doctor.needed_permissions import Need, grant
 from waitreg.doctor.postgres import read_only_connection

@@ -31,7 +31,7 @@ from wait_registry.kafka.topics import broker_config
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.records.topics import TopicPartition, left_topics
 from wait_registry.settings.processor import SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.kafka_permissions import is_access_refused
 
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"

@@ -19,7 +19,7 @@ import confluent_kafka
 
 from wait_registry.diagnosis import Diagnosis, error, ok, warning
 from wait_registry.java.jars import jar_directory, java_command
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.check import Concerned
 
 INSTALL_JAVA: Final = "install a Java runtime of version 17 or newer, and put it on PATH or name it in JAVA_HOME"

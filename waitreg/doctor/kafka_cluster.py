@@ -11,7 +11,7 @@ from wait_registry.kafka.broker_checks import check_brokers
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import cluster_id
 from wait_registry.kafka.topics import check_topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.check import Concerned
 
 REACH_FIX: Final = "start the broker, or correct kafka.bootstrap_servers and kafka.security"

@@ -15,7 +15,7 @@ from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.errors import cause_of, is_access_problem, is_unknown_topic
 from wait_registry.kafka.requests import answer, persistently, timeout_of
 from wait_registry.kafka.topic_specs import TopicUser
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.needed_permissions import ALL_OF_THE_CLUSTER, Need, grant, missing, needs
 
 FIX: Final = "grant what is missing with kafka-acls --add"

@@ -8,8 +8,8 @@ from shlex import quote
 from typing import Final, Literal
 
 from wait_registry.kafka.topic_specs import TopicRole, TopicUser, topic_specs
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 
 Resource = Literal["topic", "group", "transactional-id"]
 

@@ -17,7 +17,7 @@ from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.postgres.connection import PostgresUnavailable, connect, connect_pooled, interrupted
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema, require_server, schema_version
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor import clocks
 
 REACH_FIX: Final = "start Postgres, or correct postgres.url (postgres.url_file takes the path of a file with it)"

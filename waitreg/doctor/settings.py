@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from processor.handlers.routed import load_handlers
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.settings.relations import Service, relation_problems
-from wait_registry.settings.root import Settings
 from wait_registry.settings.secrets import without_credentials
+from wait_registry.settings.tree import Settings
 from waitreg.processor import make_handlers_importable
 
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"

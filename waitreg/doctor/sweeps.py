@@ -10,8 +10,8 @@ from sweeper.due import find_due
 from sweeper.health import longest_silence_s
 from wait_registry.diagnosis import Diagnosis, ok, warning
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperKind
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.postgres import postgres_now, read_only_connection
 
 START: Final = "start `waitreg sweeper`, or read its log and /health/ready"

@@ -16,8 +16,8 @@ from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.doctor import connect_tables
 from waitreg.doctor.postgres import read_only_connection
 from waitreg.tables_age import LONGEST_SILENCE, in_words, read_age, sentence

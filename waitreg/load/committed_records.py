@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from wait_registry.errors import TransientError
 from wait_registry.kafka.clients import consumer_config
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 BATCH = 1000
 

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import admin, producer_config
 from wait_registry.kafka.cluster import describe_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.load.committed_records import read_committed, read_headers
 from waitreg.load.json_lines import JsonLines
 from waitreg.load.manifest import Coordinates, Fingerprint, Published, fingerprint, read_manifest

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import PREFIX, as_environment
 from waitreg.local.ports import LOOPBACK
 from waitreg.local.server import EmbeddedServer, ServerError, http_get

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 PREFIX = "WAITREG_"
 

@@ -16,7 +16,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topics import create_topics
 from wait_registry.postgres.connection import connect
 from wait_registry.postgres.schema import migrate_schema
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.broker import EmbeddedBroker
 from waitreg.local.ports import free_ports, is_free
 from waitreg.local.postgres import EmbeddedPostgres

@@ -12,7 +12,7 @@ import click
 from pydantic import SecretStr
 
 from wait_registry.service.process import stop_requests
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.local.background import Background, console_background
 from waitreg.local.connect_worker import ConnectWorker, plugin_jar

@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from wait_registry.errors import ConfigurationError, ReconciliationError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.reconcile.breaches import Breach
 from waitreg.reconcile.evidence import read_evidence, sink_lag

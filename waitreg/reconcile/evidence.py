@@ -17,7 +17,7 @@ from wait_registry.records.dead_letter import dead_letter_topic, decode_dead_let
 from wait_registry.records.tombstone import decode_outcome
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import decode_wait_record
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import read_calls
 from waitreg.load.committed_records import read_committed, read_headers
 from waitreg.load.manifest import Published, fingerprint, read_manifest
@@ -59,7 +59,7 @@ def read_evidence(settings: Settings, manifest: Path, calls: Path, kills_ms: Seq
         tables={row[0] for row in query(settings, REGISTERED, processor.group)},
         kills_ms=kills_ms,
         wait_ids={
-            one.coordinates: wait_id(cluster, *one.coordinates, processor.group, one.timestamp_ms) for one in published
+            one.coordinates: wait_id(cluster, one.coordinates, processor.group, one.timestamp_ms) for one in published
         },
     )
 

@@ -14,7 +14,7 @@ from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Requested
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import DONE, Candidate, Category, Rules, obstacle
 from waitreg.redrive.edit import replaced
 from waitreg.redrive.exact_marks import ExactMarks

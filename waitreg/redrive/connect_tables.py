@@ -18,8 +18,8 @@ from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.operation import Kind
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sink import SinkKind
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import Category
 
 # A worker commits every minute by default (offset.flush.interval.ms).

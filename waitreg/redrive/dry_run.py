@@ -12,7 +12,7 @@ from wait_registry.dead_letters.filter import Filter
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Replacement, Requested
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import Category
 from waitreg.redrive.classifier import CHUNK, Classifier, next_candidates
 from waitreg.redrive.connect_tables import require_current, require_said

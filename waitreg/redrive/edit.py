@@ -14,7 +14,7 @@ from wait_registry.records.header_names import BLOCK_NAMES, WAIT_LINEAGE, WAITRE
 from wait_registry.records.headers import Headers, decode_headers_json, encode_headers_json, require_sendable_names
 from wait_registry.records.operation import Replacement, Requested, encode_event
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 _LOCKED: Final = BLOCK_NAMES | {WAIT_LINEAGE, WAITREG_EDITED}
 # What the reason, which is given after the dry run, may add to a request, bytes.
@@ -168,7 +168,7 @@ def _edited_key(row: Mapping[str, Any], cluster_id: str, edit: bytes) -> str | N
     timestamp_ms = row["original_timestamp_ms"]
     if None in place or timestamp_ms is None or row["consumer_group"] is None:
         return None
-    return wait_id(cluster_id, *place, row["consumer_group"], timestamp_ms, edit)
+    return wait_id(cluster_id, place, row["consumer_group"], timestamp_ms, edit)
 
 
 def _require_editable(before: Headers, after: Headers) -> None:

@@ -12,7 +12,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
 from wait_registry.records.operation import Requested
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import Candidate, Standing
 from waitreg.redrive.job_listing import JobRow
 from waitreg.redrive.operations_tail import OperationsTail

@@ -28,7 +28,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.errors import RecordRefused
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.records.operation import Advanced, Changed, Event, Mark, Place, Requested, State, encode_event
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import to_send
 from waitreg.redrive.category import DONE, Candidate
 from waitreg.redrive.classifier import CHUNK, Classifier, Decision, next_candidates

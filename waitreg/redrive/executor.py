@@ -16,7 +16,7 @@ from wait_registry.errors import FencedError, TransientError
 from wait_registry.kafka.clients import admin
 from wait_registry.outage import Backoff
 from wait_registry.records.operation import Requested
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import needs_approval
 from waitreg.redrive.classifier import Classifier
 from waitreg.redrive.execution import Chunk, Refusals, Refused, Restart, Snapshot, Task, fence

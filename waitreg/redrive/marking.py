@@ -46,7 +46,7 @@ def mark_of(
     )
     if sent is None:
         return mark
-    next_id = wait_id(cluster_id, *sent.place, job.group, sent.time_ms)
+    next_id = wait_id(cluster_id, sent.place, job.group, sent.time_ms)
     delivery = None if candidate.delivery is None else one_more(candidate.delivery)
     where = {"target": sent.place, "target_time_ms": sent.time_ms, "next_wait_id": next_id, "delivery": delivery}
     return mark.model_copy(update=where)

@@ -18,7 +18,7 @@ from wait_registry.records.operation import (
     State,
     encode_event,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.request import Asker
 
 

@@ -14,7 +14,7 @@ from wait_registry.kafka.cluster import topic_names
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.progress import Sent
 
 # The pause after a check, s; after a slow one, this multiple of what it took.

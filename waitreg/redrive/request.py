@@ -16,7 +16,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
 from wait_registry.records.operation import Kind, Replacement, Requested
 from wait_registry.records.wait_id import is_wait_id
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import ENDED
 from waitreg.redrive.category import Category
 from waitreg.redrive.exact_marks import exact_marks

@@ -15,7 +15,7 @@ from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
 from wait_registry.records.operation import Place
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import Candidate, Standing, Twin, marked_place
 from waitreg.redrive.job_listing import JobRow, find_row
 

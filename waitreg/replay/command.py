@@ -17,7 +17,7 @@ from wait_registry.logs import configure_logging
 from wait_registry.records.topics import TopicPartition
 from wait_registry.service.process import ServiceProcess
 from wait_registry.settings.processor import RedeliverTo, SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.processor import make_handlers_importable
 from waitreg.replay.service import ReplayService

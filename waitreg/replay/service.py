@@ -11,7 +11,7 @@ from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.processor import GroupProtocol, SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 

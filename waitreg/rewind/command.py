@@ -13,7 +13,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.rewind.offsets import commit, log_ends, members_text, outside, positions, require_no_members
 from waitreg.rewind.plan import plan_all

@@ -21,7 +21,7 @@ from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.rewind.plan import Move, Position
 from waitreg.rewind.registered import Registered
 from waitreg.rewind.targets import by_topic

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 class Registered(NamedTuple):

@@ -15,7 +15,7 @@ from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 _QUERIES: Final = Queries("rewind")
 

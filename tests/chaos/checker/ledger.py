@@ -222,7 +222,7 @@ class Ledger:
         moments = {record.place: record.timestamp_ms for record in self.history.inputs}
         moments |= {place: record.append_ms for place, record in self.redelivered.items()}
         return {
-            place: derive_wait_id(self.history.cluster_id, *place, self.history.group, moment_ms)
+            place: derive_wait_id(self.history.cluster_id, place, self.history.group, moment_ms)
             for place, moment_ms in moments.items()
         }
 

@@ -11,7 +11,7 @@ from tests.chaos.history.entries import Registration, Republished, TopicRecord, 
 from wait_registry.kafka.topic_specs import retry_topics
 from wait_registry.records.operation import Event
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import Call
 from waitreg.load.manifest import Coordinates, Fingerprint
 

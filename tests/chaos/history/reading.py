@@ -16,7 +16,7 @@ from tests.support.kafka_io import ReadRecord, read_each
 from wait_registry.errors import DataError
 from wait_registry.records.operation import decode_event
 from wait_registry.settings.processor import RedeliverTo
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import read_calls
 from waitreg.load.manifest import Coordinates, Published, read_manifest
 

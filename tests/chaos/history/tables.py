@@ -18,7 +18,7 @@ from tests.chaos.history.entries import Registration, Republished, TopicRecord
 from tests.chaos.history.history import DeadLetterRow, ProgressRow, QuarantineRow, Tables, WaitRow
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.load.manifest import Fingerprint, fingerprint
 
 Columns = Mapping[str, Any]

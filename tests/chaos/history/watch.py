@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from tests.chaos.companion import Companion
 from tests.chaos.history.history import Partition, Poll, topics_again
 from tests.support.kafka_io import PASSING, Isolation, ReadRecord, as_record
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 ANSWER_S, POLLED_WITHIN_S = 15.0, 2.0
 SETTLED_S, POLL_S = 90.0, 0.2

@@ -14,7 +14,7 @@ from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory, scenarios_on
 from tests.refusals.conftest import secured_settings
 from tests.support.naming import Names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.stack import EmbeddedStack
 
 __all__ = ["calls", "processor_scenario", "processor_settings", "processors", "secured_settings"]

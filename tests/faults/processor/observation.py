@@ -12,7 +12,7 @@ from tests.integration.processor.wait_topic import Story, stories
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 POLL_EVERY_S = 0.05
 

@@ -97,7 +97,7 @@ class Judged:
         for number, one in enumerate(read_all(self.bootstrap, self.input)):
             place = (self.input, one.partition, one.offset)
             original = Original(*place, one.timestamp_ms, "create", one.key, one.value, one.headers)
-            own = wait_id(cluster, *place, self.group, one.timestamp_ms)
+            own = wait_id(cluster, place, self.group, one.timestamp_ms)
             records.append(
                 self.at.wait_record(number, original=original, instance="processor-1/1")._replace(wait_id=own)
             )
@@ -159,7 +159,7 @@ def changed_histories(kept: History) -> Iterator[tuple[str, History]]:
     yield "changed", with_letter(content=begun.content)
     yield "changed", with_letter(group="another")
     yield "changed", with_call(body_sha256="another")
-    yield "misnamed", in_log(wait_id=wait_id("another", *begun.original, begun.group, 0))
+    yield "misnamed", in_log(wait_id=wait_id("another", begun.original, begun.group, 0))
     yield "misnamed", with_call(idempotency_key="another")
     yield "not_as_set", in_log(dead_letter_topic="another")
     yield "not_as_set", in_log(expires_at_ms=begun.expires_at_ms + 10**9)
@@ -178,7 +178,7 @@ def changed_histories(kept: History) -> Iterator[tuple[str, History]]:
     yield "handled_again", replace(kept, calls=[call] * (kept.settings.processor.max_attempts + 1))
     yield "early_tombstone", with_call(finished_ms=call.finished_ms + 60_000)
     to_retry = replace(letter, topic=retry_topics(kept.settings)[0], reason="", append_ms=call.started_ms)
-    retried = wait_id(kept.cluster_id, *to_retry.place, begun.group, to_retry.append_ms)
+    retried = wait_id(kept.cluster_id, to_retry.place, begun.group, to_retry.append_ms)
     calls = [call, replace(call, wait_id=retried)]
     yield "early_retry", replace(kept, redelivered=[to_retry], calls=calls)
     own = kept.settings.processor.model_copy(update={"ordering": Ordering.PARTITION})

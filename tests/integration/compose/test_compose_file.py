@@ -16,7 +16,7 @@ from tests.support.docker_files import COMPOSE_FILE, ROOT, filled, given_variabl
 from tests.support.prometheus import RULES, alert_rules, prometheus_tool
 from wait_registry.settings.names import DELIMITER, PREFIX, find_setting
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Service = dict[str, Any]
 DEPLOY = ROOT / "deploy"

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.command import Ended, run_waitreg
 from tests.support.connect_connectors import Role, own_files
 from tests.support.naming import Names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 class Commands:

@@ -20,7 +20,7 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 

@@ -15,7 +15,7 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.kafka.targets import Target
 from wait_registry.records.header_names import DLQ_TIME
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # A record's topic, key, value and headers.
 Published = tuple[str, bytes | None, bytes | None, Headers]

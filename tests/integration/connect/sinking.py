@@ -10,7 +10,7 @@ from tests.support.database import Database
 from tests.support.kafka_io import ReadRecord
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # The group gives up the consumer of a killed worker soon.
 QUICK = {"consumer.override.session.timeout.ms": "6000", "consumer.override.heartbeat.interval.ms": "1000"}

@@ -24,7 +24,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.targets import Target
 from wait_registry.records.dead_letter import dead_letter_topic
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 @pytest.mark.guarantee("C.5")

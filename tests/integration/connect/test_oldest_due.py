@@ -10,7 +10,7 @@ from tests.conftest import SettingsFactory
 from tests.support.database import Database
 from tests.support.processes import Services
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.watch import QUERIES, oldest_due
 from waitreg.local.ports import free_ports
 

@@ -11,7 +11,7 @@ from tests.integration.connect.outbox import Connection, fill, places, register
 from tests.support.connect_connectors import our_connector
 from tests.support.database import Database
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
 

@@ -13,7 +13,7 @@ from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.settings import settings_against
 from tests.support.stack import Stack
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 WAITING: Final = 200_000
 EXPORTED: Final = 100_000

@@ -25,7 +25,7 @@ from tests.support.stack import Stack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.kafka.security import java_security
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
 from waitreg.connect.filled import with_client_security
 from waitreg.local.connect_worker import ConnectWorker

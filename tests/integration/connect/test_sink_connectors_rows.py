@@ -21,7 +21,7 @@ from tests.support.kafka_io import Headers, Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # What a sink's role needs, by connect-configs/README.md.
 RIGHTS = "grant usage on schema {0} to {1}; grant select, insert, update{2} on {0}.{3} to {1}"

@@ -22,7 +22,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
 from waitreg.connect.our_services import OurServices
 from waitreg.connect.state import ConnectorState

@@ -12,7 +12,7 @@ from tests.support.console import Answer, ask, running_console
 from tests.support.waiting import wait_until
 from wait_registry.records.operation import Kind
 from wait_registry.settings.console import Authentication
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 OWN_PAGE = {"Sec_Fetch_Site": "same-origin"}
 BY_PROXY = {"authentication": Authentication.PROXY, "proxies": ("127.0.0.0/8",), "read_only": False}

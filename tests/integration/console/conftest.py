@@ -18,7 +18,7 @@ from tests.support.browser import Visit, chromium, running_browser
 from tests.support.console import running_console
 from tests.support.database import Database, own_tables
 from tests.support.stack import Stack
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 __all__ = ["at", "handling", "incident", "processors", "start_sink"]
 

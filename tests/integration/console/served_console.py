@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.console import Answer, ask, running_console
 from wait_registry.postgres.query_file import query_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.pages.routes import ROUTES
 
 Get = Callable[..., Answer]

@@ -20,7 +20,7 @@ from tests.support.database import Database
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.access.passwords import line_of
 from waitreg.console.service import ConsoleService
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from tests.support.console import ask, running_console
 from wait_registry.settings.postgres import PostgresSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console import service
 from waitreg.console.http import forms
 from waitreg.local.ports import LOOPBACK, free_ports

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.console.addresses import PAGES, QUESTIONS
 from tests.support.browser import Visit
 from tests.support.database import Database
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 ROWS = Path(__file__).with_name("hostile.sql")
 LETTER = "/dead-letters/__proto__.constructor-..dlq/0/0"

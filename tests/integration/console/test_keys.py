@@ -13,7 +13,7 @@ from tests.integration.console.conftest import Visitor
 from tests.support.browser import Visit
 from tests.support.console import running_console
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 LIST = "/dead-letters?where=error%3DRefused*&by=none"
 ROW = "tbody tr:focus"

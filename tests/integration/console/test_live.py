@@ -11,7 +11,7 @@ from tests.integration.console.conftest import Visitor
 from tests.support.browser import Visit
 from tests.support.database import Database
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 EVERY_MS = 10_000
 JOB = "7c1f09ab23de"

@@ -21,7 +21,7 @@ from tests.support.console import running_console
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.http.oidc import cookie_key
 from waitreg.console.http.session import Session, Sessions
 from waitreg.console.service import ConsoleService

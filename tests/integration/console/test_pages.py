@@ -13,7 +13,7 @@ from tests.integration.console.served_console import LONG, Get, served
 from tests.support.database import Database
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.console import Authentication
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.access.grants import Person
 from waitreg.console.access.passwords import line_of
 from waitreg.console.page import Fixed

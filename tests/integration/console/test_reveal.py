@@ -15,7 +15,7 @@ from tests.integration.redrive.scenario import Scenario
 from tests.support.console import running_console
 from tests.support.settings import changed
 from wait_registry.records.operation import Place, Revealed
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.actions import tokens as signed
 
 MASKED: Final = {**BY_PROXY, "grants": ("ada admin", "eve admin", "olga operator"), "masks": ("* value", "* key")}

@@ -26,7 +26,7 @@ from wait_registry.records.operation import Advanced, Changed, Kind, Mark, State
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.alerts import AlertsSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.ports import LOOPBACK, free_ports
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import psycopg
 
 from tests.support.database import Database
 from wait_registry.diagnosis import Diagnosis, Severity
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.catalogue import SERVICES, check_all
 from waitreg.doctor.check import Concerned
 

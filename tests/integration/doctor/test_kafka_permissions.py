@@ -15,7 +15,7 @@ from tests.support.topics import Topics
 from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.kafka_permissions import NO_AUTHORIZER, permissions, redrive_transactions, sweeper_transactions
 
 PROCESSOR = dict.fromkeys(("topic wait", "topic dlq"), "WRITE")

@@ -34,7 +34,7 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.postgres import permissions
 
 ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())

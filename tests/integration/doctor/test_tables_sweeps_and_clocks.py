@@ -22,7 +22,7 @@ from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.settings.processor import SourceKind
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor import group, postgres, sweeps, tables
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import Look, run_checks

@@ -15,7 +15,7 @@ from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.support.naming import Names
 from tests.support.topics import Topics
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 ROOT = Path(__file__).parents[3]
 

@@ -25,8 +25,8 @@ from tests.support.topics import Topics
 from tests.unit.sink.batches import Row
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome
-from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.root import Settings
+from wait_registry.records.wait_record import ExpiryRule, LaterDelivery, WaitRecordEncoder
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import as_environment
 
 if TYPE_CHECKING:
@@ -103,8 +103,10 @@ def settings_in_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def register(settings: Settings, original: Original) -> None:
     """Write an open registration into the table, as the sink does."""
-    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, "dlq", 3)
-    headers = tuple(encoder.headers(original, WAIT_ID, 1_795_227_900_000, idempotency_key=FIRST_DELIVERY))
+    encoder = WaitRecordEncoder(settings.processor.group, "host-1", settings.dead_letter.topic, ExpiryRule("dlq", 3))
+    headers = tuple(
+        encoder.headers(original, WAIT_ID, 1_795_227_900_000, 1, LaterDelivery(idempotency_key=FIRST_DELIVERY))
+    )
     with closing(HandFed(settings, settings.wait.topic)) as feeder:
         row = Row(WAIT_ID.encode(), original.value or b"", 1, 0, now_ms(), headers, settings.wait.topic)
         feeder.feed([row])

@@ -22,7 +22,7 @@ from wait_registry.kafka.topics import topic_config
 from wait_registry.kafka.wait_topic import describe_wait_topic, require_same_wait_topic
 from wait_registry.records.wait_partition import wait_partitions
 from wait_registry.settings.kafka import KafkaSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka import topics as topics_module
 from wait_registry.kafka.topic_rules import TopicState
 from wait_registry.kafka.topics import check_topics, create_topics, require_topics
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 SettingsFactory = Callable[..., Settings]
 

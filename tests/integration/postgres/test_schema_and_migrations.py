@@ -22,7 +22,7 @@ from wait_registry.postgres.connection import PostgresUnavailable, connect, sche
 from wait_registry.postgres.migrations import Migration, migrate, migrations, status
 from wait_registry.postgres.schema import migrate_schema, require_schema, schema_migrations, schema_version
 from wait_registry.settings.postgres import PostgresSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 # Two changes as later versions make them.
 LATER = {
@@ -72,7 +72,7 @@ def test_a_migration_keeps_every_row_and_is_applied_once(
 ) -> None:
     before = database.rows(older, ROWS)
     with connect(older.postgres, autocommit=True) as connection:
-        assert [step.applied for step in status(connection, later)] == [True, False, False]
+        assert [step.applied is not None for step in status(connection, later)] == [True, False, False]
         assert versions(migrate(connection, later)) == [2, 3]
         assert migrate(connection, later) == []
         assert all(step.applied and not step.changed for step in status(connection, later))

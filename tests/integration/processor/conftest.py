@@ -14,7 +14,7 @@ from tests.integration.processor.scenario import ScenarioFactory
 from tests.support.processes import Services
 from tests.support.topics import Topics
 from tests.support.traces import traced
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 __all__ = ["traced"]
 

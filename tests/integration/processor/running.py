@@ -12,7 +12,7 @@ from processor.service import ProcessorService
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.service.health import Health
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import Reading
 from wait_registry.telemetry.metrics import Metric
 from wait_registry.telemetry.tracing import Tracer

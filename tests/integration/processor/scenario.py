@@ -19,7 +19,7 @@ from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from wait_registry.handler import Record
 from wait_registry.records.topics import redelivery_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.tracing import Tracer
 
 PROTOCOLS: dict[str, dict[str, Any]] = {

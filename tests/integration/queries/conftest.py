@@ -15,7 +15,7 @@ from tests.support.command import Ended
 from tests.support.database import own_tables
 from tests.support.postgres_roles import psql
 from tests.support.stack import Stack
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Ask = Callable[..., str]
 Run = Callable[..., Ended]

@@ -18,7 +18,7 @@ from wait_registry.dead_letters.dead_letter import find
 from wait_registry.postgres.connection import connect
 from wait_registry.schemas.registry import for_display
 from wait_registry.settings.processor import SchemaRegistrySettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.dlq.dead_letter_text import lines
 
 ORDER = """{"type": "record", "name": "Order", "fields": [

@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 from wait_registry.handler import Record, TransientError
 from wait_registry.postgres.query_file import bind, load_query
 from wait_registry.records.topics import retry_topic
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.postgres.connection import connect
 from wait_registry.records.headers import encode_headers_json
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 LONG = "since=365d"
 Listed = Callable[..., list[dict[str, Any]]]

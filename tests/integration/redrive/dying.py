@@ -18,7 +18,7 @@ from wait_registry.kafka.fenced_producer import FencedProducer
 from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.records.operation import Requested
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.local.environment import as_environment
 from waitreg.redrive.executor import Executor
 from waitreg.redrive.snapshot import TableSnapshot

@@ -30,7 +30,7 @@ from wait_registry.records.lineage import Lineage
 from wait_registry.records.operation import Event, Kind, Place, Requested, decode_event
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.classifier import Classifier
 from waitreg.redrive.connect_tables import require_current, require_said
 from waitreg.redrive.dry_run import DryRun, classify_selection
@@ -56,7 +56,7 @@ class Scenario:
 
     def lineage(self, offset: int, **changes: Any) -> Lineage:
         """Return the lineage of the input record at an offset of partition 0."""
-        first = wait_id(self.cluster, self.input, 0, offset, self.group, 1_700_000_000_000)
+        first = wait_id(self.cluster, (self.input, 0, offset), self.group, 1_700_000_000_000)
         plain = Lineage(self.input, 0, offset, 1_700_000_000_000, "create", first, 1, 5, self.group, "host-1", 1)
         return plain._replace(**changes)
 

@@ -74,7 +74,7 @@ def test_an_edited_record_is_sent_as_given(at: Scenario, value: bytes | None) ->
     assert (lineage.original_topic, lineage.original_offset, lineage.wait_id) == (at.input, 0, of_first.wait_id)
     (mark,) = (event for event in at.events() if isinstance(event, Mark))
     assert mark.edited and mark.target == sent.place
-    assert mark.next_wait_id == wait_id(at.cluster, *sent.place, at.group, sent.timestamp_ms)
+    assert mark.next_wait_id == wait_id(at.cluster, sent.place, at.group, sent.timestamp_ms)
 
 
 @pytest.mark.guarantee("R1.16")
@@ -163,7 +163,7 @@ def test_an_edited_record_has_a_key_of_its_own_in_each_delivery(
     wait_until(lambda: running.settled == {"dead_lettered": 2, "retried": 1}, what="the third delivery")
     running.stop()
     first, *edited = seen
-    key = wait_id(at.cluster, first.topic, first.partition, first.offset, at.group, first.timestamp, b"job-1")
+    key = wait_id(at.cluster, (first.topic, first.partition, first.offset), at.group, first.timestamp, b"job-1")
     assert first.idempotency_key == first.wait_id
     assert [record.idempotency_key for record in edited] == [key, key]
     waits = [entry for entry in topics.read(at.settings.wait.topic) if entry.value is not None]

@@ -13,7 +13,7 @@ from tests.integration.sink.conftest import StartSink
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Mark
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.operator_events import approve, ask_for_approval, change_rate
 from waitreg.redrive.request import Asker
 

@@ -51,7 +51,7 @@ def test_each_dead_letter_is_sent_once_with_a_mark(at: Scenario) -> None:
         assert mark.record is not None and mark.target is not None
         record = sent[b"value %d" % mark.record.offset]
         assert record.place == tuple(mark.target)
-        assert mark.next_wait_id == wait_id(at.cluster, *record.place, at.group, record.timestamp_ms)
+        assert mark.next_wait_id == wait_id(at.cluster, record.place, at.group, record.timestamp_ms)
     counted = at.read_operations()
     assert counted is not None and counted.marked == 0, "redriven isn't finished late"
     assert at.rows("select distinct state, state_by, job from dead_letter") == [("redriven", "anna", "job-1")]

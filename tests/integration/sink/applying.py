@@ -18,7 +18,7 @@ from wait_registry.postgres.connection import connect
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.lineage import Lineage
 from wait_registry.records.original import Original
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 PARTITIONS = 3
 ORIGINAL = Original("orders", 0, 7, 1_700_000_000_000, "create", b"k", b"body", ())

@@ -14,7 +14,7 @@ from tests.support.database import Database
 from tests.support.running_thread import RunningThread
 from tests.support.topics import Topics
 from tests.support.waiting import PATIENCE_S, wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,7 +28,7 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
 from wait_registry.outage import Backoff
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
 if TYPE_CHECKING:

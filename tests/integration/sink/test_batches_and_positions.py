@@ -23,7 +23,7 @@ from tests.unit.sink.batches import Row
 from wait_registry.errors import FencedError
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 IDS = 5
 BASE_MS = 1_800_000_000_000

@@ -19,8 +19,8 @@ from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError, FencedError
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome
-from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.root import Settings
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
+from wait_registry.settings.tree import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def outcomes(path: Path) -> dict[str, str]:
 
 
 def of_group(group: str, wait_id: str) -> Outgoing:
-    encoder = WaitRecordEncoder(group, "host-1", "orders.dlq", "dlq", 3)
+    encoder = WaitRecordEncoder(group, "host-1", "orders.dlq", ExpiryRule("dlq", 3))
     original = Original("orders", 0, 1, 1_700_000_000_000, "create", b"k", b"", ())
     return Outgoing(b"", wait_id.encode(), tuple(encoder.headers(original, wait_id, 1_795_227_900_000)), 0)
 

@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 from tests.unit.sink.batches import Headers, Row, batch_of
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 @dataclass

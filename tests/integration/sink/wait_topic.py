@@ -15,10 +15,10 @@ from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecordEncoder
-from wait_registry.settings.root import Settings
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
+from wait_registry.settings.tree import Settings
 
-ENCODER = WaitRecordEncoder("billing", "host-1", "orders.dlq", "dlq", 3)
+ENCODER = WaitRecordEncoder("billing", "host-1", "orders.dlq", ExpiryRule("dlq", 3))
 
 
 def new_id() -> str:

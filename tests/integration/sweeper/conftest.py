@@ -13,7 +13,7 @@ from tests.integration.sweeper.scenario import Scenario
 from tests.support.database import Database
 from tests.support.topics import Topics
 from tests.support.traces import traced
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 __all__ = ["traced"]
 

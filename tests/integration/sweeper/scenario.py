@@ -37,7 +37,7 @@ from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import WaitRecord
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
 PAST_MS = 60_000

@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import NOT_EVALUATED, AlertsSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import MetricsRegistry
 

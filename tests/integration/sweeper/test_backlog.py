@@ -21,7 +21,7 @@ from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertRule
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry import metrics as m
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.metrics import Metric

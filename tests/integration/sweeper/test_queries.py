@@ -15,7 +15,7 @@ from tests.integration.queries.plan import nodes_of
 from tests.support.database import own_tables
 from tests.support.stack import Stack
 from wait_registry.postgres.queries import Queries
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 ROWS = 1_000_000
 FILL = f"""

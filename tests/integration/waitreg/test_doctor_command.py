@@ -12,7 +12,7 @@ from tests.support.command import Ended, run_waitreg
 from tests.support.kafka_io import Outgoing
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 def _standings(ended: Ended) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tests.conftest import RunHere, SettingsFactory
 from tests.support.command import Ended, run_waitreg
 from tests.support.database import Database
 from wait_registry.postgres.query_file import KINDS, load_query, parse_query, query_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 _INCIDENT = """
 insert into wait (wait_expiration_uuid, original_topic, original_key, wait_expiration_time, consumer_group, instance,

@@ -14,7 +14,7 @@ from tests.support.kafka_io import Outgoing
 from tests.support.raw_headers import produce_with_header_name
 from tests.support.topics import Topics
 from wait_registry.records import header_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import Call
 from waitreg.load.json_lines import JsonLines
 from waitreg.load.load import LoadPlan, run_load

@@ -11,7 +11,7 @@ from tests.support.connect_connectors import CONNECTORS, Family, our_connector, 
 from tests.unit.connect.fake_worker import TRACE, state
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.conflicts import require_no_conflict
 from waitreg.connect.connector_file import NAMES, Connector
 from waitreg.connect.roles import sink_group

@@ -124,10 +124,10 @@ def test_the_defaults_fit_together() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"url": "connect:8083"}, "expected the http(s) address"),
-        ({"url": "http://connect:8083,connect-2:8083"}, "expected the http(s) address"),
-        ({"url": ","}, "expected the http(s) address"),
-        ({"url": "ftp://connect"}, "expected the http(s) address"),
+        ({"url": "connect:8083"}, "expected http(s)://host:port, or several with commas"),
+        ({"url": "http://connect:8083,connect-2:8083"}, "expected http(s)://host:port, or several with commas"),
+        ({"url": ","}, "expected http(s)://host:port, or several with commas"),
+        ({"url": "ftp://connect"}, "expected http(s)://host:port, or several with commas"),
         ({"url": f"http://user:{SECRET}@connect:8083"}, "connect.url names a user"),
         ({"username": "me"}, "connect.username is set without connect.password"),
         ({"password": SECRET}, "connect.password is set without connect.username"),

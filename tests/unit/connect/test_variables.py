@@ -7,7 +7,7 @@ import pytest
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import setting_names
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.postgres_address import postgres_part
 from waitreg.connect.variables import DERIVED, variable
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tests.support.command_line import parsed
 from wait_registry.errors import ConfigurationError, DataError
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.downstream.calls import Call, read_calls
 from waitreg.load.json_lines import JsonLines
 from waitreg.load.manifest import Published, fingerprint, read_manifest

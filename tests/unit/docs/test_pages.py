@@ -51,7 +51,7 @@ def test_the_pictures_show_the_transitions_of_a_record(file: Path) -> None:
 
 
 def test_every_setting_has_a_description() -> None:
-    assert [name for name, setting in setting_names().items() if not setting.field.description] == []
+    assert [name for name, setting in setting_names().items() if not setting.description] == []
 
 
 def test_the_metrics_page_names_every_metric() -> None:

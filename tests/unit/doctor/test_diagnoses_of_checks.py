@@ -17,7 +17,7 @@ from wait_registry.diagnosis import Diagnosis, Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor import certificates, clocks, host, sweeps, tables
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import Concerned

@@ -16,7 +16,7 @@ from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.service.health import Health
 from wait_registry.settings.relations import Service
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
 from wait_registry.telemetry.metrics import PROCESSOR_INFO, READY
 from wait_registry.telemetry.server import TelemetryServer
@@ -131,7 +131,7 @@ WITHOUT_PSYCOPG = """
 import sys
 
 sys.modules["psycopg"] = None
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import run_checks
 

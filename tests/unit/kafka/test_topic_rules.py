@@ -24,7 +24,7 @@ from wait_registry.records.dead_letter import (
     MAX_STACKTRACE_CHARACTERS,
 )
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 BROKER = "kafka:9092"
 WAIT, DEAD_LETTER, REDELIVERY, INPUT, RETRY = map(TopicRole, ("wait", "dead letter", "redelivery", "input", "retry"))

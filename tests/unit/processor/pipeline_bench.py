@@ -22,7 +22,7 @@ from tests.unit.processor.parts import PLACE, delivery, done
 from wait_registry.clock import SystemClock
 from wait_registry.handler import HandlerResult, Record
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 class MockBrokerClock(SystemClock):

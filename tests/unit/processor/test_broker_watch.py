@@ -22,7 +22,7 @@ from wait_registry.errors import ConfigurationError, PermanentError, TransientEr
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 FORGOTTEN = GroupDescription(True, {"other": frozenset()}, {"other": frozenset()})
 WITHOUT_PARTITIONS = GroupDescription(True, {"own": frozenset()}, {"own": frozenset()})

@@ -22,7 +22,7 @@ from tests.unit.processor.parts import PLACE, HaltedClock
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 
 def test_added_partitions_are_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -23,19 +23,19 @@ CONTENT = st.none() | st.binary(max_size=300)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECORDS = st.builds(
     Record,
-    topic=TEXT,
-    partition=st.integers(0, 2**31 - 1),
-    offset=INT64,
-    timestamp=INT64,
-    key=CONTENT,
-    value=CONTENT,
-    headers=st.lists(st.tuples(TEXT, CONTENT), max_size=5).map(tuple),
-    delivery=st.integers(1, 2**31 - 1),
-    wait_id=TEXT,
-    group=TEXT,
-    expires_at=st.none() | st.integers(0, 2**42).map(lambda ms: EPOCH + timedelta(milliseconds=ms)),
-    idempotency_key=TEXT,
-    timestamp_type=st.sampled_from(TIMESTAMP_TYPES),
+    TEXT,
+    st.integers(0, 2**31 - 1),
+    INT64,
+    INT64,
+    CONTENT,
+    CONTENT,
+    st.lists(st.tuples(TEXT, CONTENT), max_size=5).map(tuple),
+    st.integers(1, 2**31 - 1),
+    TEXT,
+    TEXT,
+    st.none() | st.integers(0, 2**42).map(lambda ms: EPOCH + timedelta(milliseconds=ms)),
+    TEXT,
+    st.sampled_from(TIMESTAMP_TYPES),
 )
 
 

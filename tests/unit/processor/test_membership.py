@@ -20,7 +20,7 @@ from wait_registry.diagnosis import Severity
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.processor import GroupProtocol, ProcessorSettings, share_problems
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 FIRST, SECOND, THIRD = ("orders", 0), ("orders", 1), ("orders", 2)
 

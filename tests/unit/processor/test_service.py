@@ -27,7 +27,7 @@ from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import ConfigurationError, PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 Work = Callable[[Outbox, Fault], Awaitable[None]]
 

@@ -18,8 +18,8 @@ from processor.writing.outbox import Outbox
 from processor.writing.wait_records import WaitRecords
 from tests.unit.processor.parts import CLOCK, entries
 from wait_registry.errors import ConfigurationError, PermanentError
-from wait_registry.settings.root import Settings
 from wait_registry.settings.topics import WaitTopicSettings
+from wait_registry.settings.tree import Settings
 
 LIFETIME = Lifetime(1_900_000_000_000, 0.0, 1e12, 1e12)
 TOO_LARGE = [KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE]

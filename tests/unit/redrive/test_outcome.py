@@ -24,7 +24,7 @@ from wait_registry.dead_letters.outcome import (
     most_within,
     outcome,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.redrive.executor import RateLimit
 from waitreg.redrive.outcome_check import OutcomeCheck, retries_s
 from waitreg.redrive.progress import Sent

@@ -128,6 +128,12 @@ def test_several_bad_values_are_reported_at_once() -> None:
     assert len(text.splitlines()) == 2
 
 
+def test_an_endpoint_of_traces_that_is_no_url_is_refused() -> None:
+    assert refused({"telemetry.traces_endpoint": "collector:4318"}).startswith(
+        "--set telemetry.traces_endpoint: telemetry.traces_endpoint is 'collector:4318'; allowed: text like ^(https?://"
+    )
+
+
 @pytest.mark.parametrize("name", setting_names())
 def test_every_setting_is_found_again_after_a_slip_of_the_finger(name: str) -> None:
     slipped = name[:-1]

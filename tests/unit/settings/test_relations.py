@@ -19,7 +19,7 @@ from wait_registry.settings.relations import (
     require_relations,
     steady_prefetch,
 )
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 
 COMPLETE = {"processor.group": "shop", "processor.topics": "orders", "processor.handler": "shop:handle"}
 REDELIVER = "orders.shop.redeliver"

@@ -21,15 +21,17 @@ from tests.unit.sink.batches import Headers, Row, batch_of
 from wait_registry.errors import TransientError
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
-from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, LaterDelivery, WaitRecordEncoder
 
 IDS = [f"0198c5a1-0000-8000-8000-{number:012d}" for number in range(3)]
-ENCODER = WaitRecordEncoder("payments", "host-1", "orders.dlq", "dlq", 3)
+ENCODER = WaitRecordEncoder("payments", "host-1", "orders.dlq", ExpiryRule("dlq", 3))
 
 
 def registration(wait_id: str, offset: int, partition: int = 0, delivery: int = 1) -> Row:
     original = Original("orders", 3, 41, 1_700_000_000_123, "create", b"4711", b"{}", (("tenant", b"blue"),))
-    headers = tuple(ENCODER.headers(original, wait_id, 1_795_227_900_000, delivery, idempotency_key=IDS[0]))
+    headers = tuple(
+        ENCODER.headers(original, wait_id, 1_795_227_900_000, delivery, LaterDelivery(idempotency_key=IDS[0]))
+    )
     return Row(wait_id.encode(), b"{}", partition, offset, 1_000 * offset, headers)
 
 

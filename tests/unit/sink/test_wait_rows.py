@@ -22,12 +22,12 @@ from tests.unit.records.strategies import HEADER_VALUES, INT64
 from tests.unit.sink.batches import Headers, Row, batch_of
 from wait_registry.records import header_names
 from wait_registry.records.original import Original
-from wait_registry.records.wait_record import WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
 
 Values = tuple[Any, ...]
 
 A, B, C = b"a", b"b", b"c"
-ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", "dlq", 3)
+ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", ExpiryRule("dlq", 3))
 ORIGINAL = Original("orders", 3, 42, 1_795_227_600_000, "create", b"customer-1", b"paid", (("tenant", b"acme"),))
 
 
@@ -42,7 +42,7 @@ def as_copied(rows: Iterable[tuple[Any, ...]], types: Mapping[str, str]) -> list
 def registration(offset: int) -> Row:
     """Return a wait record that the real encoder wrote, with an ID of its own."""
     wait_id = f"019fc448-d29b-8abc-9def-{offset:012x}"
-    headers = ENCODER.headers(ORIGINAL, wait_id, 1_795_314_000_123, 1 + offset % 3, None, None)
+    headers = ENCODER.headers(ORIGINAL, wait_id, 1_795_314_000_123, 1 + offset % 3)
     return Row(wait_id.encode(), ORIGINAL.value, offset % 4, offset, headers=tuple(headers))
 
 

@@ -18,8 +18,8 @@ from wait_registry.errors import ConfigurationError, FencedError, PermanentError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.tail_reader import OpenTransaction
 from wait_registry.postgres.connection import PostgresRefused
-from wait_registry.settings.root import Settings
 from wait_registry.settings.runtime import TelemetrySettings
+from wait_registry.settings.tree import Settings
 
 ON = TelemetrySettings(traces=True, traces_endpoint="http://127.0.0.1:1/v1/traces")
 

@@ -28,9 +28,9 @@ from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.redrive import OperationsSettings
-from wait_registry.settings.root import Settings
 from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.topics import DAY_MS
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
 AT = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)

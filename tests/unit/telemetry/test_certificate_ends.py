@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.certificate_ends import certificate_ends, expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry
 from wait_registry.tls import end_of, ends_of

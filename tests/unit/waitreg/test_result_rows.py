@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wait_registry.diagnosis import Severity
 from wait_registry.display import lines_of, safe, value_text
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.connect.lag import ConnectLag, lag_line, lag_of
 from waitreg.doctor.connect_tables import SWEEPS, position_line, resolved_line
 from waitreg.result_rows import render_rows

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from wait_registry.records.operation import Replacement, Requested, State
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.access.permission import Permission, Reveal, Selection, asker
 from waitreg.console.actions.executors import Executors
 from waitreg.console.actions.tokens import JobTokens, RevealTokens

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from wait_registry.errors import WaitRegistryError
 from wait_registry.records.operation import Requested, State
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.console.access.permission import Permission
 from waitreg.console.refusals import Busy
 from waitreg.redrive.executor import Executor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from wait_registry.records.operation import State
-from wait_registry.settings.root import Settings
+from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.redrive.operator_events import change
 from waitreg.redrive.request import asker_of_command, open_job

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from wait_registry.settings.alerts import AlertsSettings
@@ -22,7 +21,12 @@ class Settings(BaseSettings):
     """Everything that can be set; read it with `wait_registry.settings.loading.load_settings`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="WAITREG_", env_nested_delimiter="__", frozen=True, extra="forbid", validate_default=True
+        env_prefix="WAITREG_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        use_attribute_docstrings=True,
     )
 
     @classmethod
@@ -36,21 +40,36 @@ class Settings(BaseSettings):
         """Read no source here: `load_settings` gives its own, and `Settings()` in code means the defaults."""
         return (init_settings,)
 
-    kafka: KafkaSettings = Field(KafkaSettings(), description="the Kafka cluster")
-    wait: WaitTopicSettings = Field(WaitTopicSettings(), description="the wait topic")
-    dead_letter: DeadLetterSettings = Field(DeadLetterSettings(), description="the dead letter topics")
-    operations: OperationsSettings = Field(OperationsSettings(), description="the operations topic")
-    redrive: RedriveSettings = Field(RedriveSettings(), description="redrive of dead letters")
-    postgres: PostgresSettings = Field(PostgresSettings(), description="the view's database")
-    processor: ProcessorSettings = Field(ProcessorSettings(), description="the processor")
-    sink: SinkSettings = Field(SinkSettings(), description="the sink")
-    sweeper: SweeperSettings = Field(SweeperSettings(), description="the sweeper")
-    alerts: AlertsSettings = Field(AlertsSettings(), description="alerts by webhook")
-    console: ConsoleSettings = Field(ConsoleSettings(), description="the web console")
-    connect: ConnectSettings = Field(ConnectSettings(), description="Kafka Connect")
-    spark: SparkSettings = Field(SparkSettings(), description="Spark of sink, sweeper and rebuild")
-    telemetry: TelemetrySettings = Field(TelemetrySettings(), description="metrics, health and traces")
-    log: LogSettings = Field(LogSettings(), description="logs")
+    kafka: KafkaSettings = KafkaSettings()
+    """the Kafka cluster"""
+    wait: WaitTopicSettings = WaitTopicSettings()
+    """the wait topic"""
+    dead_letter: DeadLetterSettings = DeadLetterSettings()
+    """the dead letter topics"""
+    operations: OperationsSettings = OperationsSettings()
+    """the operations topic"""
+    redrive: RedriveSettings = RedriveSettings()
+    """redrive of dead letters"""
+    postgres: PostgresSettings = PostgresSettings()
+    """the view's database"""
+    processor: ProcessorSettings = ProcessorSettings()
+    """the processor"""
+    sink: SinkSettings = SinkSettings()
+    """the sink"""
+    sweeper: SweeperSettings = SweeperSettings()
+    """the sweeper"""
+    alerts: AlertsSettings = AlertsSettings()
+    """alerts by webhook"""
+    console: ConsoleSettings = ConsoleSettings()
+    """the web console"""
+    connect: ConnectSettings = ConnectSettings()
+    """Kafka Connect"""
+    spark: SparkSettings = SparkSettings()
+    """Spark of sink, sweeper and rebuild"""
+    telemetry: TelemetrySettings = TelemetrySettings()
+    """metrics, health and traces"""
+    log: LogSettings = LogSettings()
+    """logs"""
 
 
 def unresolved_placeholders(settings: Settings) -> list[str]:
