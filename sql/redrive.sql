@@ -20,7 +20,12 @@ select topic, topic_id from sink_progress where partition = 0;
 select
     job, kind, consumer_group as "group", requested_by as by, authenticated, via, reason, conditions, ends, target, rate,
     record_limit as "limit", canary, approval, allowed, expected, replacement,
-    state, cursor, counts, counted_from, approved_by
+    state, cursor, counts, counted_from, approved_by,
+    (
+        select count(*)
+        from dead_letter_mark as mark
+        where mark.job = operation.job and mark.kind = 'redrive' and mark."offset" > operation.counted_from
+    ) as sent
 from operation
 where job = %(job)s;
 
@@ -35,9 +40,13 @@ select topic, partition, max("offset") + 1 from dead_letter where {where} group 
 -- name: candidates
 -- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
 select
-    letter.topic, letter.partition, letter."offset", letter.reason, letter.wait_expiration_uuid, letter.consumer_group,
-    letter.original_topic, letter.original_partition, letter.original_offset, letter.original_timestamp_ms,
-    letter.finished_late, letter.delivery,
+    letter.topic, letter.partition, letter."offset", letter.original_topic, letter.original_partition,
+    letter.original_offset, letter.reason, letter.wait_expiration_uuid as wait_id, letter.consumer_group as "group",
+    letter.finished_late, letter.delivery, letter.original_timestamp_ms as record_time_ms,
+    jsonb_build_array(
+        coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1),
+        coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset"
+    ) as cursor,
     letter.finished_outcome is not distinct from 'dead_lettered' as failed,
     coalesce(octet_length(letter.key), 0) + coalesce(octet_length(letter.body), 0)
     + coalesce(octet_length(letter.headers::text), 0) as most_bytes,
@@ -51,7 +60,7 @@ select
             and (other.topic, other.partition, other."offset") <> (letter.topic, letter.partition, letter."offset")
             and (other.key, other.body, other.headers) is distinct from (letter.key, letter.body, letter.headers)
     ) as conflicting,
-    last.state as mark_state,
+    coalesce(last.state, 'open') as mark_state,
     last.job as mark_job,
     (
         select jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset", coalesce(last.state, 'open')))
@@ -66,7 +75,7 @@ select
             limit 1
         ) as last on true
         where twin.wait_expiration_uuid = letter.wait_expiration_uuid
-    ) as of_delivery,
+    ) as twins,
     (
         select count(*)
         from dead_letter_mark as mark
@@ -101,9 +110,6 @@ order by
 select letter.*, coalesce(letter.headers, '[]')::text as headers_json
 from unnest(%s::text[], %s::int[], %s::bigint[]) as wanted (topic, partition, "offset")
 inner join dead_letter as letter using (topic, partition, "offset");
-
--- name: redriven
-select count(*) from dead_letter_mark where job = %(job)s and kind = 'redrive' and "offset" > %(after)s;
 
 -- name: reached
 -- How far the tables have read a topic, and which topic of this name that was.

@@ -25,7 +25,6 @@ MANY_PARAMETERS = {
     "wait_registry/records/lineage.py:of": "the block's fields, by name",
     "processor/intake/delivery.py:__init__": "what a client returns of a message",
     "sink/apply/applier.py:__init__": "what the log says, by name",
-    "waitreg/dlq/edit.py:_edited": "the command's options, by name",
     "waitreg/testing.py:record": "what a test may choose of a record, by name",
 }
 # Every other import stands at the top of its file.

@@ -92,9 +92,10 @@ def without_counted_deliveries(original, row):
 
 
 @safeguard("R1.6", at="waitreg.redrive.classifier.obstacle")
-def without_allowed_categories(original, candidate, standing, rules):
+def without_allowed_categories(original, candidate, standing, job, most):
     """A record that may be done is handled twice, and no operator has said so."""
-    return original(candidate, standing, rules._replace(allowed=resolve_name("waitreg.redrive.category.ALLOWABLE")))
+    allowed = resolve_name("waitreg.redrive.category.ALLOWABLE")
+    return original(candidate, standing, job.model_copy(update={"allowed": allowed}), most)
 
 
 @safeguard("R1.7", at="waitreg.redrive.target.Route.obstacle")
@@ -140,22 +141,23 @@ def without_job_tokens(original, tokens, person, token):
     return job.model_copy(update={"job": uuid.uuid4().hex[:12]}), fresh
 
 
-@safeguard("R1.17", at="waitreg.redrive.approval.after")
-def without_second_person(original, course, event, job):
+@safeguard("R1.17", at="waitreg.redrive.progress.Progress.after")
+def without_second_person(original, progress, event, offset):
     """The person who asks for a job approves it, too."""
     approved = resolve_name("wait_registry.records.operation.Approved")
-    by_another = isinstance(event, approved) and event.by == job.by
-    return original(course, event.model_copy(update={"by": "another"}) if by_another else event, job)
+    by_another = isinstance(event, approved) and event.by == progress.requested.by
+    return original(progress, event.model_copy(update={"by": "another"}) if by_another else event, offset)
 
 
 @safeguard("R1.17")
 def without_approval(patch: Patch) -> None:
     """An executor takes an awaiting job for a running one."""
-    running = resolve_name("waitreg.redrive.approval.Course")(
-        resolve_name("wait_registry.records.operation.State.RUNNING")
-    )
-    patch.replace("waitreg.redrive.approval.first_course", lambda job: running)
-    patch.replace("waitreg.redrive.approval.needs_approval", lambda limits, job: False)
+    none = {"approval": False}
+    patch.replace("waitreg.redrive.approval.with_approval", lambda limits, job: job.model_copy(update=none))
+
+    @patch.around("waitreg.redrive.progress.begun")
+    def begun(original, job):
+        return original(job.model_copy(update=none))
 
 
 @safeguard("R1.18", at="waitreg.redrive.operator_events.record_reveal")
@@ -163,7 +165,7 @@ def without_recorded_reveals(*_):
     """A person is shown what is hidden before that is recorded, and also if it can't be."""
 
 
-@safeguard("R1.19", at=f"{DELETION}.DeadLetterRecords.first_open")
+@safeguard("R1.19", at=f"{DELETION}.Deletion.first_open")
 def without_open_dead_letters(*_):
     """What the marks say of a dead letter doesn't count, and open ones are deleted."""
 
@@ -176,15 +178,15 @@ def without_second_reading_of_marks(original, self, *asked):
         return original(self, *asked)
 
 
-@safeguard("R1.19", at=f"{DELETION}.DeadLetterRecords.first_unknown")
+@safeguard("R1.19", at=f"{DELETION}.Deletion.first_unknown")
 def without_unknown_records(*_):
     """Records that no table has count as known."""
 
 
 @safeguard("R1.19", at="waitreg.redrive.records_deletion.prefix")
-def without_position_before_deletion(original, bounds):
+def without_position_before_deletion(original, first, recent, end, position):
     """The position of the tables limits nothing."""
-    return original(bounds._replace(position=bounds.end))
+    return original(first, recent, end, end)
 
 
 @safeguard("R1.16")

@@ -16,21 +16,18 @@ from wait_registry.dead_letters.outcome import Verdict
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.targets import Target
 from wait_registry.records.operation import (
-    Advanced,
-    Changed,
     Event,
     JobEvent,
     Mark,
     Place,
     Requested,
-    State,
     decode_event,
 )
 from wait_registry.settings.tree import Settings
 from waitreg.redrive import execution, executor
 from waitreg.redrive.category import Candidate, Standing
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.job_listing import JobRow
+from waitreg.redrive.progress import Progress, begun
 
 SETTINGS: Final = Settings()
 # What follows at once: what a listing and a poll bring is judged with it.
@@ -50,27 +47,25 @@ class TableSnapshot:
         self.start, events, self._letters = ask("tables")
         self._events: list[Event] = [decode_event(event) for event in events]
 
-    def job(self, name: str) -> JobRow | None:
+    def job(self, name: str) -> Progress | None:
         own = [event for event in self._events if isinstance(event, JobEvent) and event.job == name]
-        requested = next((event for event in own if isinstance(event, Requested)), None)
-        if requested is None:
+        if not own:
             return None
-        advanced = [event for event in own if isinstance(event, Advanced)]
-        states = [event.state for event in own if isinstance(event, Changed)]
-        cursor, counts = (advanced[-1].cursor, advanced[-1].counts) if advanced else (None, {})
-        return JobRow(requested, states[-1] if states else State.RUNNING, cursor, dict(counts))
-
-    def redriven(self, _: str, __: int) -> int:
-        return 0  # only the check of outcomes asks
+        assert isinstance(own[0], Requested)
+        found = begun(own[0])
+        for event in own[1:]:
+            found = found.after(event, 0)  # only the check of outcomes asks what was sent
+        return found
 
     def candidates(self, _: Any, ends: Any, after: Any) -> Iterator[Candidate]:
         for number in range(self._letters):
             record, cursor = Place("orders", 0, number), ("orders", 0, number, "orders.dlq", 0, number)
             if after is None or cursor > after:
                 place = Place("orders.dlq", 0, number)
-                standing = self._standing(WAIT_IDS[number], record)
+                wait_id = WAIT_IDS[number]
+                standing = self._standing(wait_id, record)
                 yield Candidate(
-                    place, "failed", WAIT_IDS[number], GROUP, record, False, False, False, False, 1, cursor, standing
+                    place, place, "failed", wait_id, GROUP, record, False, False, False, False, 1, cursor, standing
                 )
 
     def _standing(self, wait_id: str, record: Place) -> Standing:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from wait_registry.records.operation import Kind, Requested
+from wait_registry.settings.tree import Settings
+from waitreg.redrive.operator_events import write_request
 
 
 def requested(group: str, conditions: Iterable[str] = (), **changes: object) -> Requested:
@@ -21,3 +23,8 @@ def requested(group: str, conditions: Iterable[str] = (), **changes: object) -> 
         "rate": 1.0,
     }
     return Requested(group=group, conditions=tuple(conditions), **{**asked, **changes})
+
+
+def ask_for_approval(settings: Settings, job: Requested) -> None:
+    """Have a job await an approval, as a command with --send does."""
+    write_request(settings, job.model_copy(update={"approval": True}))

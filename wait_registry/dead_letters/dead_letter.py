@@ -29,6 +29,11 @@ class Reader(Protocol):
 
 
 _QUERIES: Final = Queries("dead_letters")
+# What is known of a dead letter besides the contents of its record.
+FACTS: Final = (
+    "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group", "instance",
+    "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
+)  # fmt: skip
 # Units that producers take for ms, and how many of one are a second; times of the years 2000 to 2099.
 _UNITS: Final = (("s", 1), ("µs", 1_000_000), ("ns", 1_000_000_000))
 _TODAY_S: Final = range(946_684_800, 4_102_444_800)
@@ -153,7 +158,8 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
     Raises:
         ConfigurationError: the tables have none.
     """
-    found = find_at(reader, parse_place(which)) if ":" in which else _of_delivery(reader, which.strip().lower())
+    by_wait_id = "wait_expiration_uuid = %s", which.strip().lower()
+    found = find_at(reader, parse_place(which)) if ":" in which else _find(reader, *by_wait_id)
     if not found:
         raise ConfigurationError(
             f"the tables have no dead letter {which!r}: `waitreg dlq list since=30d` lists them with their places"
@@ -164,10 +170,6 @@ def find(reader: Reader, which: str) -> list[DeadLetter]:
 def find_at(reader: Reader, place: Place) -> list[DeadLetter]:
     """Return the dead letter at a place; none if the tables have none there."""
     return _find(reader, 'topic = %s and partition = %s and "offset" = %s', *place)
-
-
-def _of_delivery(reader: Reader, wait_id: str) -> list[DeadLetter]:
-    return _find(reader, "wait_expiration_uuid = %s", wait_id)
 
 
 def _find(reader: Reader, where: str, *parameters: object) -> list[DeadLetter]:

@@ -6,6 +6,7 @@ Only what is shown is decoded. Redrives, downloads and comparisons use the bytes
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -83,22 +84,18 @@ def _text(value: Any) -> str:
 _FORMAT: Final = json.JSONEncoder(indent=2, ensure_ascii=False, default=_text)
 
 
+# A string, another scalar, or a sign of JSON that is known to be valid.
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"{}\[\],:]+|[{}\[\],:]')
+
+
 def _lines(text: str) -> Iterator[str]:
     """Yield the pieces of a JSON text, with line breaks between its values; these stay as they are written."""
-    depth, in_string, escaped, opened = 0, False, False, False
-    for character in text:
-        if in_string:
-            yield character
-            in_string = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif not character.isspace():
-            if character in "}]":
-                depth -= 1
-                yield "" if opened else f"\n{_INDENT * depth}"
-            elif opened:
-                yield f"\n{_INDENT * depth}"
-            yield character
-            opened = character in "{["
-            depth += opened
-            in_string = character == '"'
-            yield f"\n{_INDENT * depth}" if character == "," else " " if character == ":" else ""
+    depth, opened = 0, False
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        closes = token in "}]"
+        depth -= closes
+        yield f"\n{_INDENT * depth}{token}" if closes != opened else token
+        opened = token in "{["
+        depth += opened
+        yield f"\n{_INDENT * depth}" if token == "," else " " if token == ":" else ""

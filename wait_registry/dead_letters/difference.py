@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from wait_registry.dead_letters.strict_json import json_text, read_json
@@ -30,22 +30,10 @@ class Content(NamedTuple):
 
 
 def difference(left: Content, right: Content) -> Iterator[str]:
-    """Yield a line for each difference, with both sides; none if the records are the same, byte for byte."""
-    yield from _values("key", left.key, right.key)
-    yield from _headers(left.headers, right.headers)
-    before, after = _json_of(left.value), _json_of(right.value)
-    if left.value != right.value and before is not _MISSING and after is not _MISSING:
-        fields = list(_different_fields(before, after))
-        yield from fields or ["value: the same JSON, written in another way"]
-    else:
-        yield from _values("value", left.value, right.value)
-
-
-def changes(left: Content, right: Content) -> Iterator[str]:
-    """Yield the lines that show what an edit changes, byte for byte: ``-`` for the left side, ``+`` for the right one.
+    """Yield the lines that show how two records differ, byte for byte: ``-`` is the left side, ``+`` the right one.
 
     Text is shown line by line, and other values as hexadecimal digits. JSON is compared field by field as well. What is
-    too long to be shown whole says so.
+    too long to be shown whole says so. There is a line exactly if the records differ.
     """
     yield from _values("key", left.key, right.key)
     if left.headers != right.headers:
@@ -93,14 +81,9 @@ def _different_fields(left: Any, right: Any) -> Iterator[str]:
 
 def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:
     """Yield the lines that differ, with the numbers of those that they replace."""
-    start = next(
-        (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(map(len, (before, after)))
-    )
+    start = _common(before, after)
     before, after = before[start:], after[start:]
-    same = next(
-        (at for at, (a, b) in enumerate(zip(reversed(before), reversed(after), strict=False)) if a != b),
-        min(len(before), len(after)),
-    )
+    same = _common(before[::-1], after[::-1])
     before, after = before[: len(before) - same], after[: len(after) - same]
     if max(len(before), len(after)) > _MOST_LINES:
         yield f"  more than {_MOST_LINES} lines differ, of which this is the first; compare SHA-256:"
@@ -112,33 +95,26 @@ def _changed_lines(before: list[str], after: list[str]) -> Iterator[str]:
             yield from (f"  + {line}" for line in after[to_first:to_last])
 
 
+def _common(left: Sequence[object], right: Sequence[object]) -> int:
+    """Return how many items both sides begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+
+
 def _values(name: str, left: bytes | None, right: bytes | None) -> Iterator[str]:
     if left == right:
         return
     if left is None or right is None:
         yield f"{name}: {_size(left)}, {_size(right)}"
         return
-    first = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    first = _common(left, right)
     yield f"{name}: {_size(left)}, {_size(right)}; the first difference is at byte {first}"
     for side, data in (("-", left), ("+", right)):
         part = data[max(0, first - _AROUND) : first + _AROUND]
         yield f"  {side} {safe(part.decode()) if is_text(part) else next(lines_of(part), '')}"
 
 
-def _headers(left: Headers, right: Headers) -> Iterator[str]:
-    if left == right:
-        return
-    for number in range(max(len(left), len(right))):
-        before = left[number] if number < len(left) else None
-        after = right[number] if number < len(right) else None
-        if before != after:
-            yield f"header {number + 1}: {_header(before)}, {_header(after)}"
-
-
-def _header(header: tuple[str, bytes | None] | None) -> str:
+def _header(header: tuple[str, bytes | None]) -> str:
     """Return a header so that no other one has the same text."""
-    if header is None:
-        return "none"
     name, value = header
     if value is None:
         return f"{safe(name)}: null"

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from fnmatch import fnmatchcase
+from glob import escape
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.delays import parse_delay
@@ -187,6 +189,11 @@ class Filter:
                 parameters += [_parameter(condition)] * piece.count("%s")
         return " and ".join(texts) or "true", parameters
 
+    def within(self, query: str) -> tuple[str, list[Any]]:
+        """Return a query with these conditions in the place of ``{where}``, and their parameters."""
+        where, parameters = self.sql()
+        return query.replace("{where}", where), parameters
+
 
 def parse_filter(texts: Iterable[str], now: datetime) -> Filter:
     """Read conditions.
@@ -299,7 +306,7 @@ def _parameter(condition: Condition) -> Value:
 
 def like_pattern(pattern: str) -> str:
     """Return the pattern for SQL's like of a text in which an asterisk stands for any characters."""
-    return "".join("%" if part == "*" else _escaped(part[-1]) for part in _PARTS.findall(pattern))
+    return "".join("%" if part == "*" else _SIGN.sub(r"\\\g<0>", part[-1]) for part in _PARTS.findall(pattern))
 
 
 def literal(text: str) -> str:
@@ -309,33 +316,12 @@ def literal(text: str) -> str:
 
 def matches(text: str, pattern: str) -> bool:
     """Return whether a text has a pattern in which an asterisk stands for any characters."""
-    first, *others = _pieces(pattern)
-    if not others:
-        return text == first
-    *middle, last = others
-    if not text.startswith(first):
-        return False
-    at = len(first)
-    for piece in middle:  # each at its first place, which leaves the most to the next ones
-        at = text.find(piece, at)
-        if at < 0:
-            return False
-        at += len(piece)
-    return text.endswith(last, at)
+    return fnmatchcase(text, "".join(part if part == "*" else escape(part[-1]) for part in _PARTS.findall(pattern)))
 
 
 _PARTS: Final = re.compile(r"\\[*\\]|.", re.DOTALL)
-
-
-def _pieces(pattern: str) -> list[str]:
-    """Return the text before, between and behind the asterisks of a pattern."""
-    pieces = [""]
-    for part in _PARTS.findall(pattern):
-        if part == "*":
-            pieces.append("")
-        else:
-            pieces[-1] += part[-1]
-    return pieces
+# What means something in a pattern of SQL.
+_SIGN: Final = re.compile(r"[%_\\]")
 
 
 def _has_wildcard(value: Value) -> bool:
@@ -344,7 +330,3 @@ def _has_wildcard(value: Value) -> bool:
 
 def _unescaped(pattern: str) -> str:
     return "".join(part[-1] for part in _PARTS.findall(pattern))
-
-
-def _escaped(character: str) -> str:
-    return f"\\{character}" if character in ("%", "_", "\\") else character

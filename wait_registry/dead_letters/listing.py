@@ -76,10 +76,9 @@ def parse_by(text: str) -> list[str]:
 
 def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[str, list[Any]]:
     """Return the query of `page` and its parameters: one row more than is shown says whether there are more."""
-    where, parameters = chosen.sql()
-    if after is not None:
-        where, parameters = f"{where} and {_AFTER}", [*parameters, after.time, *after.place]
-    return _QUERIES["page"].replace("{where}", where), [*parameters, rows + 1]
+    query, place = _QUERIES["page"], () if after is None else (after.time, *after.place)
+    text, parameters = chosen.within(query if after is None else query.replace("{where}", f"{{where}} and {_AFTER}"))
+    return text, [*parameters, *place, rows + 1]
 
 
 def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None) -> Rows:
@@ -112,18 +111,15 @@ def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows
 
 def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
     """Return the query of `groups` and its parameters."""
-    where, parameters = chosen.sql()
     columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
     numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
-    text = _QUERIES["counts"].replace("{columns}", columns).replace("{numbers}", numbers)
-    return text.replace("{where}", where), [*parameters, rows]
+    text, parameters = chosen.within(_QUERIES["counts"])
+    return text.replace("{columns}", columns).replace("{numbers}", numbers), [*parameters, rows]
 
 
 def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:
     """Return the pairs of consumer group and input topic of the dead letters that a filter means."""
-    where, parameters = chosen.sql()
-    query = _QUERIES["groups_and_topics"].replace("{where}", where)
-    return [(group, topic) for group, topic in reader.execute(query.encode(), parameters)]
+    return [(group, topic) for group, topic in ask(reader, *chosen.within(_QUERIES["groups_and_topics"])).rows]
 
 
 def ask(reader: Reader, text: str, parameters: Sequence[object] | Mapping[str, object]) -> Rows:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from wait_registry.settings.redrive import RedriveSettings
+
 # The automatic pause counts among this number of records that were sent one after another.
 WINDOW: Final = 100
 
@@ -39,36 +41,26 @@ class Committed(NamedTuple):
         return None if offset < self.kept_below else True
 
 
-class Seen(NamedTuple):
-    """What Kafka and the tables show of a redriven record.
+def outcome(consumed: bool | None, waiting: bool, dead_again: bool, complete: bool) -> Outcome:
+    """Return what became of a redriven record.
 
-    Attributes:
+    What the tables show is so. What they don't show means something only if they are complete: a record that is
+    consumed and neither registered nor a dead letter is settled, or in a retry topic.
+
+    Args:
         consumed: whether its group has consumed it; None if that isn't known.
         waiting: whether it, or a later delivery of it, is registered.
         dead_again: whether it, or a later delivery of it, is a dead letter.
         complete: whether the tables have all that was written until its group had committed its offset, and all dead
             letters that were written until it was seen not to be registered.
     """
-
-    consumed: bool | None
-    waiting: bool
-    dead_again: bool
-    complete: bool
-
-
-def outcome(seen: Seen) -> Outcome:
-    """Return what became of a redriven record.
-
-    What the tables show is so. What they don't show means something only if they are complete: a record that is
-    consumed and neither registered nor a dead letter is settled, or in a retry topic.
-    """
-    if seen.dead_again:
+    if dead_again:
         return Outcome.DEAD_AGAIN
-    if seen.waiting:
+    if waiting:
         return Outcome.WAITING
-    if seen.consumed is False:
+    if consumed is False:
         return Outcome.NOT_CONSUMED
-    return Outcome.SETTLED if seen.consumed and seen.complete else Outcome.UNKNOWN
+    return Outcome.SETTLED if consumed and complete else Outcome.UNKNOWN
 
 
 class Verdict(NamedTuple):
@@ -108,36 +100,26 @@ def most_within(numbers: Sequence[int], window: int) -> int:
     return most
 
 
-class CanaryRules(NamedTuple):
-    """How many records the canary has, the share of them that may come back, and how long is waited, s.
-
-    ``retries_s`` is the sum of the delays of the group's retry topics: a record may be in one of them so long.
-    """
-
-    size: int
-    above: float
-    timeout_s: float
-    retries_s: float
-
-
-def after_canary(counts: Mapping[Outcome, int], sent_s: float, settled_s: float | None, rules: CanaryRules) -> Verdict:
+def after_canary(
+    counts: Mapping[Outcome, int], sent_s: float, settled_s: float | None, retries_s: float, limits: RedriveSettings
+) -> Verdict:
     """Decide what a job does after its canary.
 
     Args:
         counts: the canary's records by outcome.
         sent_s: how long ago the last of them was sent, s.
         settled_s: for how long all have been settled or dead letters, s; None if they aren't.
-        rules: of the canary.
+        retries_s: the sum of the delays of the group's retry topics, s: a record may be in one of them so long.
+        limits: the share of the records that may come back, and how long is waited.
     """
+    size, most_s = sum(counts.values()), limits.canary_timeout_s + retries_s
     back = counts.get(Outcome.DEAD_AGAIN, 0)
-    if back > rules.above * rules.size:
-        return Verdict(
-            False,
-            f"{back} of {rules.size} canary records came back as dead letters, redrive.canary_above is {rules.above:g}",
-        )
-    if settled_s is not None and settled_s >= rules.retries_s:
+    if back > limits.canary_above * size:
+        came_back = f"{back} of {size} canary records came back as dead letters"
+        return Verdict(False, f"{came_back}, redrive.canary_above is {limits.canary_above:g}")
+    if settled_s is not None and settled_s >= retries_s:
         return PROCEED
-    if sent_s > rules.timeout_s + rules.retries_s:
+    if sent_s > most_s:
         found = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count)
-        return Verdict(False, f"the canary wasn't settled in {rules.timeout_s + rules.retries_s:g} s: {found}")
+        return Verdict(False, f"the canary wasn't settled in {most_s:g} s: {found}")
     return WAIT

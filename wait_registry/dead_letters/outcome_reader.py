@@ -21,7 +21,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.dead_letters.dead_letter import Reader, Redriven
 from wait_registry.dead_letters.listing import Rows
-from wait_registry.dead_letters.outcome import Committed, Outcome, Seen, outcome
+from wait_registry.dead_letters.outcome import Committed, Outcome, outcome
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin, admin
 from wait_registry.kafka.commit_metadata import decode_metadata
@@ -98,7 +98,7 @@ class OutcomeReader:
         for mark, topic, number, offset in marks:
             found = committed.get((topic, number))
             consumed = None if found is None else found.consumed(offset)
-            counts[outcome(Seen(consumed, mark in registered, mark in dead, complete))] += 1
+            counts[outcome(consumed, mark in registered, mark in dead, complete)] += 1
         return counts
 
     def comebacks(self, job: str, group: str, after: int) -> list[int]:

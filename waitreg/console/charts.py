@@ -85,12 +85,8 @@ def drawn(counts: Counts) -> Chart:
 
 def nice(most: int) -> int:
     """Return the end of an axis on which a count has room: 2, 4, 6, 8, 10, 20, 40, and so on, so that it has a half."""
-    unit = 1
-    while True:
-        for factor in (2, 4, 6, 8, 10):
-            if most <= factor * unit:
-                return factor * unit
-        unit *= 10
+    unit: int = 10 ** (len(str(max(0, most - 1))) - 1)
+    return next(factor * unit for factor in (2, 4, 6, 8, 10) if most <= factor * unit)
 
 
 def _bars(counts: Counts, most: int) -> Iterator[Bar]:

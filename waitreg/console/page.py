@@ -75,9 +75,8 @@ class Page(NamedTuple):
 
 
 class Download(NamedTuple):
-    """Bytes as they are, for a file of this name, and the place of the dead letter that they are of."""
+    """Bytes as they are, for a file, and the place of the dead letter that they are of."""
 
-    name: str
     content: bytes
     contents_of: str
 

@@ -19,9 +19,9 @@ _SUMMARIES: Final = {
     "restore": "Mark archived dead letters as open again.",
     "purge": "Archive the old dead letters of a topic. Kafka deletes the records by the topic's retention.",
     "audit": "List what operators did with dead letters, the newest first: one row per job and per delivery.",
+    "jobs": "List jobs, and approve, slow down, pause or cancel one.",
 }
-_JOBS: Final = Entry("jobs", "List jobs, and approve, slow down, pause or cancel one.")
-_ENTRIES: Final = {"Commands": [*(Entry(name, summary, "query") for name, summary in _SUMMARIES.items()), _JOBS]}
+_ENTRIES: Final = {"Commands": [Entry(name, summary, "query") for name, summary in _SUMMARIES.items()]}
 _EXAMPLES: Final = (
     "waitreg dlq list group=payments reason=failed since=2h",
     "waitreg dlq redrive group=payments 'error=*Timeout*' since=2h",

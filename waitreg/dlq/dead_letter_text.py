@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from wait_registry.dead_letters.dead_letter import DeadLetter, Redriven
+from wait_registry.dead_letters.dead_letter import FACTS, DeadLetter, Redriven
 from wait_registry.dead_letters.decoded import Decoded, decoded
 from wait_registry.display import bytes_text, lines_of, safe, value_text
 from wait_registry.errors import ConfigurationError
@@ -17,11 +17,6 @@ from wait_registry.schemas.registry import SchemaRegistry
 _INDENT = "  "
 # A terminal shows no more bytes of a value.
 _MOST_BYTES: Final = 2048
-_FIELDS: Final = (
-    "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group", "instance",
-    "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class", "error_message",
-    "error_stacktrace", "finished_late",
-)  # fmt: skip
 
 
 def lines(dead_letter: DeadLetter, registry: SchemaRegistry | None, redriven: Redriven | None = None) -> Iterator[str]:
@@ -70,7 +65,7 @@ def as_json(dead_letter: DeadLetter, redriven: Redriven | None = None) -> str:
     Bytes are text, else ``\\x`` and hexadecimal digits, as the condition ``key=`` takes them.
     """
     row, content = dead_letter.row, dead_letter.content
-    shown = {name: row[name] for name in _FIELDS}
+    shown = {name: row[name] for name in (*FACTS, "error_stacktrace", "finished_late")}
     fields = {
         "place": str(dead_letter.place),
         **{name.replace(" ", "_"): str(place) for name, place in dead_letter.places().items()},

@@ -7,11 +7,15 @@ from pathlib import Path
 import click
 
 from wait_registry.dead_letters.dead_letter import find
-from wait_registry.dead_letters.difference import difference
-from wait_registry.errors import ConfigurationError
+from wait_registry.dead_letters.difference import Content, difference
+from wait_registry.errors import ConfigurationError, TransientError
+from wait_registry.kafka.clients import usable_settings
+from wait_registry.kafka.log_reader import first_records
+from wait_registry.kafka.message_headers import headers_of
+from wait_registry.records.operation import Place
+from wait_registry.settings.kafka import KafkaSettings
 from waitreg.command import Command, Invocation
 from waitreg.dlq.edit import bytes_of
-from waitreg.dlq.input_record import read_record
 from waitreg.read_tables import read_tables
 
 
@@ -32,8 +36,8 @@ from waitreg.read_tables import read_tables
 def command(invocation: Invocation, left: str, right: str | None, with_input: bool, file: Path | None) -> int:
     """Show how two records differ: key, headers and value.
 
-    JSON values are compared field by field, other values by bytes. Ends with 0 if there is no difference, and with 1 if
-    there is one.
+    Values are compared byte for byte, and JSON values field by field as well. Ends with 0 if there is no difference,
+    and with 1 if there is one.
     """
 
     if (right is not None) + with_input + (file is not None) != 1:
@@ -50,3 +54,25 @@ def command(invocation: Invocation, left: str, right: str | None, with_input: bo
     for line in found:
         print(line)
     return 1 if found else 0
+
+
+def read_record(kafka: KafkaSettings, place: Place) -> Content:
+    """Return the key, headers and value of a record.
+
+    Args:
+        kafka: the cluster.
+        place: of the record.
+
+    Raises:
+        ConfigurationError: the topic doesn't have it any more, or never had; no permission.
+        TransientError: no answer within the limit for requests.
+    """
+    with usable_settings():
+        found = first_records(kafka, "waitreg.dlq.diff", place.topic, {place.partition: place.offset})
+    if place.partition not in found:
+        raise TransientError(f"{place} can't be read: no answer within {kafka.request_timeout_s:g} s")
+    message = found[place.partition]
+    if message is None or message.offset() != place.offset:
+        later = "has none after it" if message is None else f"continues at {message.offset()}"
+        raise ConfigurationError(f"{place} isn't in its topic, which {later}: it can't be compared")
+    return Content(message.key(), tuple(headers_of(message) or ()), message.value())

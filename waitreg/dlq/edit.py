@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -33,15 +33,14 @@ _FILE: Final = click.Path(path_type=Path, allow_dash=True)
         "waitreg dlq show orders.dlq:0:17 --body order.json",
         "waitreg dlq edit orders.dlq:0:17 --value order.json",
         "waitreg dlq edit orders.dlq:0:17 --value order.json --reason 'amount was text' --send",
-        "waitreg dlq edit orders.dlq:0:17 --header tenant=blue --without-header debug",
+        "waitreg dlq edit orders.dlq:0:17 --header tenant blue --without-header debug",
     ),
 )
 @click.argument("place", metavar="PLACE")
 @click.option("--value", type=_FILE, metavar="FILE", help="The value is what FILE has, - for standard input.")
 @click.option("--null-value", is_flag=True, help="The value is null.")
 @click.option("--key", type=_FILE, metavar="FILE", help="The key is what FILE has: another partition, and order.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Set a header, in its place.")
-@click.option("--set-header", "pairs", nargs=2, multiple=True, metavar="NAME VALUE", help="Also a name with = in it.")
+@click.option("--header", "headers", nargs=2, multiple=True, metavar="NAME VALUE", help="Set a header, in its place.")
 @click.option("--without-header", "without", multiple=True, metavar="NAME", help="Remove all headers with this name.")
 @click.option("--may-be-done", is_flag=True, help="Also if it expired, and the work may have been done.")
 @click.option("--finished-late", is_flag=True, help="Also if the work was done after the deadline.")
@@ -77,8 +76,7 @@ def _edited(
     value: Path | None,
     null_value: bool,
     key: Path | None,
-    headers: Sequence[str],
-    pairs: Sequence[tuple[str, str]],
+    headers: Sequence[tuple[str, str]],
     without: Sequence[str],
     **_: object,
 ) -> Content:
@@ -89,7 +87,7 @@ def _edited(
         raise ConfigurationError("standard input has one of --value and --key: give a file for the other")
     wanted = before.value if value is None else bytes_of(value)
     # The bytes that were typed, whatever the locale reads in them.
-    given = [(name, os.fsencode(text)) for name, text in (*map(_header, headers), *pairs)]
+    given = [(name, os.fsencode(text)) for name, text in headers]
     return Content(
         before.key if key is None else bytes_of(key),
         with_headers(before.headers, given, without),
@@ -109,14 +107,9 @@ def bytes_of(file: Path) -> bytes:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}") from error
 
 
-def _header(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigurationError(f"{text!r} is no header: expected NAME=VALUE")
-    return name, value
-
-
-def _lines(found: Review) -> list[str]:
-    before = [f"{name} before: {left}" for name, left, right in found.sizes if left != right]
-    after = [f"{name} after:  {right}" for name, left, right in found.sizes if left != right]
-    return [*found.lines, *(line for pair in zip(before, after, strict=True) for line in pair)]
+def _lines(found: Review) -> Iterator[str]:
+    yield from found.lines
+    for name, before, after in found.sizes:
+        if before != after:
+            yield f"{name} before: {before}"
+            yield f"{name} after:  {after}"

@@ -15,12 +15,12 @@ import click
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.approval import needs_approval, to_send
+from waitreg.redrive.approval import to_send
 from waitreg.redrive.category import DONE, MEANINGS, Category
 from waitreg.redrive.dry_run import DryRun, dry_run
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.operator_events import ask_for_approval
-from waitreg.redrive.progress import Progress
+from waitreg.redrive.operator_events import write_request
+from waitreg.redrive.progress import Progress, begun
 from waitreg.redrive.request import Options, asker_of_command, open_job, selection
 
 COUNT: Final = click.IntRange(1, 1_000_000_000)
@@ -95,47 +95,39 @@ def begin(settings: Settings, found: DryRun, aim: str, *, send: bool, as_json: b
     Returns:
         The exit status.
     """
-    awaits = needs_approval(settings.redrive, found.job)
-    if as_json:
-        return _begin_for_scripts(settings, found, awaits=awaits, send=send)
-    show_dry_run(found, send=send)
-    if not to_send(found.job):
-        print(f"nothing was changed: none of them can be {DONE[found.job.kind].value}, for the reasons above")
-        return 1
-    if awaits:
-        print("another person has to approve it before it begins (redrive.approve_above, redrive.approve_edits)")
-    if not send:
-        missing = "--send" if found.job.reason.strip() else "--send and --reason TEXT"
-        print(f"nothing was changed: add {missing} to {aim}")
-        return 0
-    if not awaits:
-        return execute(settings, found.job)
-    ask_for_approval(settings, found.job)
-    return _awaits(found.job)
-
-
-def _begin_for_scripts(settings: Settings, found: DryRun, *, awaits: bool, send: bool) -> int:
-    """As `begin`, with one JSON object on standard output."""
     job, acted = found.job, to_send(found.job)
-    shown: dict[str, object] = {
+    if not as_json:
+        _show_dry_run(found, aim, send=send)
+    ended = None
+    if send and acted and job.approval:
+        write_request(settings, job)
+        ended = begun(job)
+    elif send and acted:
+        ended = _run(settings, job, (lambda _: None) if as_json else partial(_show_progress, job))
+    if as_json:
+        print(json.dumps(_result(found, ended), ensure_ascii=False))
+    elif ended is not None:
+        _show_end(job, ended)
+    if ended is None:
+        return 0 if acted else 1
+    return _code(job, ended)
+
+
+def _result(found: DryRun, ended: Progress | None) -> dict[str, object]:
+    """Return what scripts are told: the dry run and, if the job was begun, how it ended."""
+    job = found.job
+    ran = ended is not None and ended.state is not State.AWAITING
+    named = {} if ended is None else {"job": job.job, "state": ended.state.value}
+    return {
+        **named,
         "kind": job.kind.value,
         "group": job.group,
         "conditions": list(job.conditions),
-        "counts": job.expected,
+        "counts": dict(ended.counts) if ended is not None and ran else job.expected,
         "targets": dict(found.targets),
-        "awaits_approval": awaits,
-        "sent": bool(send and acted and not awaits),
+        "awaits_approval": job.approval,
+        "sent": ran,
     }
-    code = 0 if acted else 1
-    if send and acted and awaits:
-        ask_for_approval(settings, job)
-        shown, code = {"job": job.job, **shown}, 1
-    elif send and acted:
-        ended = run(settings, job, lambda _: None)
-        shown = {"job": job.job, **shown, "state": ended.state.value, "counts": dict(ended.counts)}
-        code = _code(job, ended)
-    print(json.dumps(shown, ensure_ascii=False))
-    return code
 
 
 def allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,7 +135,7 @@ def allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(category.value for name, category in _ALLOWING.items() if given.get(name)))
 
 
-def show_dry_run(found: DryRun, *, send: bool) -> None:
+def _show_dry_run(found: DryRun, aim: str, *, send: bool) -> None:
     """Print what a dry run has found; its job has a name only if it is begun."""
     job = found.job
     print(f"{f'job {job.job}' if send else 'dry run'}: {job.kind.value} dead letters of group {job.group}")
@@ -158,6 +150,13 @@ def show_dry_run(found: DryRun, *, send: bool) -> None:
         f"what was redriven or archived until {found.as_of:%Y-%m-%d %H:%M:%S} UTC is in the tables; what came later "
         "was read from the operations topic"
     )
+    if not to_send(job):
+        print(f"nothing was changed: none of them can be {DONE[job.kind].value}, for the reasons above")
+        return
+    if job.approval:
+        print("another person has to approve it before it begins (redrive.approve_above, redrive.approve_edits)")
+    if not send:
+        print(f"nothing was changed: add {'--send' if job.reason.strip() else '--send and --reason TEXT'} to {aim}")
 
 
 def _meaning(category: Category, job: Requested) -> str:
@@ -170,22 +169,19 @@ def _meaning(category: Category, job: Requested) -> str:
 
 def resume_job(settings: Settings, name: str, *, send: bool) -> int:
     """Continue a job, if ``send`` says so; return the exit status."""
-    job, progress = open_job(settings, name)
+    progress = open_job(settings, name)
+    job = progress.requested
     print(f"job {name}: {job.kind.value} dead letters of group {job.group}, {progress.state.value}")
-    if progress.state is State.AWAITING:
-        return _awaits(job)
-    if not send:
-        print("nothing was changed: add --send to resume it")
-        return 0
-    return execute(settings, job)
+    if progress.state is not State.AWAITING:
+        if not send:
+            print("nothing was changed: add --send to resume it")
+            return 0
+        progress = _run(settings, job, partial(_show_progress, job))
+    _show_end(job, progress)
+    return _code(job, progress)
 
 
-def _awaits(job: Requested) -> int:
-    print(f"job {job.job} awaits the approval of another person: waitreg dlq jobs approve {job.job} --reason TEXT")
-    return 1
-
-
-def run(settings: Settings, job: Requested, report: Callable[[Progress], None]) -> Progress:
+def _run(settings: Settings, job: Requested, report: Callable[[Progress], None]) -> Progress:
     """Run a job until it ends; Ctrl-C pauses it."""
     stop = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -195,17 +191,15 @@ def run(settings: Settings, job: Requested, report: Callable[[Progress], None]) 
         signal.signal(signal.SIGINT, before)
 
 
-def execute(settings: Settings, job: Requested) -> int:
-    """Run a job and print how it ended. Return 0 if it acted on all its dead letters."""
-    ended = run(settings, job, partial(_show_progress, job))
+def _show_end(job: Requested, ended: Progress) -> None:
+    if ended.state is State.AWAITING:
+        print(f"job {job.job} awaits the approval of another person: waitreg dlq jobs approve {job.job} --reason TEXT")
+        return
     print(f"\njob {job.job} is {ended.state.value}")
     for category, count in sorted(ended.counts.items(), key=lambda item: -item[1]):
         print(f"{count:>9}  {category}")
-    if ended.state is State.AWAITING:
-        return _awaits(job)
     if ended.state is State.PAUSED:
         print(f"to continue: waitreg dlq redrive --resume {job.job} --send")
-    return _code(job, ended)
 
 
 def _code(job: Requested, ended: Progress) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from wait_registry.records.operation import Kind, Place
-from wait_registry.records.topics import kept_topic_name
+from wait_registry.records.operation import Kind, Place, Requested
 
 
 class Category(StrEnum):
@@ -113,11 +111,12 @@ class Candidate(NamedTuple):
 
     ``failed`` is whether an expired one failed as well, so its work isn't done. ``most_bytes`` is never less than
     the bytes of its key, value and headers. ``of_delivery`` are all dead letters of its delivery.
-    ``record_time_ms`` is the timestamp of its record, ms since the epoch. ``topic_id`` is that of its topic, if the
-    tables know the ID and the topic's name doesn't have it.
+    ``record_time_ms`` is the timestamp of its record, ms since the epoch. ``marked_place`` is its place as marks name
+    it.
     """
 
     place: Place
+    marked_place: Place
     reason: str | None
     wait_id: str | None
     group: str | None
@@ -132,56 +131,37 @@ class Candidate(NamedTuple):
     delivery: int | None = None
     of_delivery: tuple[Twin, ...] = ()
     record_time_ms: int | None = None
-    topic_id: str | None = None
-
-    @property
-    def marked_place(self) -> Place:
-        """Return its place as marks name it."""
-        return marked_place(self.place, self.topic_id)
 
 
-def marked_place(place: Place, topic_id: str | None) -> Place:
-    """Return the place of a dead letter as marks name it: with the ID of its topic, if the tables know that."""
-    return place if topic_id is None else place._replace(topic=kept_topic_name(place.topic, topic_id))
-
-
-class Rules(NamedTuple):
-    """What a job does, its name, which categories it may redrive all the same, and redrive.max_redrives."""
-
-    kind: Kind
-    job: str
-    allowed: Collection[str] = ()
-    max_redrives: int = 3
-
-
-def is_marked(state: str, kind: Kind, allowed: Collection[str]) -> bool:
+def is_marked(state: str, job: Requested) -> bool:
     """Return whether a job that acts on a delivery acts on a dead letter of it that is in this state."""
-    match kind:
+    match job.kind:
         case Kind.REDRIVE:
             return True
         case Kind.ARCHIVE:
-            return state == "open" or (state == "redriven" and Category.ALREADY_REDRIVEN in allowed)
+            return state == "open" or (state == "redriven" and Category.ALREADY_REDRIVEN in job.allowed)
         case Kind.RESTORE:
             return state == "archived"
 
 
-def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category | None:
+def obstacle(candidate: Candidate, standing: Standing, job: Requested, max_redrives: int) -> Category | None:
     """Return why a job does nothing with a dead letter, whatever the topic it would be sent to; None if it does.
 
     Args:
         candidate: the dead letter as the tables show it.
         standing: what the marks say now: those of the tables, and those after them in the operations topic.
-        rules: of the job.
+        job: what is done, and what is allowed.
+        max_redrives: redrive.max_redrives.
     """
     if candidate.wait_id is None or candidate.group is None:
         return Category.FOREIGN
-    if standing.job == rules.job:
+    if standing.job == job.job:
         return Category.SAME_DELIVERY
-    if rules.kind is Kind.RESTORE:
+    if job.kind is Kind.RESTORE:
         return None if standing.state == "archived" else Category.NOT_ARCHIVED
     if standing.state == "archived":
         return Category.ALREADY_ARCHIVED
-    redrives = rules.kind is Kind.REDRIVE
+    redrives = job.kind is Kind.REDRIVE
     # Whichever dead letter of the delivery was redriven: its record is there already.
     checks = {Category.ALREADY_REDRIVEN: standing.state == "redriven" or (redrives and standing.number > 0)}
     if redrives:
@@ -190,6 +170,6 @@ def obstacle(candidate: Candidate, standing: Standing, rules: Rules) -> Category
             Category.FINISHED_LATE: candidate.finished_late,
             Category.STILL_WAITING: candidate.waiting,
             Category.MAY_BE_DONE: candidate.reason == "expired" and not (candidate.finished_late or candidate.failed),
-            Category.MAX_REDRIVES: standing.of_record >= rules.max_redrives,
+            Category.MAX_REDRIVES: standing.of_record >= max_redrives,
         }
-    return next((name for name, holds in checks.items() if holds and name not in rules.allowed), None)
+    return next((name for name, holds in checks.items() if holds and name not in job.allowed), None)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from wait_registry.clock import Clock
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
 from wait_registry.kafka.commit_metadata import decode_metadata
 from wait_registry.kafka.committed_offsets import committed_offsets
+from wait_registry.kafka.fenced_producer import ToSend
 from wait_registry.kafka.group_description import describe_group
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Requested
+from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import DONE, Candidate, Category, Rules, obstacle
+from waitreg.redrive.category import DONE, Candidate, Category, obstacle
 from waitreg.redrive.edit import replaced
 from waitreg.redrive.exact_marks import ExactMarks
-from waitreg.redrive.target import Readers, Ready, Route
+from waitreg.redrive.target import Route
 
-READERS_S: Final = 30.0
 # The dead letters that are classified together; the last one may be beyond the bytes.
 CHUNK: Final = 500
 CHUNK_BYTES: Final = 4_194_304
@@ -31,7 +32,7 @@ class Decision(NamedTuple):
 
     candidate: Candidate
     category: Category
-    ready: Ready | None = None
+    ready: ToSend | None = None
 
 
 def next_candidates(candidates: Iterator[Candidate], most: int) -> list[Candidate]:
@@ -48,20 +49,22 @@ def next_candidates(candidates: Iterator[Candidate], most: int) -> list[Candidat
 class Classifier:
     """Classifies the dead letters of one job."""
 
-    def __init__(self, settings: Settings, job: Requested, client: Admin, clock: Clock) -> None:
+    def __init__(self, settings: Settings, job: Requested, client: Admin) -> None:
         """Classify nothing yet."""
-        self._rules = Rules(job.kind, job.job, frozenset(job.allowed), settings.redrive.max_redrives)
-        self._done = DONE[job.kind]
         self._job = job
-        may_wait = Category.NO_MEMBERS in job.allowed
-        readers, proof = _Readers(settings, job.group, clock), _Proof(settings, job.group, client, clock)
+        self._max_redrives = settings.redrive.max_redrives
         self._targets = Targets(client)
-        self.route = Route(job.target, self._targets, readers, proof, may_wait)
+        self._readers = cache(partial(_readers, settings.kafka, job.group))
+        self._knows_again = cache(partial(_knows_again, settings.kafka, client, job.group))
+        may_wait = Category.NO_MEMBERS in job.allowed
+        self.route = Route(job.target, self._targets, self._readers, self._knows_again, may_wait)
         self.cluster = cluster_id(client)
 
-    def forget_topics(self) -> None:
-        """Look the topics that records go to up again."""
+    def forget(self) -> None:
+        """Have topics, the group's members and its commits asked for again; until then, each is asked for once."""
         self._targets.forget()
+        self._readers.cache_clear()
+        self._knows_again.cache_clear()
 
     def decide(
         self,
@@ -88,13 +91,13 @@ class Classifier:
         return [self._decision(each, obstacles[each.place], rows.get(each.place), seen) for each in candidates]
 
     def _obstacle(self, candidate: Candidate, marks: ExactMarks, refused: Collection[Place]) -> Category | None:
-        found = obstacle(candidate, marks.standing(candidate), self._rules)
-        if found is not None or self._rules.kind is not Kind.REDRIVE:
+        found = obstacle(candidate, marks.standing(candidate), self._job, self._max_redrives)
+        if found is not None or self._job.kind is not Kind.REDRIVE:
             return found
         return Category.REFUSED if candidate.place in refused else self.route.obstacle(candidate)
 
     def _reads(self, candidate: Candidate, sends: bool) -> bool:
-        if self._rules.kind is not Kind.REDRIVE:
+        if self._job.kind is not Kind.REDRIVE:
             return False
         return sends or self._job.replacement is not None or not self.route.surely_fits(candidate)
 
@@ -109,52 +112,22 @@ class Classifier:
         if isinstance(ready, Category):
             return Decision(candidate, ready)
         seen.add(candidate.wait_id or "")
-        return Decision(candidate, self._done, ready)
+        return Decision(candidate, DONE[self._job.kind], ready)
 
-    def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> Ready | Category:
+    def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> ToSend | Category:
         edited = replaced(row, self._job, self.cluster)
         return Category.CHANGED if edited is None else self.route.ready(candidate, edited)
 
 
-class _Proof:
-    """Asks what the commits of a group say of redeliveries to an input topic, at most every `READERS_S` per topic."""
-
-    def __init__(self, settings: Settings, group: str, client: Admin, clock: Clock) -> None:
-        self._kafka = settings.kafka
-        self._group = group
-        self._client = client
-        self._clock = clock
-        self._known: dict[str, tuple[float, bool]] = {}
-
-    def __call__(self, topic: str) -> bool:
-        now, known = self._clock.monotonic(), self._known.get(topic)
-        if known is None or now >= known[0] + READERS_S:
-            known = self._known[topic] = now, self._ask(topic)
-        return known[1]
-
-    def _ask(self, topic: str) -> bool:
-        """Return whether every offset that the group committed in the topic has a commit that says `origin`."""
-        partitions = describe_topic(self._client, topic).partitions
-        answers = committed_offsets(self._kafka, self._group, [(topic, each) for each in range(partitions)])
-        said = [decode_metadata(answer.metadata, answer.offset) for answer in answers if answer.offset >= 0]
-        return bool(said) and all(each is not None and each.redeliver_to == "origin" for each in said)
+def _knows_again(kafka: KafkaSettings, client: Admin, group: str, topic: str) -> bool:
+    """Return whether every offset that a group committed in an input topic has a commit that says `origin`."""
+    partitions = describe_topic(client, topic).partitions
+    answers = committed_offsets(kafka, group, [(topic, each) for each in range(partitions)])
+    said = [decode_metadata(answer.metadata, answer.offset) for answer in answers if answer.offset >= 0]
+    return bool(said) and all(each is not None and each.redeliver_to == "origin" for each in said)
 
 
-class _Readers:
-    """Asks for the members of a group, at most every `READERS_S`."""
-
-    def __init__(self, settings: Settings, group: str, clock: Clock) -> None:
-        self._settings = settings
-        self._group = group
-        self._clock = clock
-        self._known: Readers | None = None
-        self._ask_at = 0.0
-
-    def __call__(self) -> Readers:
-        now = self._clock.monotonic()
-        if self._known is None or now >= self._ask_at:
-            found = describe_group(self._settings.kafka, self._group)
-            held = [place for places in (*found.held.values(), *found.due.values()) for place in places]
-            self._known = Readers(bool(found.hosts), frozenset(topic for topic, _ in held))
-            self._ask_at = now + READERS_S
-        return self._known
+def _readers(kafka: KafkaSettings, group: str) -> frozenset[str] | None:
+    found = describe_group(kafka, group)
+    held = [place for places in (*found.held.values(), *found.due.values()) for place in places]
+    return frozenset(topic for topic, _ in held) if found.hosts else None

@@ -6,20 +6,18 @@ it does after it has written the rows. And it doesn't note which expired dead le
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from wait_registry.clock import Clock
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.cluster import describe_topic
-from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import group_members
 from wait_registry.kafka.log_reader import first_records
-from wait_registry.kafka.positions import earliest_offsets, end_offsets
 from wait_registry.records.operation import Kind
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.tree import Settings
+from waitreg.connect.lag import read_group_lag
 from waitreg.redrive.category import Category
 
 # A worker commits every minute by default (offset.flush.interval.ms).
@@ -56,28 +54,17 @@ def require_current(settings: Settings, kind: Kind, client: Admin, clock: Clock)
     group, topic = settings.sink.connect_group, settings.wait.topic
     # Asked first, because a client that may not see the group gets no offsets, and no reason either.
     members = group_members(client, group)
-    unread = _first_unread(settings, client, group, topic)
-    age_s = (clock.now_ms() - min(unread.values(), default=clock.now_ms())) / 1000
+    lag = read_group_lag(settings.kafka, client, group, topic)
+    behind = {number: offset for number, offset in lag.reached.items() if offset < lag.ends[number]}
+    # A sink doesn't commit the marker of a transaction after its last record.
+    found = first_records(settings.kafka, f"waitreg.redrive.{settings.operations.topic}", topic, behind)
+    if found.keys() != behind.keys():
+        raise TransientError(f"{topic} doesn't answer in time, so the age of the tables is unknown")
+    unread = [record.timestamp()[1] for record in found.values() if record is not None]
+    age_s = (clock.now_ms() - min(unread, default=clock.now_ms())) / 1000
     if age_s > MAX_AGE_S:
         raise TransientError(
             f"the Kafka Connect sink is behind: its group {group} (sink.connect_group) hasn't committed a record of "
             f"{topic} that is {age_s / 60:.0f} min old, and has {members} members. The tables don't show what still "
             "waits: look at the connector's state and the worker's log, and wait until the sink has caught up"
         )
-
-
-def _first_unread(settings: Settings, client: Admin, group: str, topic: str) -> Mapping[int, int]:
-    """Return the time of the first record that the group hasn't committed, ms since the epoch, by partition."""
-    numbers = range(describe_topic(client, topic).partitions)
-    begun = earliest_offsets(client, topic, numbers)
-    committed = committed_offsets(settings.kafka, group, [(topic, number) for number in numbers])
-    ends = end_offsets(client, topic, numbers)
-    reached = {place.partition: max(place.offset, begun[place.partition]) for place in committed}
-    behind = {number: offset for number, offset in reached.items() if offset < ends[number]}
-    if not behind:
-        return {}
-    # A sink doesn't commit the marker of a transaction after its last record.
-    found = first_records(settings.kafka, f"waitreg.redrive.{settings.operations.topic}", topic, behind)
-    if found.keys() != behind.keys():
-        raise TransientError(f"{topic} doesn't answer in time, so the age of the tables is unknown")
-    return {number: record.timestamp()[1] for number, record in found.items() if record is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wait_registry.clock import SystemClock
@@ -13,6 +13,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Replacement, Requested
 from wait_registry.settings.tree import Settings
+from waitreg.redrive.approval import with_approval
 from waitreg.redrive.category import Category
 from waitreg.redrive.classifier import CHUNK, Classifier, next_candidates
 from waitreg.redrive.connect_tables import require_current, require_said
@@ -28,7 +29,7 @@ class DryRun:
     """What a job would do.
 
     Attributes:
-        job: the request, with the ends of its selection and the counts by category.
+        job: the request, with the ends of its selection, the counts by category, and whether it needs an approval.
         as_of: up to when the tables show what the operations topic has.
         examples: the first dead letters of each category.
         targets: how many records would go to each topic.
@@ -68,10 +69,10 @@ def dry_run(
     with exact_marks(settings, client, clock) as marks:
         group = only_group(marks.tables.groups(chosen), chosen)
         job = new_request(kind, group, chosen, options, asker, replacement)
-        found = classify_selection(job, chosen, Classifier(settings, job, client, clock), marks)
+        found = classify_selection(job, chosen, Classifier(settings, job, client), marks)
     if replacement is not None:
         require_room(found.job, Targets(client)(settings.operations.topic))
-    return found
+    return replace(found, job=with_approval(settings.redrive, found.job))
 
 
 def classify_selection(job: Requested, chosen: Filter, classifier: Classifier, marks: ExactMarks) -> DryRun:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from wait_registry.dead_letters.difference import Content, changes
+from wait_registry.dead_letters.difference import Content, difference
 from wait_registry.errors import ConfigurationError, DataError
 from wait_registry.kafka.targets import Target, record_size
 from wait_registry.kafka.topic_specs import operations_spec
@@ -65,7 +65,7 @@ def review(before: Content, after: Content) -> Review:
         edited=record_digest(before),
         new_key=after.key != before.key,
     )
-    return Review(replacement, list(_sizes(before, after)), list(changes(before, after)))
+    return Review(replacement, list(_sizes(before, after)), list(difference(before, after)))
 
 
 def what_changes(before: Content, replacement: Replacement) -> Sequence[str]:
@@ -74,7 +74,7 @@ def what_changes(before: Content, replacement: Replacement) -> Sequence[str]:
         return ["The tables have another record at this place than the one that was edited."]
     headers = tuple(header for header in before.headers if header[0] != WAITREG_EDITED)
     after = Content(replacement.key, replacement.headers, replacement.value)
-    return list(changes(before._replace(headers=headers), after))
+    return list(difference(before._replace(headers=headers), after))
 
 
 def record_digest(content: Content) -> str:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import cached_property
 
 from wait_registry.clock import Clock
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
-from wait_registry.records.operation import Requested
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.category import Candidate, Standing
-from waitreg.redrive.job_listing import JobRow
 from waitreg.redrive.operations_tail import OperationsTail
-from waitreg.redrive.progress import Progress, Sent, progress_of
+from waitreg.redrive.progress import Progress
 from waitreg.redrive.snapshot import TableSnapshot
 
 
@@ -39,12 +36,11 @@ def require_same_operations_topic(tables: TableSnapshot, client: Admin, settings
 class ExactMarks:
     """The marks up to the end of the operations topic at the last reading, and how far one job has come."""
 
-    def __init__(self, tables: TableSnapshot, tail: OperationsTail, reader: TailReader, job: str) -> None:
+    def __init__(self, tables: TableSnapshot, tail: OperationsTail, reader: TailReader) -> None:
         """Made by `exact_marks`; ``reader`` reads for the tail."""
         self.tables = tables
         self.tail = tail
         self._reader = reader
-        self._job = job
 
     def read_on(self) -> None:
         """Read the operations topic on to its end; errors as `TailReader.read_on`."""
@@ -56,29 +52,10 @@ class ExactMarks:
         return self.tail.standing(place, candidate.wait_id, record, candidate.standing, time_ms)
 
     @property
-    def requested(self) -> Requested | None:
-        """Return what was asked for as the job, if it was."""
-        return self.tail.requested if self._row is None else self._row.requested
-
     def progress(self) -> Progress:
-        """Return how far the job has come."""
-        return progress_of(self._row, self.tail)
-
-    def sent(self) -> Sent:
-        """Return how many records the job has redriven since it was resumed, if it was."""
-        if self.tail.resumed_at is not None:
-            return Sent(self.tail.resumed_at, self.tail.redriven)
-        after, records = self._sent_in_tables
-        return Sent(after, records + self.tail.redriven)
-
-    @cached_property
-    def _row(self) -> JobRow | None:
-        return self.tables.job(self._job)
-
-    @cached_property
-    def _sent_in_tables(self) -> Sent:
-        after = 0 if self._row is None else self._row.counted_from
-        return Sent(after, self.tables.redriven(self._job, after))
+        """Return how far the job has come that was asked for."""
+        assert self.tail.progress is not None
+        return self.tail.progress
 
 
 @contextmanager
@@ -97,7 +74,7 @@ def exact_marks(settings: Settings, client: Admin, clock: Clock, job: str = "") 
     """
     with closing(TableSnapshot(settings)) as tables:
         require_same_operations_topic(tables, client, settings)
-        tail = OperationsTail(tables.start, job, settings.redrive.max_tail_records)
+        tail = OperationsTail(tables.start, job, settings.redrive.max_tail_records, tables.job(job))
         with closing(TailReader(operations_log(settings), client, clock, tail)) as reader:
             reader.read_on()
-            yield ExactMarks(tables, tail, reader, job)
+            yield ExactMarks(tables, tail, reader)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum, auto
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from confluent_kafka import Message
@@ -37,13 +38,12 @@ from waitreg.redrive.exact_marks import ExactMarks, exact_marks
 from waitreg.redrive.marking import Acknowledged, mark_of
 from waitreg.redrive.outcome_check import CHECK_S, OutcomeCheck
 from waitreg.redrive.progress import Progress
-from waitreg.redrive.target import Ready
 
 log = logging.getLogger(__name__)
 
-# A snapshot is replaced after this time: what it shows of finished and waiting deliveries ages, and it holds vacuum
-# back.
-SNAPSHOT_S: Final = 60.0
+# A snapshot is replaced after this time: what it shows of finished and waiting deliveries, and what is known of topics
+# and members, ages, and it holds vacuum back.
+SNAPSHOT_S: Final = 30.0
 SYSTEM: Final = "system"
 
 
@@ -96,7 +96,7 @@ class Task:
 
     def rate(self, progress: Progress) -> float:
         """Return how many records per second are sent at most."""
-        return min(progress.rate or self.job.rate, self.settings.redrive.max_rate)
+        return min(progress.rate, self.settings.redrive.max_rate)
 
     def left(self, progress: Progress) -> int | None:
         """Return how many more dead letters the job may act on: no more than its dry run counted, or None."""
@@ -123,8 +123,6 @@ def fence(task: Task, held: ExitStack) -> Fenced:
         task: the job.
         held: closes the producer.
     """
-    # A topic that was deleted or takes less now may be why it begins again.
-    task.classifier.forget_topics()
     name, timeout_ms = transactional_id(task.job.group), task.settings.redrive.transaction_timeout_ms
     producer = FencedProducer(task.settings.kafka, name, timeout_ms, queued=4 * CHUNK, answers=True)
     held.callback(producer.close)
@@ -146,6 +144,8 @@ class Fenced:
             held: closes the snapshot.
         """
         task = self.task
+        # A topic that was deleted or takes less now may be why the job begins again.
+        task.classifier.forget()
         require_current(task.settings, task.job.kind, task.client, task.clock)
         marks = exact_marks(task.settings, task.client, task.clock, task.job.job)
         return Snapshot(self, held.enter_context(marks), task.clock.monotonic() + SNAPSHOT_S)
@@ -153,18 +153,18 @@ class Fenced:
     def write(
         self,
         events: Sequence[Event],
-        ready: Sequence[Ready] = (),
+        ready: Mapping[Place, ToSend] = MappingProxyType({}),
         marks: Callable[[Mapping[Place, Acknowledged]], Iterable[Mark]] = lambda _: (),
     ) -> None:
         """Write records, marks and events in one transaction; errors as `FencedProducer.write`.
 
         Args:
             events: of the job.
-            ready: the records.
-            marks: makes the marks from where the records are, by the places of their dead letters.
+            ready: the records, by the places of their dead letters.
+            marks: makes the marks from where the records are, by the same places.
         """
         sent: dict[Place, Acknowledged] = {}
-        topics = {self.task.settings.operations.topic, *(record.topic for record in ready)}
+        topics = {self.task.settings.operations.topic, *(record.topic for record in ready.values())}
         doing = f"redriving {len(ready)} records of group {self.task.job.group}"
         limits = self.task.classifier.route.limits(topics)
         parts = (partial(_records, ready, sent), lambda: self._events([*marks(sent), *events]))
@@ -190,13 +190,13 @@ class Snapshot:
         Args:
             resumes: whether a paused job continues.
         """
-        task, progress = self.fenced.task, self.marks.progress()
-        event = _first_event(task.job, progress, resumes)
+        task = self.fenced.task
+        event = _first_event(task.job, self.marks.tail.progress, resumes)
         if event is not None:
             self.fenced.write([event])
             # Records count from a resumption on.
             self.marks.read_on()
-            progress = self.marks.progress()
+        progress = self.marks.progress
         if progress.state is not State.RUNNING:
             return progress
         return Selection(self, self.marks.tables.candidates(task.chosen, task.job.ends, progress.cursor))
@@ -205,12 +205,12 @@ class Snapshot:
         """Write that the job is in a state in which it doesn't run, and return how far it has come."""
         job = self.fenced.task.job.job
         self.fenced.write([Changed(job=job, state=state, by=by, reason=reason)])
-        return replace(self.marks.progress(), state=state)
+        return replace(self.marks.progress, state=state)
 
 
-def _first_event(job: Requested, progress: Progress, resumes: bool) -> Event | None:
+def _first_event(job: Requested, progress: Progress | None, resumes: bool) -> Event | None:
     """Return what an executor writes before it sends anything."""
-    if not progress.known:
+    if progress is None:
         return job
     begun = progress.state in (State.RUNNING, State.PAUSED)
     if begun and job.approval and progress.approved_by is None:
@@ -236,7 +236,7 @@ class Selection:
         """
         marks, task = self.snapshot.marks, self.snapshot.fenced.task
         marks.read_on()
-        progress, job = marks.progress(), task.job
+        progress, job = marks.progress, task.job
         if progress.state is not State.RUNNING:
             return progress
         candidates = next_candidates(self.candidates, self._most(progress, refusals))
@@ -245,7 +245,7 @@ class Selection:
             return self.snapshot.end(State.FINISHED, job.by, reason)
         if task.stop.is_set():
             return self.snapshot.end(State.PAUSED, job.by, "stopped by its executor")
-        verdict = task.check.check(marks.sent())
+        verdict = task.check.check(progress)
         if verdict.reason:
             log.warning("the job is paused: %s", verdict.reason)
             return self.snapshot.end(State.PAUSED, SYSTEM, verdict.reason)
@@ -266,7 +266,7 @@ class Selection:
             return 0
         if refusals.alone:
             return 1
-        canary = task.check.canary_left(self.snapshot.marks.sent())
+        canary = task.check.canary_left(progress)
         return min(max(1, int(task.rate(progress))), canary or CHUNK, task.left(progress) or CHUNK, CHUNK)
 
 
@@ -292,12 +292,16 @@ class Chunk:
         done = DONE[self.snapshot.fenced.task.job.kind]
         return [decision.candidate for decision in self.decisions if decision.category is done]
 
-    def write(self) -> Written | Refused:
-        """Write records, marks and the job's progress in one transaction; errors as `FencedProducer.write`."""
+    def write(self) -> Written | Refusals:
+        """Write records, marks and the job's progress in one transaction; errors as `FencedProducer.write`.
+
+        Returns:
+            What is written. Or what the broker refuses, perhaps for one record of the chunk; then the fence is used up.
+        """
         fenced, done = self.snapshot.fenced, self.done
         counts = self.progress.counts + Counter[str](decision.category for decision in self.decisions)
         cursor = self.decisions[-1].candidate.cursor
-        ready = [decision.ready for decision in self.decisions if decision.ready is not None]
+        ready = {each.candidate.place: each.ready for each in self.decisions if each.ready is not None}
         advanced = Advanced(job=fenced.task.job.job, cursor=cursor, counts=dict(counts))
         try:
             fenced.write([advanced], ready, partial(self._marks, done))
@@ -316,13 +320,13 @@ class Chunk:
         fenced = self.snapshot.fenced
         return fenced.producer.refused_by == fenced.task.settings.operations.topic
 
-    def _refused(self, error: RecordRefused) -> Refused:
+    def _refused(self, error: RecordRefused) -> Refusals:
         places, size = self.refusals.places, len(self.decisions)
         if size == 1:
             place = self.decisions[0].candidate.place
             log.warning("the broker refused %s: %s", place, error)
             places = places | {place}
-        return Refused(Refusals(places, max(self.refusals.alone, size)))
+        return Refusals(places, max(self.refusals.alone, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,17 +338,9 @@ class Written:
     refusals: Refusals
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The broker refused a chunk, perhaps for one record of it; the fence has been used up."""
-
-    refusals: Refusals
-
-
-def _records(ready: Iterable[Ready], sent: dict[Place, Acknowledged]) -> Iterator[ToSend]:
-    for record in ready:
-        acknowledged = partial(_acknowledged, sent, record.candidate.place)
-        yield ToSend(record.topic, record.partition, record.key, record.value, record.headers, acknowledged)
+def _records(ready: Mapping[Place, ToSend], sent: dict[Place, Acknowledged]) -> Iterator[ToSend]:
+    for place, record in ready.items():
+        yield record._replace(acknowledged=partial(_acknowledged, sent, place))
 
 
 def _acknowledged(sent: dict[Place, Acknowledged], of: Place, message: Message) -> None:

@@ -14,12 +14,12 @@ import psycopg
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import FencedError, TransientError
 from wait_registry.kafka.clients import admin
-from wait_registry.outage import Backoff
+from wait_registry.outage import Backoff, through_outage
 from wait_registry.records.operation import Requested
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.approval import needs_approval
+from waitreg.redrive.approval import with_approval
 from waitreg.redrive.classifier import Classifier
-from waitreg.redrive.execution import Chunk, Refusals, Refused, Restart, Snapshot, Task, fence
+from waitreg.redrive.execution import Chunk, Refusals, Restart, Snapshot, Task, fence
 from waitreg.redrive.outcome_check import OutcomeCheck
 from waitreg.redrive.progress import Progress
 
@@ -77,9 +77,9 @@ class Executor:
         clock, client = clock or SystemClock(), admin(settings.kafka)
         self._task = Task(
             settings,
-            job.model_copy(update={"approval": needs_approval(settings.redrive, job)}),
+            with_approval(settings.redrive, job),
             client,
-            Classifier(settings, job, client, clock),
+            Classifier(settings, job, client),
             OutcomeCheck(settings, job, client, clock, stop.wait),
             stop,
             clock,
@@ -97,24 +97,27 @@ class Executor:
             FencedError: an executor of this group, perhaps of another job, has begun after this one.
             ConfigurationError: fix what the message says.
         """
-        while True:
-            try:
-                ended = self._from_fence()
-                if ended is not None:
-                    return ended
-            except FencedError as error:
-                job = self._task.job
-                raise FencedError(
-                    f"{error} A job of group {job.group} was begun or resumed elsewhere, which ends the executor of "
-                    f"any other one. If job {job.job} isn't ended, resume it: waitreg dlq redrive --resume {job.job} "
-                    "--send"
-                ) from error
-            except (TransientError, psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if self._task.stop.is_set():
-                    raise
-                pause_s = self._backoff.next_s()
-                log.warning("the job waits for %.1f s: %s", pause_s, error)
-                self._task.stop.wait(pause_s)
+        outage = (TransientError, psycopg.OperationalError, psycopg.InterfaceError)
+        try:
+            return through_outage(self._to_end, self._pause_s, self._task.stop.wait, outage)
+        except FencedError as error:
+            job = self._task.job
+            raise FencedError(
+                f"{error} A job of group {job.group} was begun or resumed elsewhere, which ends the executor of any "
+                f"other one. If job {job.job} isn't ended, resume it: waitreg dlq redrive --resume {job.job} --send"
+            ) from error
+
+    def _pause_s(self, error: Exception) -> float | None:
+        if self._task.stop.is_set():
+            return None
+        pause_s = self._backoff.next_s()
+        log.warning("the job waits for %.1f s: %s", pause_s, error)
+        return pause_s
+
+    def _to_end(self) -> Progress:
+        while (ended := self._from_fence()) is None:
+            pass  # the broker refused a chunk, which uses its fence up
+        return ended
 
     def _from_fence(self) -> Progress | None:
         """Work on the job from a new fence on; None if only another one continues."""
@@ -133,16 +136,17 @@ class Executor:
         self._resumes = False
         if isinstance(selection, Progress):
             return selection
-        self._report(snapshot.marks.progress())
+        self._report(snapshot.marks.progress)
         clock = self._task.clock
         while True:
             chunk = selection.chunk(self._refusals)
             if not isinstance(chunk, Chunk):
                 return chunk
             written = chunk.write()
-            self._refusals = written.refusals
-            if isinstance(written, Refused):
+            if isinstance(written, Refusals):
+                self._refusals = written
                 return Restart.FENCE
+            self._refusals = written.refusals
             self._backoff.reset()
             self._report(written.progress)
             rate = self._task.rate(written.progress)

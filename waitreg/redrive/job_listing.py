@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final, NamedTuple
+from collections import Counter
+from typing import Final
 
 from wait_registry.dead_letters.dead_letter import Reader, parse_place
 from wait_registry.dead_letters.filter import Filter, Value
@@ -11,19 +12,9 @@ from wait_registry.dead_letters.listing import Rows, ask
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.operation import Requested, State
+from waitreg.redrive.progress import Progress
 
 _QUERIES: Final = Queries("redrive")
-
-
-class JobRow(NamedTuple):
-    """A job as the tables show it."""
-
-    requested: Requested
-    state: State
-    cursor: tuple[str | int, ...] | None
-    counts: dict[str, int]
-    counted_from: int = 0
-    approved_by: str | None = None
 
 
 def new_job() -> str:
@@ -31,19 +22,27 @@ def new_job() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def find_row(reader: Reader, job: str) -> JobRow | None:
-    """Return a job, if the tables have it."""
+def find_row(reader: Reader, job: str) -> Progress | None:
+    """Return how far a job has come, if the tables have it."""
     found = ask(reader, _QUERIES["job"], {"job": job})
     if not found.rows:
         return None
     row = dict(zip(found.columns, found.rows[0], strict=True))
     requested = Requested(**{name: row[name] for name in Requested.model_fields if name in row})
-    cursor = None if row["cursor"] is None else tuple(row["cursor"])
-    return JobRow(requested, State(row["state"]), cursor, row["counts"], row["counted_from"], row["approved_by"])
+    return Progress(
+        requested,
+        State(row["state"]),
+        None if row["cursor"] is None else tuple(row["cursor"]),
+        Counter(row["counts"]),
+        row["approved_by"],
+        requested.rate,
+        row["counted_from"],
+        row["sent"],
+    )
 
 
-def require_job(reader: Reader, job: str) -> JobRow:
-    """Return a job.
+def require_job(reader: Reader, job: str) -> Progress:
+    """Return how far a job has come.
 
     Raises:
         ConfigurationError: the tables don't have it.
@@ -70,8 +69,8 @@ def done_before(reader: Reader, chosen: Filter, job: str) -> Rows:
         chosen: the conditions of the job, without those on the state.
         job: the job that found them so.
     """
-    where, parameters = chosen.sql()
-    return ask(reader, _QUERIES["done_before"].replace("{where}", where), [*parameters, job])
+    text, parameters = chosen.within(_QUERIES["done_before"])
+    return ask(reader, text, [*parameters, job])
 
 
 def audit(reader: Reader, since: Value, rows: int, *, deliveries: bool, **only: str | None) -> Rows:

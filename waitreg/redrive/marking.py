@@ -61,6 +61,6 @@ def _of_delivery(candidate: Candidate, job: Requested, marks: ExactMarks) -> tup
     for place, state in candidate.of_delivery:
         seen = place.offset < job.ends.get(place.topic, {}).get(place.partition, 0)
         now = marks.tail.standing(place, candidate.wait_id, None, Standing(state)).state
-        if seen and is_marked(now, job.kind, job.allowed):
+        if seen and is_marked(now, job):
             places.append(place)
     return tuple(dict.fromkeys(places))

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wait_registry.errors import DataError, TransientError
-from wait_registry.records.operation import (
-    Advanced,
-    Approved,
-    Changed,
-    Event,
-    JobEvent,
-    Kind,
-    Mark,
-    Place,
-    RateChanged,
-    Requested,
-    State,
-    decode_event,
-)
+from wait_registry.records.operation import Event, JobEvent, Kind, Mark, Place, Requested, decode_event
 from waitreg.redrive.category import Standing
+from waitreg.redrive.progress import Progress, begun
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -29,24 +18,17 @@ if TYPE_CHECKING:
 class OperationsTail:
     """The events from an offset on: with tables that are exact below it, the exact marks of the moment of reading."""
 
-    def __init__(self, start: int, job: str, most: int) -> None:
+    def __init__(self, start: int, job: str, most: int, progress: Progress | None = None) -> None:
         """Start at an offset.
 
         Args:
             start: the tables have all marks below it.
             job: whose progress is of interest.
             most: how many marks are held at most.
+            progress: of this job, as the tables show it; None if they don't have it.
         """
         self.start = start
-        self.requested: Requested | None = None
-        self.advanced: Advanced | None = None
-        # The rate that was asked for last.
-        self.rate: float | None = None
-        # What changes the state of the job, in the order of the topic.
-        self.changes: list[Changed | Approved] = []
-        # Where the job was resumed last, and how many records it has redriven since then.
-        self.resumed_at: int | None = None
-        self.redriven = 0
+        self.progress = progress
         self._job = job
         self._most = most
         self._marks: dict[str, list[Mark]] = {}
@@ -81,7 +63,8 @@ class OperationsTail:
             self._marks.setdefault(event.wait_id, []).append(event)
             if event.record is not None and event.kind is Kind.REDRIVE:
                 self._of_record[event.record, event.record_time_ms] += 1
-                self.redriven += event.job == self._job
+                if self.progress is not None and event.job == self._job:
+                    self.progress = replace(self.progress, sent=self.progress.sent + 1)
             self._count += 1
             if self._count > self._most:
                 raise TransientError(
@@ -89,22 +72,10 @@ class OperationsTail:
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
         elif isinstance(event, JobEvent) and event.job == self._job:
-            self._progress(event, offset)
-
-    def _progress(self, event: JobEvent, offset: int) -> None:
-        match event:
-            case Requested():
-                self.requested = self.requested or event
-            case Advanced():
-                self.advanced = event
-            case RateChanged():
-                self.rate = event.rate
-            case Approved():
-                self.changes.append(event)
-            case Changed():
-                self.changes.append(event)
-                if event.state is State.RUNNING:
-                    self.resumed_at, self.redriven = offset, 0
+            if self.progress is not None:
+                self.progress = self.progress.after(event, offset)
+            elif isinstance(event, Requested):
+                self.progress = begun(event)
 
     @property
     def marked(self) -> list[str]:

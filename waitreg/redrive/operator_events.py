@@ -41,13 +41,8 @@ def change(settings: Settings, job: str, state: State, asker: Asker, reason: str
 
 
 def write_request(settings: Settings, job: Requested) -> None:
-    """Write the request of a job that begins later; errors as `change`."""
+    """Write the request of a job that begins later, perhaps when it is approved; errors as `change`."""
     write_event(settings, job.job, job, f"asking for job {job.job}")
-
-
-def ask_for_approval(settings: Settings, job: Requested) -> None:
-    """Write the request of a job, which then awaits an approval; errors as `change`."""
-    write_request(settings, job.model_copy(update={"approval": True}))
 
 
 def approve(settings: Settings, job: str, approver: Asker, reason: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from wait_registry.clock import Clock
-from wait_registry.dead_letters.outcome import PROCEED, CanaryRules, Outcome, Verdict, after_canary, after_comebacks
+from wait_registry.dead_letters.outcome import PROCEED, Outcome, Verdict, after_canary, after_comebacks
 from wait_registry.dead_letters.outcome_reader import OutcomeReader
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import topic_names
@@ -15,7 +15,7 @@ from wait_registry.postgres.connection import connect_pooled
 from wait_registry.records.operation import Kind, Requested
 from wait_registry.records.topics import retry_delay_s
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.progress import Sent
+from waitreg.redrive.progress import Progress
 
 # The pause after a check, s; after a slow one, this multiple of what it took.
 CHECK_S: Final = 1.0
@@ -48,12 +48,12 @@ class OutcomeCheck:
         self._settled_at: float | None = None
         self._passed = False
 
-    def canary_left(self, sent: Sent) -> int | None:
+    def canary_left(self, progress: Progress) -> int | None:
         """Return how many records may be sent before the job waits for its canary; None if it need not wait."""
         size = self._job.canary
-        return None if size is None or self._passed or sent.records > size else size - sent.records
+        return None if size is None or self._passed or progress.sent > size else size - progress.sent
 
-    def check(self, sent: Sent) -> Verdict:
+    def check(self, progress: Progress) -> Verdict:
         """Decide whether the job sends its next chunk.
 
         Raises:
@@ -62,26 +62,25 @@ class OutcomeCheck:
         """
         if self._job.kind is not Kind.REDRIVE:
             return PROCEED
-        is_out = self.canary_left(sent) == 0
+        is_out = self.canary_left(progress) == 0
         began = self._clock.monotonic()
         if not is_out and began < self._check_at:
             return PROCEED
         with connect_pooled(self._settings.postgres, application_name="waitreg redrive") as connection:
             reader = OutcomeReader(self._settings, connection, self._clock, self._pause)
-            verdict = self._after_canary(reader, sent) if is_out else self._after_comebacks(reader, sent)
+            verdict = self._after_canary(reader, progress) if is_out else self._after_comebacks(reader, progress)
         ended = self._clock.monotonic()
         self._check_at = ended + max(CHECK_S, _PAUSE_PER_CHECK * (ended - began))
         return verdict
 
-    def _after_comebacks(self, reader: OutcomeReader, sent: Sent) -> Verdict:
-        numbers = reader.comebacks(self._job.job, self._job.group, sent.after)
+    def _after_comebacks(self, reader: OutcomeReader, progress: Progress) -> Verdict:
+        numbers = reader.comebacks(self._job.job, self._job.group, progress.counted_from)
         return after_comebacks(numbers, self._settings.redrive.pause_above)
 
-    def _after_canary(self, reader: OutcomeReader, sent: Sent) -> Verdict:
-        limits = self._settings.redrive
-        counts = reader.of(self._job.job, sent.after)
+    def _after_canary(self, reader: OutcomeReader, progress: Progress) -> Verdict:
+        counts = reader.of(self._job.job, progress.counted_from)
         # The tables don't have all marks yet.
-        counts[Outcome.UNKNOWN] += sent.records - counts.total()
+        counts[Outcome.UNKNOWN] += progress.sent - counts.total()
         now = self._clock.monotonic()
         self._out_at = now if self._out_at is None else self._out_at
         if not _is_settled(counts):
@@ -90,9 +89,8 @@ class OutcomeCheck:
             self._settled_at = now
         group = self._job.group
         waited_s = retries_s(topic_names(self._client), reader.inputs(self._job.job, group), group)
-        rules = CanaryRules(sent.records, limits.canary_above, limits.canary_timeout_s, waited_s)
         settled_s = None if self._settled_at is None else now - self._settled_at
-        verdict = after_canary(counts, now - self._out_at, settled_s, rules)
+        verdict = after_canary(counts, now - self._out_at, settled_s, waited_s, self._settings.redrive)
         self._passed = verdict.proceeds
         return verdict
 

@@ -24,22 +24,6 @@ class Obstacle(StrEnum):
     )
 
 
-class Bounds(NamedTuple):
-    """What is known of a partition.
-
-    Attributes:
-        first: the first offset that the broker has.
-        recent: the first offset whose record isn't old enough; None if all are.
-        end: the offset after the last record.
-        position: the offset up to which the tables have read the partition; None if they never have.
-    """
-
-    first: int
-    recent: int | None
-    end: int
-    position: int | None
-
-
 class Prefix(NamedTuple):
     """Records of a partition: from ``first`` on, before ``before``, which is there because of ``limit``."""
 
@@ -53,15 +37,22 @@ class Prefix(NamedTuple):
         return range(self.first, self.before)
 
 
-def prefix(bounds: Bounds) -> Prefix:
-    """Return the records that are old enough and that the tables have read."""
-    before, limit = bounds.end, Limit.END
-    if bounds.recent is not None and bounds.recent < before:
-        before, limit = bounds.recent, Limit.TIME
-    position = bounds.first if bounds.position is None else bounds.position
-    if position < before:
-        before, limit = position, Limit.POSITION
-    return Prefix(bounds.first, max(bounds.first, before), limit)
+def prefix(first: int, recent: int | None, end: int, position: int | None) -> Prefix:
+    """Return the records of a partition that are old enough and that the tables have read.
+
+    Args:
+        first: the first offset that the broker has.
+        recent: the first offset whose record isn't old enough; None if all are.
+        end: the offset after the last record.
+        position: the offset up to which the tables have read the partition; None if they never have.
+    """
+    before, limit = end, Limit.END
+    if recent is not None and recent < before:
+        before, limit = recent, Limit.TIME
+    read = first if position is None else position
+    if read < before:
+        before, limit = read, Limit.POSITION
+    return Prefix(first, max(first, before), limit)
 
 
 def obstacle(asked: Prefix, first_open: int | None, first_unknown: int | None) -> tuple[int, Obstacle] | None:

@@ -8,10 +8,11 @@ that is restored in between stays in the tables with all that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import TopicPartition
@@ -31,7 +32,7 @@ from waitreg.redrive.category import Standing
 from waitreg.redrive.exact_marks import ExactMarks, exact_marks, operations_log
 from waitreg.redrive.job_listing import new_job
 from waitreg.redrive.operator_events import write_event
-from waitreg.redrive.prefix_cut import Bounds, Obstacle, Prefix, obstacle, prefix
+from waitreg.redrive.prefix_cut import Obstacle, Prefix, obstacle, prefix
 from waitreg.redrive.request import Asker
 from waitreg.redrive.snapshot import TableSnapshot
 
@@ -82,32 +83,35 @@ def deletion(settings: Settings, topic: str, time: datetime) -> Iterator[Deletio
     client, clock = admin(settings.kafka), SystemClock()
     with exact_marks(settings, client, clock) as marks:
         positions = _require_dead_letters(settings, marks.tables, client, topic)
-        records = DeadLetterRecords(settings, topic, client, clock, marks)
-        yield Deletion(records, records.parts(positions, time))
+        yield Deletion(settings, topic, client, clock, marks, positions, time)
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterRecords:
-    """The records of a dead letter topic, and the marks that say which of them are open."""
+@dataclass(frozen=True)
+class Deletion:
+    """The deletion of old records of one topic, and the marks that say which of them are open; use `deletion`."""
 
     settings: Settings
     topic: str
     client: Admin
     clock: Clock
     marks: ExactMarks
+    positions: Mapping[int, int]
+    time: datetime
+    job: str = field(default_factory=new_job)
 
-    def parts(self, positions: Mapping[int, int], time: datetime) -> list[Part]:
-        """Return what may be deleted of each partition; arguments and errors as `deletion`."""
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Return what may be deleted of each partition; errors as `deletion`."""
         numbers = range(describe_topic(self.client, self.topic).partitions)
         first = earliest_offsets(self.client, self.topic, numbers)
         # Asked before the times, so that no record counts as old that arrives in between.
         ends = end_offsets(self.client, self.topic, numbers)
-        recent = offsets_from_time(self.client, self.topic, numbers, int(time.timestamp() * 1000))
+        recent = offsets_from_time(self.client, self.topic, numbers, int(self.time.timestamp() * 1000))
         self.marks.read_on()
         parts = []
         for number in numbers:
             at = None if recent[number][0] < 0 else recent[number][0]
-            asked = prefix(Bounds(first[number], at, ends[number], positions.get(number)))
+            asked = prefix(first[number], at, ends[number], self.positions.get(number))
             first_open = self.first_open(number, asked)
             unknown = self.first_unknown(number, asked) if first_open is None else None
             parts.append(Part(number, asked, obstacle(asked, first_open, unknown)))
@@ -134,7 +138,7 @@ class DeadLetterRecords:
                 reader.read_to(asked.before)
         return compared.unknown
 
-    def require_permission(self) -> None:
+    def _require_permission(self) -> None:
         """Raise ConfigurationError if the broker doesn't let this user delete records of the topic, or record that."""
         wanted = {self.topic: AclOperation.DELETE, self.settings.operations.topic: AclOperation.WRITE}
         for topic, operation in wanted.items():
@@ -143,16 +147,6 @@ class DeadLetterRecords:
                     f"this user may not delete records of {self.topic}, which is for administrators: grant the user "
                     f"of kafka.security {operation.name} on {topic} ({_FILE})"
                 )
-
-
-class Deletion:
-    """The deletion of old records of one topic: `parts` says what there is to delete."""
-
-    def __init__(self, records: DeadLetterRecords, parts: Sequence[Part]) -> None:
-        """Delete nothing yet; use `deletion`."""
-        self.job = new_job()
-        self.parts = parts
-        self._records = records
 
     def run(self, asker: Asker, reason: str) -> Done:
         """Delete what `parts` allows, partition by partition.
@@ -168,12 +162,12 @@ class Deletion:
             ConfigurationError: no permission. Nothing was deleted.
             TransientError: Kafka didn't take the request, and nothing was deleted; or it didn't take the answer.
         """
-        topic, settings = self._records.topic, self._records.settings
+        job, topic, asked_by = self.job, self.topic, asker._asdict()
         todo = [part for part in self.parts if part.is_deletable]
         before = {part.partition: part.prefix.before for part in todo}
-        self._records.require_permission()
-        event = DeletionRequested(job=self.job, topic=topic, before=before, reason=reason, **asker._asdict())
-        write_event(settings, self.job, event, f"recording that records of {topic} will be deleted")
+        self._require_permission()
+        event = DeletionRequested(job=job, topic=topic, before=before, reason=reason, **asked_by)
+        write_event(self.settings, job, event, f"recording that records of {topic} will be deleted")
         first: dict[int, int] = {}
         failed: dict[int, str] = {}
         for part in todo:
@@ -181,24 +175,20 @@ class Deletion:
                 first[part.partition] = self._delete(part)
             except WaitRegistryError as error:
                 failed[part.partition] = str(error)
-        done = RecordsDeleted(job=self.job, topic=topic, first=first, failed=failed, **asker._asdict())
-        write_event(settings, self.job, done, f"recording which records of {topic} are deleted")
-        self._records.marks.read_on()
-        open_again = [
-            Place(topic, part.partition, offset)
-            for part in todo
-            if part.partition in first and (offset := self._records.first_open(part.partition, part.prefix)) is not None
-        ]
-        return Done(done, open_again)
+        done = RecordsDeleted(job=job, topic=topic, first=first, failed=failed, **asked_by)
+        write_event(self.settings, job, done, f"recording which records of {topic} are deleted")
+        self.marks.read_on()
+        deleted = [part for part in todo if part.partition in first]
+        opened = {part.partition: self.first_open(part.partition, part.prefix) for part in deleted}
+        return Done(done, [Place(topic, number, offset) for number, offset in opened.items() if offset is not None])
 
     def _delete(self, part: Part) -> int:
         """Delete one prefix; ConfigurationError if something forbids it by now."""
-        records, cut = self._records, part.prefix
-        records.marks.read_on()
-        found = obstacle(cut, records.first_open(part.partition, cut), None)
+        self.marks.read_on()
+        found = obstacle(part.prefix, self.first_open(part.partition, part.prefix), None)
         if found is not None:
             raise ConfigurationError(f"{found[0]}: {found[1]}")
-        return delete_before(records.client, records.topic, part.partition, cut.before)
+        return delete_before(self.client, self.topic, part.partition, part.prefix.before)
 
 
 def delete_before(client: Admin, topic: str, partition: int, before: int) -> int:

@@ -17,11 +17,10 @@ from wait_registry.kafka.clients import admin
 from wait_registry.records.operation import Kind, Replacement, Requested
 from wait_registry.records.wait_id import is_wait_id
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.approval import ENDED
 from waitreg.redrive.category import Category
 from waitreg.redrive.exact_marks import exact_marks
 from waitreg.redrive.job_listing import new_job
-from waitreg.redrive.progress import Progress
+from waitreg.redrive.progress import ENDED, Progress
 from waitreg.redrive.target import REDELIVERY
 
 # A job looks for a pause, a cancellation and another rate before each record.
@@ -139,30 +138,20 @@ def new_request(
     return Requested(job=new_job(), ends={}, **fixed, **asker._asdict(), **asdict(options))
 
 
-def find_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
-    """Return a job and how far it has come.
-
-    Raises:
-        ConfigurationError: there is no such job.
-        TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
-    """
-    with exact_marks(settings, admin(settings.kafka), SystemClock(), name) as marks:
-        if marks.requested is None:
-            raise ConfigurationError(f"there is no job {name!r}: `waitreg dlq jobs` lists them")
-        return marks.requested, marks.progress()
-
-
-def open_job(settings: Settings, name: str) -> tuple[Requested, Progress]:
-    """Return a job that hasn't ended, and how far it has come.
+def open_job(settings: Settings, name: str) -> Progress:
+    """Return what a job is that hasn't ended, and how far it has come.
 
     Raises:
         ConfigurationError: there is no such job, or it has ended.
         TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
     """
-    job, progress = find_job(settings, name)
-    if progress.state in ENDED:
-        raise ConfigurationError(f"job {name} is {progress.state.value} already")
-    return job, progress
+    with exact_marks(settings, admin(settings.kafka), SystemClock(), name) as marks:
+        found = marks.tail.progress
+    if found is None:
+        raise ConfigurationError(f"there is no job {name!r}: `waitreg dlq jobs` lists them")
+    if found.state in ENDED:
+        raise ConfigurationError(f"job {name} is {found.state.value} already")
+    return found
 
 
 def require_rate(settings: Settings, rate: float) -> float:

@@ -10,16 +10,24 @@ from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
 from wait_registry.dead_letters.filter import Filter
+from wait_registry.dead_letters.listing import ask
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
 from wait_registry.records.operation import Place
+from wait_registry.records.topics import kept_topic_name
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import Candidate, Standing, Twin, marked_place
-from waitreg.redrive.job_listing import JobRow, find_row
+from waitreg.redrive.category import Candidate, Standing, Twin
+from waitreg.redrive.job_listing import find_row
+from waitreg.redrive.progress import Progress
 
 QUERIES: Final = Queries("redrive")
+# Of the query `candidates`, those that a candidate has as they are.
+_COLUMNS: Final = (
+    "reason", "wait_id", "group", "finished_late", "failed", "waiting", "conflicting", "most_bytes", "delivery",
+    "record_time_ms",
+)  # fmt: skip
 
 Cursor = tuple[str | int, ...]
 Ends = Mapping[str, Mapping[int, int]]
@@ -62,35 +70,26 @@ class TableSnapshot:
 
     def groups(self, chosen: Filter) -> list[str | None]:
         """Return the consumer groups of the dead letters that a filter means, three at most."""
-        where, parameters = chosen.sql()
-        query = QUERIES["groups"].replace("{where}", where)
-        return [row[0] for row in self._connection.execute(query.encode(), parameters)]
+        return [group for (group,) in ask(self._connection, *chosen.within(QUERIES["groups"])).rows]
 
     def ends(self, chosen: Filter) -> dict[str, dict[int, int]]:
         """Return the dead letter topics of a filter, with the offset after the last one that it means, by partition.
 
         The names are those that marks have, so a topic that is recreated meanwhile isn't meant.
         """
-        where, parameters = chosen.sql()
-        query = QUERIES["ends"].replace("{where}", where)
         found: dict[str, dict[int, int]] = {}
-        for topic, partition, end in self._connection.execute(query.encode(), parameters):
+        for topic, partition, end in ask(self._connection, *chosen.within(QUERIES["ends"])).rows:
             found.setdefault(self.marked(Place(topic, partition, end)).topic, {})[partition] = end
         return found
 
     def marked(self, place: Place) -> Place:
-        """Return the place of a dead letter of the tables as marks name it."""
-        return marked_place(place, self._topic_ids.get(place.topic))
+        """Return the place of a dead letter as marks name it: with the ID of its topic, if the tables know that."""
+        topic_id = self._topic_ids.get(place.topic)
+        return place if topic_id is None else place._replace(topic=kept_topic_name(place.topic, topic_id))
 
-    def job(self, name: str) -> JobRow | None:
-        """Return a job, if the tables have it."""
+    def job(self, name: str) -> Progress | None:
+        """Return how far a job has come, if the tables have it."""
         return find_row(self._connection, name)
-
-    def redriven(self, name: str, after: int) -> int:
-        """Return how many records a job has redriven after an offset of the operations topic."""
-        row = self._connection.execute(QUERIES["redriven"], {"job": name, "after": after}).fetchone()
-        assert row is not None  # an aggregate has one row
-        return int(row[0])
 
     def candidates(self, chosen: Filter, ends: Ends, after: Cursor | None) -> Iterator[Candidate]:
         """Yield the dead letters of a selection in the order of their records.
@@ -100,8 +99,7 @@ class TableSnapshot:
             ends: offsets in their topics before which they must be.
             after: the cursor of the last one that was judged.
         """
-        where, parameters = chosen.sql()
-        text = QUERIES["candidates"].replace("{where}", where).replace("{after}", _after(after))
+        text, parameters = chosen.within(QUERIES["candidates"].replace("{after}", _after(after)))
         shown = {self.marked(Place(topic, 0, 0)).topic: topic for topic in self._topic_ids}
         places = [(shown.get(topic, topic), number, end) for topic, by in ends.items() for number, end in by.items()]
         bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
@@ -114,24 +112,14 @@ class TableSnapshot:
     def _candidate(self, row: Mapping[str, Any]) -> Candidate:
         record = (row["original_topic"], row["original_partition"], row["original_offset"])
         place = Place(row["topic"], row["partition"], row["offset"])
-        ordered: Cursor = (record[0] or "", _number(record[1]), _number(record[2]), *place)
         return Candidate(
-            place,
-            row["reason"],
-            row["wait_expiration_uuid"],
-            row["consumer_group"],
-            None if None in record else Place(*record),
-            row["finished_late"],
-            row["failed"],
-            row["waiting"],
-            row["conflicting"],
-            row["most_bytes"],
-            ordered,
-            Standing(row["mark_state"] or "open", row["mark_job"], row["number"], row["of_record"]),
-            row["delivery"],
-            tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["of_delivery"] or ()),
-            row["original_timestamp_ms"],
-            self._topic_ids.get(place.topic),
+            place=place,
+            marked_place=self.marked(place),
+            record=None if None in record else Place(*record),
+            cursor=tuple(row["cursor"]),
+            standing=Standing(row["mark_state"], row["mark_job"], row["number"], row["of_record"]),
+            of_delivery=tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["twins"] or ()),
+            **{name: row[name] for name in _COLUMNS},
         )
 
     def contents(self, candidates: Sequence[Candidate]) -> dict[Place, dict[str, Any]]:
@@ -187,7 +175,3 @@ def _after(cursor: Cursor | None) -> str:
         'coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset") '
         "> (%s, %s, %s, %s, %s, %s)"
     )
-
-
-def _number(value: int | None) -> int:
-    return -1 if value is None else value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from wait_registry.errors import DataError
+from wait_registry.kafka.fenced_producer import ToSend
 from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, one_more, redelivery_headers
@@ -18,24 +19,6 @@ ORIGIN: Final = "origin"
 REDELIVERY: Final = "redelivery"
 
 
-class Ready(NamedTuple):
-    """A record that can be sent; without a partition its key decides."""
-
-    candidate: Candidate
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-
-
-class Readers(NamedTuple):
-    """Whether a group has members, and the topics that they read."""
-
-    members: bool
-    topics: frozenset[str]
-
-
 class Route:
     """Decides for one job where its records go and what keeps them from it."""
 
@@ -43,7 +26,7 @@ class Route:
         self,
         to: str,
         targets: Callable[[str], Target],
-        readers: Callable[[], Readers],
+        readers: Callable[[], frozenset[str] | None],
         knows_again: Callable[[str], bool],
         may_wait: bool,
     ) -> None:
@@ -52,7 +35,7 @@ class Route:
         Args:
             to: `REDELIVERY`, the topic that only the group has, or `ORIGIN`, the input topic.
             targets: looks a topic up.
-            readers: asks for the members of the group.
+            readers: returns the topics that members of the group read; None if it has no member.
             knows_again: returns whether the group takes a record of an input topic for the delivery that its lineage
                 says.
             may_wait: whether records are sent while the group has no member.
@@ -88,16 +71,16 @@ class Route:
             return Category.COMPACTED
         if self._to == ORIGIN and not self._knows_again(target.topic):
             return Category.IDENTITY_LOST
-        if not readers.members:
+        if readers is None:
             return None if self._may_wait else Category.NO_MEMBERS
-        return None if target.topic in readers.topics else Category.TARGET_UNREAD
+        return None if target.topic in readers else Category.TARGET_UNREAD
 
     def surely_fits(self, candidate: Candidate) -> bool:
         """Return whether a record fits without a look at its contents."""
         target = self._targets(self.topic(candidate))
         return not target.compacted and candidate.most_bytes + LINEAGE_BYTES <= target.max_message_bytes
 
-    def ready(self, candidate: Candidate, row: Mapping[str, Any]) -> Ready | Category:
+    def ready(self, candidate: Candidate, row: Mapping[str, Any]) -> ToSend | Category:
         """Return what is sent for a dead letter, or why nothing can be."""
         target = self._targets(self.topic(candidate))
         try:
@@ -109,7 +92,7 @@ class Route:
         if record_size(row["key"], row["body"], headers) > target.max_message_bytes:
             return Category.TOO_LARGE
         partition = row["original_partition"] if self._to == ORIGIN else None
-        return Ready(candidate, target.topic, partition, row["key"], row["body"], headers)
+        return ToSend(target.topic, partition, row["key"], row["body"], headers)
 
 
 def _original_headers(row: Mapping[str, Any]) -> Headers:

@@ -13,10 +13,10 @@ import pytest
 from tests.integration.console.acting import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
+from tests.support.jobs import ask_for_approval
 from wait_registry.records.operation import Mark, Requested, State
 from waitreg.console.actions import tokens as signed
 from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
-from waitreg.redrive.operator_events import ask_for_approval
 
 GRANTS: Final = ("vera viewer", "sue support", "olga operator", "ada admin", "otto operator other-group")
 PEOPLE: Final = ("nina", "vera", "sue", "olga", "ada", "otto")

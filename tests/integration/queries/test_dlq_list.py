@@ -178,7 +178,8 @@ def test_the_record_in_the_input_topic_is_the_same_until_it_is_gone(
     topic = topics.create("compared", 1)
     topics.produce(topic, [Outgoing(b'{"id": 1}', key=b"k", headers=HEADERS)])
     assert run("dlq", "diff", letter(b'{"id": 1}', 3, (topic, 0, 0)), "--input").output == ""
-    assert run("dlq", "diff", letter(b'{"id": 2}', 4, (topic, 0, 0)), "--input", code=1).output == "$.id: 2 -> 1\n"
+    differs = run("dlq", "diff", letter(b'{"id": 2}', 4, (topic, 0, 0)), "--input", code=1).output
+    assert differs.endswith("\n$.id: 2 -> 1\n")
     assert "isn't in its topic" in run("dlq", "diff", letter(b"", 5, (topic, 0, 1)), "--input", code=2).errors
 
 

@@ -109,7 +109,7 @@ class Scenario:
         require_said(self.settings, asked.allowed)
         require_current(self.settings, asked.kind, self.admin, clock)
         with exact_marks(self.settings, self.admin, clock) as marks:
-            return classify_selection(asked, chosen, Classifier(self.settings, asked, self.admin, clock), marks)
+            return classify_selection(asked, chosen, Classifier(self.settings, asked, self.admin), marks)
 
     def execute(self, job: Requested, stop: threading.Event | None = None) -> Progress:
         """Run a job to its end."""

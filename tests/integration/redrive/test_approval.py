@@ -10,9 +10,10 @@ import pytest
 
 from tests.integration.console.acting import BY_PROXY, Browser, acting
 from tests.integration.redrive.scenario import Scenario
+from tests.support.jobs import ask_for_approval
 from tests.support.settings import changed
 from wait_registry.records.operation import Approved, Changed, State
-from waitreg.redrive.operator_events import approve, ask_for_approval, change
+from waitreg.redrive.operator_events import approve, change
 from waitreg.redrive.request import Asker
 
 BEN = Asker("ben", authenticated=True, via="console")

@@ -83,7 +83,7 @@ def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed:
 def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: Type) -> None:
     at.show_dead_letters(1)
     Path("order.bin").write_bytes(b"value 0\r\n")
-    headers = ("--header", "tenant=red", "--set-header", "a=b", "=c", "--without-header", "raw")
+    headers = ("--header", "tenant", "red", "--header", "a=b", "=c", "--without-header", "raw")
     asked = ("edit", str(at.place()), "--value", "order.bin", *headers)
     status, printed = typed(*asked, "--without-members")
     assert status == 0, printed
@@ -117,7 +117,7 @@ def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
 ) -> None:
     monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_EDITS", "true")
     at.show_dead_letters(1)
-    asked = ("edit", str(at.place()), "--header", "tenant=red", "--without-members", "--reason", "fixed", "--send")
+    asked = ("edit", str(at.place()), "--header", "tenant", "red", "--without-members", "--reason", "fixed", "--send")
     status, printed = typed(*asked)
     assert status == 1
     (job,) = re.findall(r"waitreg dlq jobs approve (\w+) --reason TEXT", printed)
@@ -149,8 +149,8 @@ def test_an_edit_reads_standard_input(at: Scenario, typed: Type, monkeypatch: py
         (("--value", "none.bin"), "none.bin can't be read"),
         (("--value", "-", "--key", "-"), "standard input has one of"),
         (("--value", "-", "--null-value"), "give one of the two"),
-        (("--header", "tenant"), "expected NAME=VALUE"),
-        (("--header", "DLQ_TIME=x"), "wait-registry writes the header 'DLQ_TIME'"),
+        (("--header", "tenant"), "requires 2 arguments"),
+        (("--header", "DLQ_TIME", "x"), "wait-registry writes the header 'DLQ_TIME'"),
         (("--without-header", "none"), "no header 'none'"),
     ],
 )

@@ -21,7 +21,7 @@ from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Mark, Replacement, Requested, State
 from wait_registry.records.wait_id import wait_id
 from waitreg.redrive.edit import review
-from waitreg.redrive.request import find_job
+from waitreg.redrive.request import open_job
 
 VALUES = {
     "crlf": b"a\r\nb\r\n",
@@ -86,7 +86,7 @@ def test_after_a_kill_the_edit_is_continued(at: Scenario, step: str, when: str, 
     killed(at.settings, request_of(at, edit(at, value=b"\xffgood\r\n")), step, when)
     if read:
         at.read_operations()
-    job, _ = find_job(at.settings, "job-1")
+    job = open_job(at.settings, "job-1").requested
     at.execute(job)
     (sent,) = at.sent()
     assert sent.value == b"\xffgood\r\n"

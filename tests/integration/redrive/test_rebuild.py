@@ -10,11 +10,12 @@ from sink.rebuild.tables import rebuild
 from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.integration.sink.conftest import StartSink
+from tests.support.jobs import ask_for_approval
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Mark
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.operator_events import approve, ask_for_approval, change_rate
+from waitreg.redrive.operator_events import approve, change_rate
 from waitreg.redrive.request import Asker
 
 if TYPE_CHECKING:

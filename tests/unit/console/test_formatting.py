@@ -110,7 +110,7 @@ def card(**changes: Any) -> Card:
 
 
 def test_each_fact_leads_to_what_it_counts() -> None:
-    found = {one.name: (one.text, urlsplit(one.link).path, one.tone) for one in card().facts}
+    found = {name: (one.text, urlsplit(one.link).path, one.tone) for name, one in card().facts.items()}
     assert found == {
         "waiting": ("1,234", "/questions/stuck_now", ""),
         "stuck": ("5", "/questions/stuck_now", "warn"),
@@ -122,7 +122,7 @@ def test_each_fact_leads_to_what_it_counts() -> None:
 
 
 def test_the_list_of_a_group_is_of_that_group_alone() -> None:
-    (link,) = (one.link for one in card().facts if one.name == "open dead letters")
+    link = card().facts["open dead letters"].link
     conditions = parse_filter(parse_qs(urlsplit(link).query)["where"], AT)
     assert conditions.exact_values("group") == ("pay*ments",)
     assert conditions.exact_values("state") == ("open",)
@@ -130,13 +130,12 @@ def test_the_list_of_a_group_is_of_that_group_alone() -> None:
 
 def test_a_group_without_dead_letters_and_jobs_shows_none() -> None:
     quiet = card(open_dead_letters=0, open_since=None, oldest_open=None, job=None, last_hour=0, by_minute=[0] * 60)
-    assert [one.name for one in quiet.facts] == ["waiting", "stuck", "overdue", "open dead letters"]
+    assert list(quiet.facts) == ["waiting", "stuck", "overdue", "open dead letters"]
     assert quiet.chart.bars == []
 
 
 def test_a_number_that_is_not_counted_to_its_end_says_so() -> None:
-    (text,) = (one.text for one in card(open_dead_letters=MOST_OPEN + 1).facts if one.name == "open dead letters")
-    assert text == "1,000 or more"
+    assert card(open_dead_letters=MOST_OPEN + 1).facts["open dead letters"].text == "1,000 or more"
 
 
 def test_the_latest_minute_is_at_the_right() -> None:

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.settings.console import OidcSettings
 from waitreg.console.http import issuer as issuer_module
-from waitreg.console.http.id_token import Expected, list_claim, text_claim, verified
+from waitreg.console.http.id_token import list_claim, text_claim, verified
 from waitreg.console.http.issuer import Issuer
 from waitreg.console.http.login import Login
 
@@ -153,7 +153,7 @@ def test_an_issuer_needs_encryption(address: str) -> None:
 
 
 NOW_S = 1_800_000_000
-EXPECTED = Expected("https://login.example", "console", "the nonce")
+EXPECTED = (OidcSettings(issuer="https://login.example", client_id="console"), "the nonce")
 GOOD: dict[str, Any] = {
     "iss": "https://login.example",
     "aud": "console",
@@ -201,7 +201,7 @@ def encoded(data: bytes) -> str:
 @pytest.mark.parametrize(("algorithm", "key"), [("RS256", RSA), ("PS512", RSA), ("ES256", EC)])
 def test_a_good_token_is_believed(claims: dict[str, Any], algorithm: str, key: Any) -> None:
     text = token({**GOOD, **claims}, algorithm, key, x_of_the_issuer="1")
-    assert verified(text, KEYS, EXPECTED, NOW_S)["sub"] == "1"
+    assert verified(text, KEYS, *EXPECTED, NOW_S)["sub"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_good_token_is_believed(claims: dict[str, Any], algorithm: str, key: A
 def test_other_claims_are_refused(claims: dict[str, Any]) -> None:
     changed = {name: value for name, value in {**GOOD, **claims}.items() if value is not None}
     with pytest.raises(PermanentError, match="can't be believed"):
-        verified(token(changed), KEYS, EXPECTED, NOW_S)
+        verified(token(changed), KEYS, *EXPECTED, NOW_S)
 
 
 MISUSED = RSAKey.import_key(ENCRYPTING.as_pem(private=True), {"kid": "enc"})
@@ -256,13 +256,13 @@ STRANGE = RSAKey.generate_key(2048, {"kid": "rsa"})
 )
 def test_other_signatures_are_refused(text: str) -> None:
     with pytest.raises(PermanentError, match="can't be believed"):
-        verified(text, KEYS, EXPECTED, NOW_S)
+        verified(text, KEYS, *EXPECTED, NOW_S)
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": []}, {"keys": None}, {"keys": ["x"]}, {"keys": [{"kid": "rsa"}]}])
 def test_without_keys_nothing_is_believed(keys: Any) -> None:
     with pytest.raises(PermanentError, match="can't be believed"):
-        verified(token(GOOD), keys, EXPECTED, NOW_S)
+        verified(token(GOOD), keys, *EXPECTED, NOW_S)
 
 
 def test_names_are_texts() -> None:

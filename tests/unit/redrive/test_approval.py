@@ -13,8 +13,9 @@ from tests.support.jobs import requested
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Approved, Changed, Kind, Replacement, State
 from wait_registry.settings.redrive import RedriveSettings
-from waitreg.redrive.approval import ENDED, Course, after, first_course, needs_approval, require_awaiting, to_send
-from waitreg.redrive.prefix_cut import Bounds, Limit, Obstacle, Prefix, obstacle, prefix
+from waitreg.redrive.approval import require_awaiting, to_send, with_approval
+from waitreg.redrive.prefix_cut import Limit, Obstacle, Prefix, obstacle, prefix
+from waitreg.redrive.progress import ENDED, begun
 from waitreg.redrive.request import account, asker_of_command
 
 JOB = requested("shop", approval=True)
@@ -49,7 +50,7 @@ def changed(state: State) -> Changed:
 )
 def test_a_redrive_of_many_needs_an_approval(above: int | None, changes: dict[str, object], needs: bool) -> None:
     job = requested("shop", (), **changes)
-    assert needs_approval(RedriveSettings(approve_above=above), job) is needs
+    assert with_approval(RedriveSettings(approve_above=above), job).approval is needs
     assert to_send(job) <= sum(job.expected.values())
 
 
@@ -64,80 +65,87 @@ def test_no_variable_makes_another_person_of_who_runs_a_command(monkeypatch: pyt
 @pytest.mark.parametrize("asked_for", [False, True])
 def test_an_edit_needs_an_approval_if_the_setting_says_so(asked_for: bool) -> None:
     limits = RedriveSettings(approve_edits=asked_for)
-    assert needs_approval(limits, requested("shop", replacement=Replacement(edited="0" * 64))) is asked_for
-    assert not needs_approval(limits, requested("shop"))
+    edited = requested("shop", replacement=Replacement(edited="0" * 64))
+    assert with_approval(limits, edited).approval is asked_for
+    assert not with_approval(limits, requested("shop")).approval
 
 
 @pytest.mark.parametrize(
-    ("events", "course"),
+    ("events", "state", "approved_by"),
     [
-        ([], Course(State.AWAITING)),
-        ([approved("ben")], Course(State.RUNNING, "ben")),
-        ([approved("anna")], Course(State.AWAITING)),
-        ([approved("ben"), approved("eve")], Course(State.RUNNING, "ben")),
-        ([changed(State.RUNNING)], Course(State.AWAITING)),
-        ([changed(State.PAUSED)], Course(State.AWAITING)),
-        ([changed(State.FINISHED)], Course(State.AWAITING)),
-        ([changed(State.CANCELLED), approved("ben")], Course(State.CANCELLED)),
-        ([approved("ben"), changed(State.PAUSED), changed(State.RUNNING)], Course(State.RUNNING, "ben")),
-        ([approved("ben"), changed(State.FINISHED), changed(State.RUNNING)], Course(State.FINISHED, "ben")),
+        ([], State.AWAITING, None),
+        ([approved("ben")], State.RUNNING, "ben"),
+        ([approved("anna")], State.AWAITING, None),
+        ([approved("ben"), approved("eve")], State.RUNNING, "ben"),
+        ([changed(State.RUNNING)], State.AWAITING, None),
+        ([changed(State.PAUSED)], State.AWAITING, None),
+        ([changed(State.FINISHED)], State.AWAITING, None),
+        ([changed(State.CANCELLED), approved("ben")], State.CANCELLED, None),
+        ([approved("ben"), changed(State.PAUSED), changed(State.RUNNING)], State.RUNNING, "ben"),
+        ([approved("ben"), changed(State.FINISHED), changed(State.RUNNING)], State.FINISHED, "ben"),
     ],
 )
-def test_only_another_person_makes_an_awaiting_job_run(events: list[Approved | Changed], course: Course) -> None:
-    found = first_course(JOB)
+def test_only_another_person_makes_an_awaiting_job_run(
+    events: list[Approved | Changed], state: State, approved_by: str | None
+) -> None:
+    found = begun(JOB)
     for event in events:
-        found = after(found, event, JOB)
-    assert found == course
+        found = found.after(event, 1)
+    assert (found.state, found.approved_by) == (state, approved_by)
 
 
 @pytest.mark.guarantee("R1.17")
 @given(st.lists(EVENTS, max_size=8))
 def test_no_sequence_of_events_runs_a_job_that_is_not_approved(events: list[Approved | Changed]) -> None:
-    course = first_course(JOB)
+    found = begun(JOB)
     for event in events:
-        before, course = course, after(course, event, JOB)
-        assert course.approved_by != JOB.by
-        if course.state in (State.RUNNING, State.PAUSED, State.FINISHED):
-            assert course.approved_by is not None
-        assert before.state not in ENDED or course == before
+        before, found = found, found.after(event, 1)
+        assert found.approved_by != JOB.by
+        if found.state in (State.RUNNING, State.PAUSED, State.FINISHED):
+            assert found.approved_by is not None
+        assert before.state not in ENDED or found == before
 
 
 def test_an_approval_that_would_not_count_is_refused() -> None:
-    require_awaiting(JOB, State.AWAITING, "ben")
+    require_awaiting(begun(JOB), "ben")
     with pytest.raises(ConfigurationError, match="another person"):
-        require_awaiting(JOB, State.AWAITING, "anna")
+        require_awaiting(begun(JOB), "anna")
     with pytest.raises(ConfigurationError, match="it is running"):
-        require_awaiting(JOB, State.RUNNING, "ben")
+        require_awaiting(begun(requested("shop")), "ben")
 
 
 @pytest.mark.parametrize(
-    ("bounds", "before", "limit"),
+    ("bounds", "before", "limit"),  # the first offset, what is recent, the end, and the position
     [
-        (Bounds(first=0, recent=7, end=10, position=10), 7, Limit.TIME),
-        (Bounds(first=3, recent=7, end=10, position=7), 7, Limit.TIME),
-        (Bounds(first=0, recent=None, end=10, position=10), 10, Limit.END),
-        (Bounds(first=0, recent=None, end=10, position=12), 10, Limit.END),
-        (Bounds(first=0, recent=7, end=10, position=6), 6, Limit.POSITION),
-        (Bounds(first=0, recent=None, end=10, position=9), 9, Limit.POSITION),
-        (Bounds(first=3, recent=3, end=10, position=10), 3, Limit.TIME),
-        (Bounds(first=3, recent=7, end=10, position=1), 3, Limit.POSITION),
-        (Bounds(first=3, recent=7, end=10, position=None), 3, Limit.POSITION),
-        (Bounds(first=0, recent=None, end=0, position=None), 0, Limit.END),
+        ((0, 7, 10, 10), 7, Limit.TIME),
+        ((3, 7, 10, 7), 7, Limit.TIME),
+        ((0, None, 10, 10), 10, Limit.END),
+        ((0, None, 10, 12), 10, Limit.END),
+        ((0, 7, 10, 6), 6, Limit.POSITION),
+        ((0, None, 10, 9), 9, Limit.POSITION),
+        ((3, 3, 10, 10), 3, Limit.TIME),
+        ((3, 7, 10, 1), 3, Limit.POSITION),
+        ((3, 7, 10, None), 3, Limit.POSITION),
+        ((0, None, 0, None), 0, Limit.END),
     ],
 )
-def test_a_prefix_ends_at_what_is_recent_or_not_read(bounds: Bounds, before: int, limit: Limit) -> None:
-    assert prefix(bounds) == Prefix(bounds.first, before, limit)
+def test_a_prefix_ends_at_what_is_recent_or_not_read(
+    bounds: tuple[int, int | None, int, int | None], before: int, limit: Limit
+) -> None:
+    assert prefix(*bounds) == Prefix(bounds[0], before, limit)
 
 
 offsets = st.integers(0, 20)
 
 
-@given(st.builds(Bounds, offsets, st.none() | offsets, offsets, st.none() | offsets))
-def test_no_prefix_has_what_is_recent_or_not_read(bounds: Bounds) -> None:
-    asked = prefix(bounds)
-    limits = [bounds.end, bounds.recent, bounds.first if bounds.position is None else bounds.position]
+@given(offsets, st.none() | offsets, offsets, st.none() | offsets)
+def test_no_prefix_has_what_is_recent_or_not_read(
+    first: int, recent: int | None, end: int, position: int | None
+) -> None:
+    asked = prefix(first, recent, end, position)
+    limits = [end, recent, first if position is None else position]
     assert all(offset < limit for offset in asked.offsets for limit in limits if limit is not None)
-    assert all(offset >= bounds.first for offset in asked.offsets)
+    assert all(offset >= first for offset in asked.offsets)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.golden_vectors import golden_vectors
+from tests.support.jobs import requested
 from wait_registry.errors import DataError, TransientError
+from wait_registry.kafka.fenced_producer import ToSend
 from wait_registry.kafka.targets import Target
 from wait_registry.records.lineage import Lineage, split_lineage
 from wait_registry.records.operation import (
@@ -22,6 +25,7 @@ from wait_registry.records.operation import (
     Approved,
     Changed,
     DeletionRequested,
+    Event,
     Kind,
     Mark,
     Place,
@@ -40,13 +44,13 @@ from waitreg.redrive.category import (
     MEANINGS,
     Candidate,
     Category,
-    Rules,
     Standing,
     is_marked,
     obstacle,
 )
 from waitreg.redrive.operations_tail import OperationsTail
-from waitreg.redrive.target import ORIGIN, REDELIVERY, Readers, Ready, Route
+from waitreg.redrive.progress import Progress
+from waitreg.redrive.target import ORIGIN, REDELIVERY, Route
 
 RECORD = Place("orders", 0, 7)
 LETTER = Place("orders.dlq", 0, 1)
@@ -54,12 +58,13 @@ ID = "018bcfe5-6800-8000-8000-000000000001"
 
 
 def candidate(**changes: Any) -> Candidate:
-    plain = Candidate(LETTER, "failed", ID, "shop", RECORD, False, False, False, False, 10, (), Standing())
+    plain = Candidate(LETTER, LETTER, "failed", ID, "shop", RECORD, False, False, False, False, 10, (), Standing())
     return plain._replace(**changes)
 
 
 def judged(kind: Kind = Kind.REDRIVE, standing: Standing | None = None, allowed: Any = (), **changes: Any) -> Any:
-    return obstacle(candidate(**changes), standing or Standing(), Rules(kind, "job-2", allowed))
+    job = requested("shop", kind=kind, job="job-2", allowed=tuple(allowed))
+    return obstacle(candidate(**changes), standing or Standing(), job, 3)
 
 
 @pytest.mark.guarantee("R1.6")
@@ -101,7 +106,7 @@ def test_a_redrive_leaves_alone_what_it_must(changes: Any, standing: Standing, c
 )
 def test_archive_and_restore_are_each_others_inverse(kind: Kind, standing: Standing, category: Category | None) -> None:
     assert judged(kind, standing, waiting=True, reason="expired") is category
-    assert is_marked(standing.state, kind, ()) is (category is None)
+    assert is_marked(standing.state, requested("shop", kind=kind)) is (category is None)
 
 
 def test_each_category_has_a_meaning() -> None:
@@ -154,17 +159,24 @@ def test_a_mark_is_not_of_a_dead_letter_in_another_topic_of_that_name(of_mark: s
 
 
 def test_the_tail_knows_how_far_its_own_job_is() -> None:
-    tail = OperationsTail(10, "job-2", 100)
-    for event in (
+    tail, job = OperationsTail(10, "job-2", 100), requested("shop", job="job-2", approval=True)
+    events: list[Event] = [
+        job,
         Advanced(job="job-1", cursor=("a", 0, 1), counts={"redriven": 9}),
-        Advanced(job="job-2", cursor=("a", 0, 1), counts={"redriven": 1}),
-        Changed(job="job-2", state=State.PAUSED, by="anna"),
-        Changed(job="job-1", state=State.CANCELLED, by="ben"),
         Approved(job="job-2", by="ben", authenticated=True, via="console"),
-    ):
-        tail.add(event, 10)
-    assert tail.advanced is not None and tail.advanced.counts == {"redriven": 1}
-    assert [(change.event, change.by) for change in tail.changes] == [("changed", "anna"), ("approved", "ben")]
+        mark(Kind.REDRIVE, "job-2"),
+        Changed(job="job-2", state=State.PAUSED, by="anna"),
+        Changed(job="job-2", state=State.RUNNING, by="anna"),
+        mark(Kind.REDRIVE, "job-2"),
+        mark(Kind.REDRIVE, "job-1"),
+        Advanced(job="job-2", cursor=("a", 0, 1), counts={"redriven": 1}),
+        RateChanged(job="job-2", by="ben", authenticated=True, via="console", rate=7.0),
+        Changed(job="job-1", state=State.CANCELLED, by="ben"),
+    ]
+    for offset, event in enumerate(events, 10):
+        tail.add(event, offset)
+    counts = Counter({"redriven": 1})
+    assert tail.progress == Progress(job, State.RUNNING, ("a", 0, 1), counts, "ben", 7.0, counted_from=15, sent=1)
 
 
 def test_a_tail_that_is_too_long_waits_for_the_sink() -> None:
@@ -276,14 +288,12 @@ def looked_up(topic: str) -> Target:
     ],
 )
 def test_what_keeps_a_record_from_its_target(group: str, to: str, record: Place, category: Category | None) -> None:
-    letter = Candidate(
-        Place("dlq", 0, 1), "failed", "id", group, record, False, False, False, False, 10, (), Standing()
-    )
+    letter = Candidate(LETTER, LETTER, "failed", "id", group, record, False, False, False, False, 10, (), Standing())
     assert route(to).obstacle(letter) is category
 
 
 def route(to: str) -> Route:
-    readers = Readers(True, frozenset({"orders", "orders.shop.redeliver", "states", "states.shop.redeliver"}))
+    readers = frozenset({"orders", "orders.shop.redeliver", "states", "states.shop.redeliver"})
     return Route(to, looked_up, lambda: readers, lambda topic: True, may_wait=False)
 
 
@@ -291,4 +301,4 @@ def test_the_delivery_after_the_largest_number_has_one_that_can_be_read() -> Non
     first = Lineage("orders", 0, 7, 1, "create", ID, 1, 5, "shop", "host-1", 2**31 - 1)
     row = {**first._asdict(), "wait_expiration_uuid": ID, "consumer_group": "shop", "key": b"k", "body": b"v"}
     sent = route(REDELIVERY).ready(candidate(), {**row, "headers_json": "[]"})
-    assert isinstance(sent, Ready) and split_lineage(sent.headers)[1] == first
+    assert isinstance(sent, ToSend) and split_lineage(sent.headers)[1] == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,37 +16,37 @@ from wait_registry.dead_letters.outcome import (
     PROCEED,
     WAIT,
     WINDOW,
-    CanaryRules,
     Committed,
     Outcome,
-    Seen,
     after_canary,
     after_comebacks,
     most_within,
     outcome,
 )
+from wait_registry.settings.redrive import RedriveSettings
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.executor import RateLimit
 from waitreg.redrive.outcome_check import OutcomeCheck, retries_s
-from waitreg.redrive.progress import Sent
+from waitreg.redrive.progress import begun
 
-RULES = CanaryRules(size=10, above=0.1, timeout_s=60.0, retries_s=30.0)
+RULES = (30.0, RedriveSettings(canary_above=0.1, canary_timeout_s=60.0))
 
 
 @pytest.mark.parametrize(
     ("seen", "became"),
     [
-        (Seen(consumed=False, waiting=False, dead_again=False, complete=True), Outcome.NOT_CONSUMED),
-        (Seen(consumed=False, waiting=True, dead_again=False, complete=False), Outcome.WAITING),
-        (Seen(consumed=True, waiting=True, dead_again=False, complete=True), Outcome.WAITING),
-        (Seen(consumed=True, waiting=False, dead_again=False, complete=True), Outcome.SETTLED),
-        (Seen(consumed=True, waiting=False, dead_again=False, complete=False), Outcome.UNKNOWN),
-        (Seen(consumed=None, waiting=False, dead_again=False, complete=True), Outcome.UNKNOWN),
-        (Seen(consumed=None, waiting=True, dead_again=True, complete=False), Outcome.DEAD_AGAIN),
+        ((False, False, False, True), Outcome.NOT_CONSUMED),
+        ((False, True, False, False), Outcome.WAITING),
+        ((True, True, False, True), Outcome.WAITING),
+        ((True, False, False, True), Outcome.SETTLED),
+        ((True, False, False, False), Outcome.UNKNOWN),
+        ((None, False, False, True), Outcome.UNKNOWN),
+        ((None, True, True, False), Outcome.DEAD_AGAIN),
     ],
 )
-def test_a_record_is_settled_only_if_all_was_seen(seen: Seen, became: Outcome) -> None:
-    assert outcome(seen) is became
+def test_a_record_is_settled_only_if_all_was_seen(seen: tuple[bool | None, bool, bool, bool], became: Outcome) -> None:
+    """``seen`` is whether it is consumed, waiting and a dead letter again, and whether the tables are complete."""
+    assert outcome(*seen) is became
 
 
 def test_an_offset_that_another_program_moved_proves_nothing_of_the_records_before_it() -> None:
@@ -81,20 +82,20 @@ def test_pause_above_one_never_pauses() -> None:
 
 def test_a_canary_that_settled_lets_the_job_continue_after_the_retries() -> None:
     settled = {Outcome.SETTLED: 9, Outcome.DEAD_AGAIN: 1}
-    assert after_canary(settled, sent_s=20, settled_s=29, rules=RULES) == WAIT
-    assert after_canary(settled, sent_s=50, settled_s=30, rules=RULES) == PROCEED
+    assert after_canary(settled, 20, 29, *RULES) == WAIT
+    assert after_canary(settled, 50, 30, *RULES) == PROCEED
 
 
 @pytest.mark.parametrize("settled_s", [None, 0.0, 100.0])
 def test_a_canary_that_comes_back_pauses_the_job_at_once(settled_s: float | None) -> None:
-    verdict = after_canary({Outcome.DEAD_AGAIN: 2, Outcome.WAITING: 8}, 1, settled_s, RULES)
+    verdict = after_canary({Outcome.DEAD_AGAIN: 2, Outcome.WAITING: 8}, 1, settled_s, *RULES)
     assert (verdict.proceeds, verdict.reason[:37]) == (False, "2 of 10 canary records came back as d")
 
 
 def test_a_canary_that_does_not_settle_pauses_the_job() -> None:
     waiting = {Outcome.WAITING: 1, Outcome.SETTLED: 9}
-    assert after_canary(waiting, 90, None, RULES) == WAIT
-    verdict = after_canary(waiting, 91, None, RULES)
+    assert after_canary(waiting, 90, None, *RULES) == WAIT
+    verdict = after_canary(waiting, 91, None, *RULES)
     assert verdict.reason == ("the canary wasn't settled in 90 s: 9 done, discarded or in a retry topic, 1 waiting")
 
 
@@ -132,8 +133,9 @@ def test_lost_time_is_not_made_up_for() -> None:
 )
 def test_a_job_waits_only_when_exactly_its_canary_is_out(canary: int | None, sent: int, left: int | None) -> None:
     unused: Any = None
-    check = OutcomeCheck(Settings(), requested("shop", canary=canary), unused, SystemClock(), unused)
-    assert check.canary_left(Sent(0, sent)) == left
+    job = requested("shop", canary=canary)
+    check = OutcomeCheck(Settings(), job, unused, SystemClock(), unused)
+    assert check.canary_left(replace(begun(job), sent=sent)) == left
 
 
 def test_retries_take_the_sum_of_the_delays_of_the_groups_own_topics() -> None:

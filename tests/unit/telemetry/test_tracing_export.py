@@ -180,6 +180,8 @@ async def test_the_grpc_call_is_a_child_of_the_attempt(traced: Traced) -> None:
 HEAD = """
 import sys
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.relations import relation_problems
+from wait_registry.settings.tree import Settings
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import start_tracing
 

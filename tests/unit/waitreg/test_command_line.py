@@ -103,7 +103,7 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
         ("dlq archive group=a --limit 99999999999999999999", "1<=x<=1000000000"),
         ("dlq redrive group=a --canary 99999999999999999999", "1<=x<=1000000000"),
         ("dlq list group=\udcff", r"waitreg dlq list: 'group=\udcff' isn't text in UTF-8"),
-        ("dlq edit t:0:1 --set-header a \udcff", r"'\udcff' isn't text in UTF-8"),
+        ("dlq edit t:0:1 --header a \udcff", r"'\udcff' isn't text in UTF-8"),
         ("dlq archive group=a --reason \udcff --send", r"'\udcff' isn't text in UTF-8"),
         ("dlq jobs pause \udcff", r"'\udcff' isn't text in UTF-8"),
         ("topics check --set processor.topics=gr\udcfcn", "--set processor.topics isn't text in UTF-8 without NUL"),

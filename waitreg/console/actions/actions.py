@@ -7,7 +7,7 @@ import threading
 from functools import partial
 from typing import Final
 
-from wait_registry.records.operation import Replacement, Requested, State
+from wait_registry.records.operation import Replacement, State
 from wait_registry.settings.tree import Settings
 from waitreg.console.access.permission import Permission, Reveal, Selection, asker
 from waitreg.console.actions.executors import Executors
@@ -15,9 +15,9 @@ from waitreg.console.actions.tokens import JobTokens, RevealTokens
 from waitreg.console.refusals import Busy
 from waitreg.console.signing import signing_key
 from waitreg.redrive import operator_events
-from waitreg.redrive.approval import needs_approval
 from waitreg.redrive.dry_run import DryRun, dry_run
 from waitreg.redrive.edit import most_edit_bytes
+from waitreg.redrive.progress import Progress
 from waitreg.redrive.request import Options, open_job, require_rate
 
 log = logging.getLogger(__name__)
@@ -70,26 +70,13 @@ class Actions:
             TransientError: Kafka is unavailable; retry.
         """
         job = permission.job
-        if self.needs_approval(job):
-            self.executors.hold(permission, partial(operator_events.ask_for_approval, self._settings, job))
-            log.info("job %s: %s for group %s asked for by %s", job.job, job.kind.value, job.group, job.by)
-            return
         self.executors.start(permission, partial(operator_events.write_request, self._settings, job))
-        log.info("job %s: %s for group %s started by %s", job.job, job.kind.value, job.group, job.by)
+        what = "asked for" if job.approval else "started"
+        log.info("job %s: %s for group %s %s by %s", job.job, job.kind.value, job.group, what, job.by)
 
-    def needs_approval(self, job: Requested) -> bool:
-        """Return whether a job begins only when another person has approved it."""
-        return needs_approval(self._settings.redrive, job)
-
-    def job(self, name: str) -> tuple[Requested, State]:
-        """Return a job that hasn't ended, and its state, as the operations topic has them.
-
-        Raises:
-            ConfigurationError: there is no such job, or it has ended.
-            TransientError, psycopg.Error: Kafka or Postgres is unavailable; retry.
-        """
-        job, progress = open_job(self._settings, name)
-        return job, progress.state
+    def job(self, name: str) -> Progress:
+        """Return a job that hasn't ended, as the operations topic has it; errors as `open_job`."""
+        return open_job(self._settings, name)
 
     def approve(self, permission: Permission, reason: str) -> None:
         """Approve a job that awaits it, and run it here.

@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from wait_registry.errors import WaitRegistryError
-from wait_registry.records.operation import Requested, State
+from wait_registry.records.operation import Requested
 from wait_registry.settings.tree import Settings
 from waitreg.console.access.permission import Permission
 from waitreg.console.refusals import Busy
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.progress import Progress
+from waitreg.redrive.progress import Progress, begun
 
 log = logging.getLogger(__name__)
 
@@ -27,50 +26,43 @@ _KNOWN_S: Final = 3600.0
 _LOCK_S: Final = 5.0
 
 
-class Shown(NamedTuple):
-    """How far a job has come in this console.
+class Run(threading.Thread):
+    """One executor in its thread. Its own thread writes what pages show of it, each value whole.
 
-    ``error`` says what ended its executor before the job ended, ``waits_for`` is the job of its group that runs before.
+    Attributes:
+        progress: how far the job has come in this console.
+        error: what ended the executor before the job ended.
     """
 
-    job: Requested
-    running: bool
-    state: State
-    counts: Mapping[str, int]
-    error: str
-    waits_for: str
-
-
-class _Run(threading.Thread):
-    """One executor in its thread. Its own thread writes what it shows, each value whole."""
-
-    def __init__(
-        self, settings: Settings, job: Requested, state: State = State.RUNNING, after: _Run | None = None
-    ) -> None:
-        super().__init__(name=f"job {job.job}", daemon=True)
-        self.job = job
+    def __init__(self, settings: Settings, progress: Progress, after: Run | None = None) -> None:
+        """Do nothing yet; ``after`` is the job of its group that runs before."""
+        super().__init__(name=f"job {progress.requested.job}", daemon=True)
+        self.job = progress.requested
+        self.progress = progress
+        self.error = ""
         self.ended_s = time.monotonic()
         self.stop = threading.Event()
         self._after = after
         self._settings = settings
-        self._state, self._counts, self._error = state, Counter[str](), ""
 
-    def shown(self) -> Shown:
+    @property
+    def waits_for(self) -> str:
+        """Return the job of its group that runs before; "" if it waits for none."""
         after = self._after
-        waits_for = after.job.job if after else ""
-        return Shown(self.job, self.is_alive(), self._state, self._counts, self._error, waits_for)
+        return after.job.job if after else ""
 
     def run(self) -> None:
+        """Run the job, after the one before it."""
         try:
             if not self._is_blocked():
                 executor = Executor(self._settings, self.job, self.stop, self._report, resumes=False)
                 self._report(executor.run())
-                log.info("job %s is %s", self.job.job, self._state.value)
+                log.info("job %s is %s", self.job.job, self.progress.state.value)
         except WaitRegistryError as error:
-            self._error = str(error)
+            self.error = str(error)
             log.warning("job %s has no executor any more: %s", self.job.job, error)
         except Exception:
-            self._error = "an unexpected error, which the console's log has"
+            self.error = "an unexpected error, which the console's log has"
             log.exception("job %s has no executor any more", self.job.job)
         finally:
             self.ended_s = time.monotonic()
@@ -81,12 +73,12 @@ class _Run(threading.Thread):
             return False
         before.join()
         self._after = None
-        if before._error:
-            self._error = f"job {before.job.job} of its group was stopped before it had ended"
-        return bool(before._error)
+        if before.error:
+            self.error = f"job {before.job.job} of its group was stopped before it had ended"
+        return bool(before.error)
 
     def _report(self, progress: Progress) -> None:
-        self._counts, self._state = Counter(progress.counts), progress.state
+        self.progress = progress
 
 
 class Executors:
@@ -99,37 +91,31 @@ class Executors:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
         self._stopped = False
 
     def start(self, permission: Permission, ask: Callable[[], None]) -> None:
-        """Start a new job; one that was started before, as by a second click, stays as it is.
+        """Start a new job, or have it await its approval; one that is here, as by a second click, stays as it is.
 
         Args:
             permission: the job, with who asks for it.
-            ask: writes that it is asked for; called if it waits for another job of its group.
+            ask: writes that it is asked for; called if it waits for its approval, or for another job of its group.
 
         Raises:
             Busy: too many jobs run or wait here.
         """
+        job = permission.job
         with self._locked():
-            if permission.job.job not in self._runs:
-                self._require_room()
-                if self._last_of(permission.job.group) is not None:
-                    ask()
-                self._begin(permission.job)
-
-    def hold(self, permission: Permission, ask: Callable[[], None]) -> None:
-        """Have a new job await an approval; one that awaits it already, as by a second click, stays as it is.
-
-        Args:
-            permission: the job, with who asks for it.
-            ask: writes that it is asked for.
-        """
-        with self._locked():
-            if permission.job.job not in self._runs:
+            if job.job in self._runs:
+                return
+            if job.approval:
                 ask()
-                self._keep(_Run(self._settings, permission.job, State.AWAITING))
+                self._keep(Run(self._settings, begun(job)))
+                return
+            self._require_room()
+            if self._last_of(job.group) is not None:
+                ask()
+            self._begin(job)
 
     def resume(self, permission: Permission, ask: Callable[[], None]) -> None:
         """Continue a job that was stopped, paused or abandoned, if it doesn't run here.
@@ -150,10 +136,9 @@ class Executors:
             ask()
             self._begin(permission.job)
 
-    def shown(self, job: str) -> Shown | None:
-        """Return how far a job has come, if it runs or ran here."""
-        run = self._runs.get(job)
-        return None if run is None else run.shown()
+    def shown(self, job: str) -> Run | None:
+        """Return a job, if it runs or ran here."""
+        return self._runs.get(job)
 
     def close(self, timeout_s: float) -> None:
         """Pause all jobs, as Ctrl-C does, and wait for that.
@@ -188,17 +173,17 @@ class Executors:
         if len([run for run in self._runs.values() if run.is_alive()]) >= MOST:
             raise Busy(f"{MOST} jobs run or wait in this console. Wait for the end of one, then try again.")
 
-    def _last_of(self, group: str) -> _Run | None:
+    def _last_of(self, group: str) -> Run | None:
         """Return the job of a group that was begun last, if it hasn't ended."""
         alive = [run for run in self._runs.values() if run.is_alive() and run.job.group == group]
         return alive[-1] if alive else None
 
     def _begin(self, job: Requested) -> None:
-        run = _Run(self._settings, job, after=self._last_of(job.group))
+        run = Run(self._settings, begun(job), self._last_of(job.group))
         self._keep(run)
         run.start()
 
-    def _keep(self, run: _Run) -> None:
+    def _keep(self, run: Run) -> None:
         now_s = time.monotonic()
         kept = {name: one for name, one in self._runs.items() if one.is_alive() or now_s - one.ended_s < _KNOWN_S}
         # A job that is resumed is the last one again.

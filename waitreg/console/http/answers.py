@@ -124,7 +124,7 @@ def response(page: Answered) -> web.Response:
     if isinstance(page, Redirect):
         return web.Response(status=303, headers={"Location": page.location})
     if isinstance(page, Download):
-        headers = {"Content-Disposition": f'attachment; filename="{page.name}"'}
+        headers = {"Content-Disposition": 'attachment; filename="value.bin"'}
         return web.Response(body=page.content, content_type="application/octet-stream", headers=headers)
     headers = {"Retry-After": _AGAIN_S} if page.status == 503 else {}
     return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)

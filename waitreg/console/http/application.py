@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Final
 
@@ -40,15 +40,8 @@ _HEADERS: Final = {
 }
 # For probes, which ask by address and give no password.
 _HEALTH: Final = "/health/ready"
-# The files that pages take, with their types.
-_FILES: Final = {
-    "console.css": "text/css",
-    "edit.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "keys.js": "text/javascript",
-    "live.js": "text/javascript",
-}
-_MOST_BODY_BYTES: Final = 64 * 1024
+# The files that pages take, also those of people who aren't known yet.
+_STATIC: Final = "/static"
 
 
 def application(
@@ -69,10 +62,7 @@ def application(
         yield
         answers.close()
 
-    taken = {f"/static/{name}": _file(name, kind) for name, kind in _FILES.items()}
-    # What those who aren't known yet may ask for.
-    open_to_all = {*taken.values(), *(route.handler for route in identity.routes)}
-    app = web.Application(middlewares=[_guard(console, identity, open_to_all)], client_max_size=_MOST_BODY_BYTES)
+    app = web.Application(middlewares=[_guard(console, identity)])
     router = app.router
     add = {"GET": router.add_get, "POST": router.add_post, "PUT": router.add_put}
     for route in ROUTES:
@@ -82,17 +72,19 @@ def application(
             most_bytes = actions.most_edit_bytes if acting.method == "PUT" else 0
             add[acting.method](acting.path, answers.handler(acting.view, actions, most_bytes))
     router.add_routes([*identity.routes, theme.route(behind_tls=console.behind_tls)])
-    router.add_routes([*(web.get(path, handler) for path, handler in taken.items())])
+    router.add_static(_STATIC, str(files("waitreg.console") / "static"))
     app.cleanup_ctx.append(end)
     return app
 
 
-def _guard(console: ConsoleSettings, identity: Identity, open_to_all: Collection[Handler]) -> Middleware:
+def _guard(console: ConsoleSettings, identity: Identity) -> Middleware:
+    logins = {route.handler for route in identity.routes}
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         theme.choose(request)
-        identify = None if request.match_info.handler in open_to_all else identity.identify
-        answer = await _answer(request, handler, console, identify)
+        is_open = request.path.startswith(f"{_STATIC}/") or request.match_info.handler in logins
+        answer = await _answer(request, handler, console, None if is_open else identity.identify)
         answer.headers.update(_HEADERS)
         if identity.answered is not None:
             identity.answered(request, answer)
@@ -123,12 +115,10 @@ async def _answer(
         answer = response(failure(refused.status, refused.title, str(refused)))
         answer.headers.update(refused.headers)
         return answer
-    except web.HTTPNotFound:
+    except (web.HTTPNotFound, web.HTTPForbidden):  # the latter for a folder of files
         return _nothing(404, "There is no such page.")
     except web.HTTPMethodNotAllowed as error:
         return _nothing(405, f"This address takes {', '.join(sorted(error.allowed_methods))}.")
-    except web.HTTPRequestEntityTooLarge:
-        return _nothing(413, f"A form has at most {_MOST_BODY_BYTES} bytes.")
     except Exception:
         log.exception("a page failed")
         return response(failure(500, "This page failed", "The console's log has the error."))
@@ -141,12 +131,3 @@ def _nothing(status: int, sentence: str) -> web.Response:
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
-
-
-def _file(name: str, content_type: str) -> Handler:
-    text = (files("waitreg.console") / "static" / name).read_text("utf-8")
-
-    async def give(_: web.Request) -> web.StreamResponse:
-        return web.Response(text=text, content_type=content_type)
-
-    return give

@@ -12,7 +12,8 @@ from waitreg.console.refusals import NotAdmitted
 
 SAFE: Final = frozenset((hdrs.METH_GET, hdrs.METH_HEAD))
 _MOST_FIELDS: Final = 200
-_BODY_S: Final = 10.0
+_MOST_BYTES: Final = 64 * 1024
+_FORM_S: Final = 10.0
 _BYTES_S: Final = 60.0
 _BYTES: Final = "application/octet-stream"
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -44,16 +45,11 @@ async def read_form(request: web.Request) -> list[tuple[str, str]]:
     """Return the fields of a form in their order; nothing else is read.
 
     Raises:
-        NotAdmitted: it is no form, has too many fields or takes too long.
-        web.HTTPRequestEntityTooLarge: it is too long.
+        NotAdmitted: it is no form, has too many fields, is too long or takes too long.
     """
-    if request.content_type != _FORM:
-        raise NotAdmitted(415, f"A form is expected, {_FORM}.")
+    body = await _read(request, _FORM, _MOST_BYTES, _FORM_S)
     try:
-        body = await asyncio.wait_for(request.read(), _BODY_S)
         return parse_qsl(body.decode("ascii"), True, True, max_num_fields=_MOST_FIELDS, errors="strict")
-    except TimeoutError:
-        raise NotAdmitted(408, "The form took too long.") from None
     except ValueError:
         raise NotAdmitted(400, f"The form can't be read: at most {_MOST_FIELDS} fields, in UTF-8.") from None
 
@@ -68,15 +64,15 @@ async def read_bytes(request: web.Request, most: int) -> bytes:
     Raises:
         NotAdmitted: it has another type, is too long or takes too long.
     """
-    if request.content_type != _BYTES:
-        raise NotAdmitted(415, f"Bytes are expected, {_BYTES}.")
-    body = bytearray()
+    return await _read(request, _BYTES, most, _BYTES_S)
+
+
+async def _read(request: web.Request, content_type: str, most: int, limit_s: float) -> bytes:
+    if request.content_type != content_type:
+        raise NotAdmitted(415, f"The type {content_type} is expected.")
     try:
-        async with asyncio.timeout(_BYTES_S):
-            async for part in request.content.iter_any():
-                body += part
-                if len(body) > most:
-                    raise NotAdmitted(413, f"An edited record has at most {most} bytes.")
+        return await asyncio.wait_for(request.clone(client_max_size=most).read(), limit_s)
     except TimeoutError:
-        raise NotAdmitted(408, "The record took too long.") from None
-    return bytes(body)
+        raise NotAdmitted(408, f"What is sent must arrive within {limit_s:g} s.") from None
+    except web.HTTPRequestEntityTooLarge:
+        raise NotAdmitted(413, f"What is sent may have at most {most} bytes.") from None

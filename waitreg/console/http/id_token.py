@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -12,6 +12,7 @@ from joserfc.jws import JWSRegistry
 
 from wait_registry.display import is_text
 from wait_registry.errors import PermanentError
+from wait_registry.settings.console import OidcSettings
 
 # Signatures that only the issuer can make: neither `none` nor those with a secret that the console has too.
 _ALGORITHMS: Final = (
@@ -20,21 +21,14 @@ _ALGORITHMS: Final = (
 _SKEW_S: Final = 60
 
 
-class Expected(NamedTuple):
-    """What a token must have been made for."""
-
-    issuer: str
-    client_id: str
-    nonce: str
-
-
-def verified(token: str, keys: Any, expected: Expected, now_s: float) -> Mapping[str, Any]:
+def verified(token: str, keys: Any, settings: OidcSettings, nonce: str, now_s: float) -> Mapping[str, Any]:
     """Return the claims of a token.
 
     Args:
         token: as the issuer gave it.
         keys: the issuer's JWKS, as parsed JSON.
-        expected: what it must have been made for.
+        settings: the issuer and the client that it must be of.
+        nonce: of the login that it must be for.
         now_s: the time, in s since the epoch; clocks may differ by a minute.
 
     Raises:
@@ -43,13 +37,13 @@ def verified(token: str, keys: Any, expected: Expected, now_s: float) -> Mapping
     registry = jwt.JWTClaimsRegistry(
         now=int(now_s),
         leeway=_SKEW_S,
-        iss={"essential": True, "value": expected.issuer},
-        aud={"essential": True, "value": expected.client_id},
-        nonce={"essential": True, "value": expected.nonce},
+        iss={"essential": True, "value": settings.issuer},
+        aud={"essential": True, "value": settings.client_id},
+        nonce={"essential": True, "value": nonce},
         sub={"essential": True},
         exp={"essential": True},
         iat={"essential": True},
-        azp={"value": expected.client_id},
+        azp={"value": settings.client_id},
     )
     try:
         # RFC 7515, 4: what isn't understood in a header is ignored, unless it is critical.

@@ -15,7 +15,7 @@ from wait_registry.errors import ConfigurationError, PermanentError, TransientEr
 from wait_registry.settings.console import ConsoleSettings
 from waitreg.console.access.grants import Grant, Person, groups_named, person
 from waitreg.console.http.answers import failure, response
-from waitreg.console.http.id_token import Expected, list_claim, text_claim, verified
+from waitreg.console.http.id_token import list_claim, text_claim, verified
 from waitreg.console.http.issuer import Issuer
 from waitreg.console.http.login import LONGEST_S as LOGIN_S
 from waitreg.console.http.login import Login, Logins
@@ -130,8 +130,7 @@ class OidcLogin:
         if not code:
             raise PermanentError(f"the issuer didn't log you in: {request.query.get('error', 'it gave no code')}")
         token = await self._issuer.id_token(code, login, self._redirect(request))
-        expected = Expected(self._settings.issuer, self._settings.client_id, login.nonce)
-        claims = verified(token, await self._issuer.keys(), expected, self._clock())
+        claims = verified(token, await self._issuer.keys(), self._settings, login.nonce, self._clock())
         # Of all groups of a large company, those that matter here.
         named = groups_named(self._grants)
         groups = [group for group in list_claim(claims, self._settings.groups_claim) if group in named]

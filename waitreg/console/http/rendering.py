@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wait_registry.dead_letters.filter import literal
 from wait_registry.postgres.query_file import query_names
-from waitreg.console.formatting import ago, cells, shown
+from waitreg.console.formatting import ago, cells, dead_letter_link, shown
 from waitreg.console.http.theme import CURRENT, Theme
 from waitreg.console.page import MOST_REASON, Page, address
 
@@ -35,4 +35,5 @@ def _environment() -> Environment:
     )
     environment.globals.update(cells=cells, shown=shown, ago=ago, address=address, literal=literal, pieces=_pieces)
     environment.globals.update(most_reason=MOST_REASON, themes=tuple(Theme), questions=frozenset(query_names()))
+    environment.globals.update(dead_letter_link=dead_letter_link)
     return environment

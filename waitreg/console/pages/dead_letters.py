@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from wait_registry.dead_letters.dead_letter import DeadLetter, find_at
+from wait_registry.dead_letters.dead_letter import FACTS, DeadLetter, find_at
 from wait_registry.dead_letters.decoded import Decoded, decoded
 from wait_registry.dead_letters.difference import Content
 from wait_registry.dead_letters.filter import FIELDS, literal, parse_filter
@@ -141,7 +141,7 @@ def value_of_dead_letter(asked: Asked[Actions | None], tables: Tables) -> Downlo
     tables.require_export(dead_letter)
     if dead_letter.content.value is None:
         raise NotThere(f"The value of {dead_letter.place} is null.")
-    return Download("value.bin", dead_letter.content.value, str(dead_letter.place))
+    return Download(dead_letter.content.value, str(dead_letter.place))
 
 
 def edit_link(place: Place) -> str:
@@ -198,14 +198,8 @@ def find_dead_letter(path: Mapping[str, str], tables: Tables) -> DeadLetter:
 
 
 def _facts(dead_letter: DeadLetter) -> Mapping[str, Cell]:
-    row = dead_letter.row
-    names = (
-        "state", "state_by", "state_at", "job", "job_reason", "reason", "dead_letter_time", "consumer_group",
-        "instance", "delivery", "wait_expiration_uuid", "idempotency_key", "original_timestamp", "error_class",
-        "error_message",
-    )  # fmt: skip
-    row = {**row, "original_timestamp": dead_letter.produced()}
-    facts = {name: row[name] for name in names if row[name] not in (None, "")} | dead_letter.places()
+    row = {**dead_letter.row, "original_timestamp": dead_letter.produced()}
+    facts = {name: row[name] for name in FACTS if row[name] not in (None, "")} | dead_letter.places()
     shown = cells(list(facts), list(facts.values()))
     return {_NAMES.get(name, name.replace("_", " ")): cell for name, cell in zip(facts, shown, strict=True)}
 

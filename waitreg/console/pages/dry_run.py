@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from wait_registry.dead_letters.filter import FIELDS, Filter
 from wait_registry.dead_letters.filter import Kind as FieldKind
@@ -14,7 +14,6 @@ from wait_registry.records.operation import Kind, Place, Requested
 from waitreg.console.access.grants import Person
 from waitreg.console.access.permission import FORCED, lacking, permit, rights, select
 from waitreg.console.actions.actions import Actions
-from waitreg.console.formatting import dead_letter_link
 from waitreg.console.page import Asked, Page, Redirect, address, require_reason
 from waitreg.console.pages.job_changes import to_job
 from waitreg.console.tables import Tables
@@ -60,7 +59,7 @@ def new(asked: Asked[Actions], tables: Tables) -> Page:
         "narrowed": selected.narrowed,
         "acted": acted,
         "typed": acted > CONFIRM_ABOVE,
-        "approval": asked.actions.needs_approval(found.job),
+        "approval": found.job.approval,
         "token": asked.actions.job_tokens.sign(person.name, found.job),
         "form": _form(asked, options, selected.chosen, person, found.job),
     }
@@ -149,27 +148,15 @@ def _other_options(job: Requested, form: Sequence[tuple[str, str]]) -> bool:
     return "limit" in dict(form) and asked != (job.target, job.limit, job.canary, job.allowed, job.rate)
 
 
-class CategoryRow(NamedTuple):
-    """A category of the dry run with the places and the addresses of some of its dead letters."""
-
-    category: str
-    dead_letters: int
-    meaning: str
-    examples: Sequence[tuple[Place, str]]
-
-
-def category_rows(found: DryRun, beyond: int = 0) -> Sequence[CategoryRow]:
-    """Return the categories of a dry run, the largest first; ``beyond`` dead letters are beyond its limit."""
+def category_rows(found: DryRun, beyond: int = 0) -> Sequence[tuple[str, int, str, Sequence[Place]]]:
+    """Return category, count, meaning and examples, the largest first; ``beyond`` dead letters are beyond its limit."""
     acted = DONE[found.job.kind]
     counts = sorted(found.job.expected.items(), key=lambda pair: -pair[1])
-    examples = {
-        name: [(place, dead_letter_link(*place)) for place in places] for name, places in found.examples.items()
-    }
     rows = [
-        CategoryRow(name, count - beyond if name == acted else count, MEANINGS[Category(name)], examples[name])
+        (name, count - beyond if name == acted else count, MEANINGS[Category(name)], found.examples[name])
         for name, count in counts
     ]
-    return [*rows, CategoryRow("", beyond, "beyond the limit, so not part of the job", [])] if beyond else rows
+    return [*rows, ("", beyond, "beyond the limit, so not part of the job", [])] if beyond else rows
 
 
 def _form(asked: Asked[Actions], options: Options, chosen: Filter, person: Person, job: Requested) -> dict[str, Any]:

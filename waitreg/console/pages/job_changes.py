@@ -21,12 +21,13 @@ def approve(asked: Asked[Actions], tables: Tables) -> Redirect:
     """Approve a job of another person, and run it in this console; the second time, only show it."""
     actions, name = asked.actions, asked.path["job"]
     tables.release()
-    job, state = actions.job(name)
+    progress = actions.job(name)
+    job = progress.requested
     permission = permit_approval(tables.person, job)
     _require_edits(actions, job)
     if hidden := hidden_of(job, tables):
         raise NotAllowed(hidden)
-    if state is State.AWAITING:
+    if progress.state is State.AWAITING:
         actions.approve(permission, asked.reason())
     return to_job(name)
 
@@ -39,9 +40,9 @@ def rate(asked: Asked[Actions], tables: Tables) -> Redirect:
     except ValueError:
         raise ConfigurationError("rate is a number per second") from None
     tables.release()
-    job, state = asked.actions.job(name)
-    permission = permit(tables.person, job)
-    require_begun(job, state)
+    progress = asked.actions.job(name)
+    permission = permit(tables.person, progress.requested)
+    require_begun(progress)
     asked.actions.change_rate(permission, wanted)
     return to_job(name)
 
@@ -55,12 +56,12 @@ def _change(state: State, asked: Asked[Actions], tables: Tables) -> Redirect:
     actions, name = asked.actions, asked.path["job"]
     reason = asked.reason(default="asked for in the console")
     tables.release()
-    job, found = actions.job(name)
-    permission = permit(tables.person, job)
+    progress = actions.job(name)
+    permission = permit(tables.person, progress.requested)
     if state is not State.CANCELLED:
-        require_begun(job, found)
+        require_begun(progress)
     if state is State.RUNNING:
-        _require_edits(actions, job)
+        _require_edits(actions, progress.requested)
     actions.change(permission, state, reason)
     return to_job(name, f"?asked={state.value}")
 

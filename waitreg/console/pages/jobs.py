@@ -16,7 +16,7 @@ from waitreg.console.access.grants import Right
 from waitreg.console.access.masks import HIDDEN
 from waitreg.console.access.permission import approval_obstacle, may_follow, role_missing
 from waitreg.console.actions.actions import Actions
-from waitreg.console.actions.executors import Shown
+from waitreg.console.actions.executors import Run
 from waitreg.console.formatting import dead_letters_link, job_link
 from waitreg.console.page import Asked, Page
 from waitreg.console.pages.buttons import Button
@@ -24,12 +24,13 @@ from waitreg.console.pages.dry_run import ALLOWANCES, TARGETS
 from waitreg.console.pages.job_changes import hidden_of
 from waitreg.console.refusals import NotThere
 from waitreg.console.tables import Tables
-from waitreg.redrive.approval import ENDED, to_send
+from waitreg.redrive.approval import to_send
 from waitreg.redrive.category import DONE, Category
 from waitreg.redrive.edit import what_changes
 from waitreg.redrive.job_listing import audit as done
 from waitreg.redrive.job_listing import done_before, history, require_job
 from waitreg.redrive.job_listing import jobs as newest
+from waitreg.redrive.progress import ENDED
 
 ROWS: Final = 100
 SINCE: Final = "7d"
@@ -57,7 +58,7 @@ def job(asked: Asked[Actions | None], tables: Tables) -> Page:
     if here is not None and not may_follow(tables.person, here.job):
         here = None
     facts, of = _facts(tables, name, here)
-    if here is not None and here.state is State.AWAITING and "changed_at" in facts:
+    if here is not None and here.progress.state is State.AWAITING and "changed_at" in facts:
         here = None
     state = _state(State(facts["state"]), here)
     edit, place = _edit(tables, of, asked.now)
@@ -79,9 +80,9 @@ def job(asked: Asked[Actions | None], tables: Tables) -> Page:
     return Page("job.html", values, contents_of=place)
 
 
-def _state(in_tables: State, here: Shown | None) -> State:
+def _state(in_tables: State, here: Run | None) -> State:
     """Return the state of a job: while it runs here, the tables are behind; afterwards it may end elsewhere."""
-    return in_tables if here is None or (not here.running and in_tables in ENDED) else here.state
+    return in_tables if here is None or (not here.is_alive() and in_tables in ENDED) else here.progress.state
 
 
 def _asked(wanted: str, state: State) -> str:
@@ -89,7 +90,7 @@ def _asked(wanted: str, state: State) -> str:
     return wanted if wanted in (State.PAUSED, State.CANCELLED) and state not in (wanted, *ENDED) else ""
 
 
-def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, Any], Requested]:
+def _facts(tables: Tables, name: str, here: Run | None) -> tuple[Mapping[str, Any], Requested]:
     """Return what the tables have of a job; what just begins here, the sink may not have read yet."""
     try:
         row = require_job(tables, name)
@@ -97,19 +98,25 @@ def _facts(tables: Tables, name: str, here: Shown | None) -> tuple[Mapping[str, 
         if here is None:
             raise NotThere(str(error)) from None
         of = here.job
-        known = {"job": of.job, "kind": of.kind.value, "group": of.group, "state": here.state.value, "by": of.by}
+        known = {
+            "job": of.job,
+            "kind": of.kind.value,
+            "group": of.group,
+            "state": here.progress.state.value,
+            "by": of.by,
+        }
         return {**known, "reason": of.reason}, of
     found = tables.without_contents(newest(tables, 1, name))
     (shown,) = found.rows
     return dict(zip(found.columns, shown, strict=True)), row.requested
 
 
-def _changes(tables: Tables, of: Requested, state: State, here: Shown | None, can: bool) -> dict[str, Any]:
+def _changes(tables: Tables, of: Requested, state: State, here: Run | None, can: bool) -> dict[str, Any]:
     """Return what can be asked of a job now, with the role that the person lacks for it."""
     if not can:
         return {"buttons": [], "cancel": None}
     missing, path = role_missing(tables.person, of), job_link(of.job)
-    begun, running = state is not State.AWAITING, here is not None and here.running
+    begun, running = state is not State.AWAITING, here is not None and here.is_alive()
     pause = [Button("Pause the job", f"{path}/pause", missing)] if begun and state is not State.PAUSED else []
     resume = [Button("Resume the job", f"{path}/resume", missing)] if begun and not running else []
     return {"buttons": pause + resume, "cancel": Button("Cancel the job", f"{path}/cancel", missing)}
@@ -154,10 +161,10 @@ def _awaiting(tables: Tables, of: Requested, now: datetime) -> dict[str, Any]:
 
 
 def _done_before(
-    tables: Tables, of: Requested, facts: Mapping[str, Any], here: Shown | None, now: datetime
+    tables: Tables, of: Requested, facts: Mapping[str, Any], here: Run | None, now: datetime
 ) -> Rows | None:
     """Return whose jobs came before this one, if it found what they had done, and if its conditions may be seen."""
-    counts = str(facts.get("dead_letters") or "") if here is None else " ".join(here.counts)
+    counts = str(facts.get("dead_letters") or "") if here is None else " ".join(here.progress.counts)
     if Category.ALREADY_REDRIVEN not in counts:
         return None
     chosen = parse_filter(of.conditions, now)

@@ -10,7 +10,7 @@ from wait_registry.dead_letters.filter import literal
 from wait_registry.postgres.query_file import load_query
 from waitreg.console.actions.actions import Actions
 from waitreg.console.charts import Chart, Counts, drawn
-from waitreg.console.formatting import dead_letter_link, dead_letters_link, group_link, job_link
+from waitreg.console.formatting import Cell, dead_letter_link, dead_letters_link, group_link, job_link
 from waitreg.console.page import Asked, Page, address
 from waitreg.console.pages.questions import answered
 from waitreg.console.tables import Answer, Tables
@@ -22,23 +22,13 @@ MOST_OPEN: Final = 1_000
 SERIES: Final = "dead_letters"
 
 
-class Fact(NamedTuple):
-    """A number with its name and the page that lists what it counts; ``tone`` is as in a cell, ``at`` is a time."""
-
-    name: str
-    text: str
-    link: str
-    tone: str = ""
-    at: datetime | None = None
-
-
 class Card(NamedTuple):
-    """A consumer group: its facts, and its dead letters of the last hour by minute."""
+    """A consumer group: numbers by name, each with its list, and its dead letters of the last hour by minute."""
 
     group: str
     link: str
-    facts: tuple[Fact, ...]
-    last_hour: Fact
+    facts: Mapping[str, Cell]
+    last_hour: Cell
     chart: Chart
 
 
@@ -64,23 +54,22 @@ def cards(answer: Answer, now: datetime) -> Iterator[Card]:
     for values in answer.rows:
         row = dict(zip(answer.columns, values, strict=True))
         group = row["consumer_group"]
-        last_hour = Fact("in the last hour", f"{row['last_hour']:,}", _dead_letters(group, since="1h"))
-        yield Card(group, group_link(group), tuple(_facts(row)), last_hour, _chart(row["by_minute"], now))
+        last_hour = Cell(f"{row['last_hour']:,}", _dead_letters(group, since="1h"))
+        yield Card(group, group_link(group), dict(_facts(row)), last_hour, _chart(row["by_minute"], now))
 
 
-def _facts(row: Mapping[str, Any]) -> Iterator[Fact]:
+def _facts(row: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     group, opened = row["consumer_group"], row["open_dead_letters"]
     stuck = address("/questions/stuck_now", ("group", group))
-    yield Fact("waiting", f"{row['waiting']:,}", address("/questions/stuck_now", ("minutes", "0"), ("group", group)))
-    yield Fact("stuck", f"{row['stuck']:,}", stuck, "warn" if row["stuck"] else "")
-    yield Fact("overdue", f"{row['overdue']:,}", "/questions/overdue", "bad" if row["overdue"] else "")
+    yield "waiting", Cell(f"{row['waiting']:,}", address("/questions/stuck_now", ("minutes", "0"), ("group", group)))
+    yield "stuck", Cell(f"{row['stuck']:,}", stuck, tone="warn" if row["stuck"] else "")
+    yield "overdue", Cell(f"{row['overdue']:,}", "/questions/overdue", tone="bad" if row["overdue"] else "")
     more = f"{MOST_OPEN:,} or more" if opened > MOST_OPEN else f"{opened:,}"
-    yield Fact("open dead letters", more, _dead_letters(group, "state=open"), "warn" if opened else "")
+    yield "open dead letters", Cell(more, _dead_letters(group, "state=open"), tone="warn" if opened else "")
     if row["oldest_open"]:
-        oldest = dead_letter_link(*row["oldest_open"].rsplit(":", 2))
-        yield Fact("oldest open", "", oldest, at=row["open_since"])
+        yield "oldest open", Cell("", dead_letter_link(*row["oldest_open"].rsplit(":", 2)), at=row["open_since"])
     if row["job"]:
-        yield Fact("job", row["job_state"], job_link(row["job"]), "warn")
+        yield "job", Cell(row["job_state"], job_link(row["job"]), tone="warn")
 
 
 def _dead_letters(group: str, *conditions: str, since: str = "365d") -> str:

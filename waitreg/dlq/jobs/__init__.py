@@ -1,1 +1,0 @@
-"""`waitreg dlq jobs`, a file per subcommand."""
