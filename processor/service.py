@@ -39,6 +39,7 @@ from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id, topic_names
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
+from wait_registry.outage import through_outage
 from wait_registry.service.gc_tuning import tune_gc
 from wait_registry.service.health import Health
 from wait_registry.settings.processor import SourceKind
@@ -167,16 +168,19 @@ class ProcessorService:
 
     async def _when_reachable(self, question: Callable[[], T]) -> T | None:
         """Ask the broker, repeatedly during an outage; return None if the process must stop."""
-        while not self._process.stop.is_set():
-            try:
-                answer = await asyncio.to_thread(question)
-                self._process.connection.answered()
-                return answer
-            except TransientError as error:
-                self._process.connection.is_down()
-                log.warning("the broker doesn't answer yet: %s", error)
-                await asyncio.sleep(RETRY_START_S)
-        return None
+        process = self._process
+
+        def pause_s(error: Exception) -> float | None:
+            process.connection.is_down()
+            log.warning("the broker doesn't answer yet: %s", error)
+            return None if process.stop.is_set() else RETRY_START_S
+
+        try:
+            answer = await asyncio.to_thread(through_outage, question, pause_s, process.stop.wait)
+        except TransientError:
+            return None
+        process.connection.answered()
+        return answer
 
     async def work(self, handler: OpenHandler, admin: Admin, wait_topic: TopicIdentity) -> None:
         """Process records until the service is stopped."""

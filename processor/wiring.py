@@ -55,11 +55,10 @@ from processor.protocol.open_records import OpenRecords
 from processor.protocol.registering import Rules
 from processor.protocol.results import RetryDelays
 from processor.writing import emptied_topics
-from processor.writing.dead_letters import DeadLetters
-from processor.writing.emptied_topics import EmptiedTopics, committed_of_own_topics
+from processor.writing.emptied_topics import EmptiedTopics
+from processor.writing.failed_records import FailedRecords
 from processor.writing.outbox import Outbox
 from processor.writing.outcomes import Outcomes
-from processor.writing.retry_records import RetryRecords
 from processor.writing.wait_records import WaitRecords
 from processor.writing.writers import Writers
 from wait_registry.clock import Clock
@@ -236,13 +235,11 @@ def outbox_config(settings: Settings, connection: BrokerConnection) -> dict[str,
 
 
 def _writers(process: Process, facts: Facts, outbox: Outbox, clock_watch: ClockWatch, traces: Traces | None) -> Writers:
-    settings, inbox, clock, topics = process.settings, process.inbox, process.clock, facts.topics
-    processor = settings.processor
-    dead_letters = DeadLetters(outbox, topics, facts.instance, clock, inbox.stats, settings.log.error_messages)
-    retry_records = RetryRecords(outbox, topics, facts.instance, processor.max_deliveries, clock_watch, inbox.stats)
-    wait_records = WaitRecords(outbox, settings.wait, topics, clock, clock_watch, inbox)
-    outcomes = Outcomes(outbox, dead_letters, retry_records, settings.wait.topic, inbox, traces)
-    return Writers(outbox, wait_records, outcomes, processor.flush_timeout_s)
+    settings, inbox, topics = process.settings, process.inbox, facts.topics
+    failed_records = FailedRecords(outbox, topics, facts.instance, settings, clock_watch, inbox.stats)
+    wait_records = WaitRecords(outbox, settings.wait, topics, clock_watch, inbox)
+    outcomes = Outcomes(outbox, failed_records, settings.wait.topic, inbox, traces)
+    return Writers(outbox, wait_records, outcomes, settings.processor.flush_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +258,11 @@ def _intake(
     settings, processor, inbox = process.settings, process.settings.processor, process.inbox
     shares = processor.source is SourceKind.SHARE
     deliveries = Deliveries(GroupIdentity(facts.cluster_id, processor.group), facts.topics, clock_watch, shares)
-    client = (process.connection, membership)
+    common = (settings, inbox, deliveries, process.connection, membership)
     if process.replay is not None:
-        return _Intake(RangeConsumer(settings, process.replay, inbox, deliveries, *client))
+        return _Intake(RangeConsumer(*common, process.replay))
     if shares:
-        return _Intake(ShareGroupConsumer(settings, inbox, deliveries, *client))
+        return _Intake(ShareGroupConsumer(*common))
 
     def committed(partitions: list[KafkaPartition]) -> list[KafkaPartition]:
         places = [(place.topic, place.partition) for place in partitions]
@@ -273,7 +270,7 @@ def _intake(
 
     ends, beginnings = partial(ends_in_time, admin), partial(beginnings_in_time, admin)
     starts = StartOffsets(facts.wait_topic, facts.consumed, process.ending, committed, ends, beginnings)
-    consumer = GroupConsumer(settings, inbox, deliveries, starts, *client)
+    consumer = GroupConsumer(*common, starts)
     tasks: tuple[Periodic, ...] = ()
     # With --once what is to be consumed is known.
     if facts.consumed.absent and facts.ends is None:
@@ -293,8 +290,7 @@ def _tasks(process: Process, facts: Facts, membership: Membership, admin: AdminC
 
 def _log_tasks(facts: Facts, intake: _Intake, loop: Loop, admin: AdminClient, clock: Clock) -> tuple[Periodic, ...]:
     assigned, partitions = intake.source.assigned, loop.engine.partitions
-    committed = partial(committed_of_own_topics, facts.topics, assigned, partitions)
-    emptied = EmptiedTopics(admin, committed)
+    emptied = EmptiedTopics(admin, facts.topics, assigned, partitions)
     ends = LogEnds(admin, assigned, intake.paused, facts.topics, loop.ends_seen, clock.now_ms)
     stable_ends = partial(ends_in_time, admin, isolation="read_committed")
     transactions = OpenTransactions(assigned, stable_ends, clock.monotonic)

@@ -146,20 +146,21 @@ class HandlerTester:
                 "the HandlerTester was used before it was entered; write: async with HandlerTester(...)"
             )
         if attempts.slots is not None:
-            await attempts.slots.take()
+            await attempts.slots.acquire()
 
         async def run() -> Result:
             started_s = self._clock.monotonic()
-            return await attempts.run(tested, started_s, started_s + self._settings.ttl_s, deadline)
+            call.start(tested, started_s, started_s + self._settings.ttl_s)
+            return await attempts.run(tested, call, started_s)
 
-        call = asyncio.create_task(run())
-        deadline = self._watchdog.watch(call)
+        task = asyncio.create_task(run())
+        call = self._watchdog.watch(task)
         try:
-            await asyncio.wait([call])
-            result = call.result()
+            await asyncio.wait([task])
+            result = task.result()
         finally:
-            deadline.revoke()
-            self._watchdog.forget(deadline)
+            call.revoke()
+            self._watchdog.forget(call)
         if isinstance(result, Failed):
             return self._ladder.after(result, 0 if came_from is None else parse_delay(came_from))
         return result

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from processor.calls.call_contexts import CallContexts
-from processor.calls.deadline import Deadline, log_fields
+from processor.calls.deadline import Call, log_fields
 from processor.calls.retry_decision import RetryDecision
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.failures import asked_pause_s, is_retriable
@@ -22,7 +23,6 @@ from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
 from wait_registry.errors import MalformedError, PermanentError
 from wait_registry.handler import Discard, Record
-from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ class _Failure(NamedTuple):
     attempts: int
 
 
+@dataclass(eq=False)
 class Attempts:
     """Calls the handler until it answers, fails for good, or no time is left.
 
@@ -54,44 +55,27 @@ class Attempts:
         sleep: waits between two attempts.
     """
 
-    def __init__(
-        self,
-        handler: OpenHandler,
-        timeout_s: float,
-        decision: RetryDecision,
-        clock: Clock,
-        stats: Stats,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._call = handler.call
-        self.slots = handler.slots
-        self.in_own_tasks = handler.in_own_tasks
-        self.contexts = CallContexts()
-        self._timeout_s = timeout_s
-        self._decision = decision
-        self._monotonic = clock.monotonic
-        self.stats = stats
-        self._attempts = stats.attempts
-        self._sleep = sleep
+    handler: OpenHandler
+    timeout_s: float
+    decision: RetryDecision
+    clock: Clock
+    stats: Stats
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def run(
-        self,
-        record: Record,
-        started_s: float,
-        expires_s: float,
-        deadline: Deadline,
-        trace: RecordTrace | None = None,
-        attempts: int = 0,
-    ) -> Result:
-        """Work on one record; the caller has taken a slot if the handler has any.
+    def __post_init__(self) -> None:
+        self._call = self.handler.call
+        self.slots = self.handler.slots
+        self.contexts = CallContexts()
+        self._attempts = self.stats.attempts
+
+    async def run(self, record: Record, call: Call, now_s: float, attempts: int = 1) -> Result:
+        """Work on one record; the caller has acquired a slot if the handler has any.
 
         Args:
             record: what the handler gets.
-            started_s: now, on the monotonic clock.
-            expires_s: when its registration expires, on that clock.
-            deadline: the calling task's own.
-            trace: gets each attempt, if the record is traced.
-            attempts: made before.
+            call: of the calling task, started with this record.
+            now_s: the monotonic clock.
+            attempts: made in this process, the next one included.
 
         Returns:
             How it ended; no exception of the handler's comes out.
@@ -101,128 +85,102 @@ class Attempts:
             ShortageError, AwaitableAnswerError: the handler can't be called: the record has no outcome, and the
                 process must end.
         """
-        at_s = started_s + self._timeout_s
-        while True:
-            attempts += 1
-            deadline.begin(at_s)
-            ended = await self._attempt(record, deadline, attempts, trace)
-            if not isinstance(ended, _Failure):
-                return ended
-            if (result := await self._end_after(ended, record, expires_s, deadline, trace)) is not None:
-                return result
-            at_s = self._monotonic() + self._timeout_s
+        call.begin(now_s + self.timeout_s)
+        ended = await self._attempt(record, call, attempts)
+        return await self._after(ended, record, call) if isinstance(ended, _Failure) else ended
 
-    async def _attempt(
-        self, record: Record, deadline: Deadline, attempts: int, trace: RecordTrace | None
-    ) -> Result | _Failure:
+    async def _attempt(self, record: Record, call: Call, attempts: int) -> Result | _Failure:
         """Make one attempt; errors as `run`."""
         if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
             CURRENT_ATTEMPT.set(attempts)
-        if trace is not None:
-            trace.attempt_started(attempts)
+        if call.trace is not None:
+            call.trace.attempt_started(attempts)
         try:
             answer = await self._call(record)
         except (NoThreadError, AwaitableAnswerError):
-            deadline.clear()
+            call.clear()
             raise  # the record hasn't been tried
         except BaseException as raised:
-            if isinstance(raised, GeneratorExit) and not deadline.task.get_loop().is_running():
+            if isinstance(raised, GeneratorExit) and not call.task.get_loop().is_running():
                 raise  # the event loop is being torn down
             # The handler decides about its record, never about the loop.
-            error = await self._explain(record, raised, deadline, attempts, trace)
+            error = await self._explain(record, raised, call, attempts)
             return _Failure(error, error is not raised, attempts)
-        deadline.clear()
-        if deadline.task.cancelling():
-            await deadline.take_back_cancellations()
+        call.clear()
+        if call.task.cancelling():
+            await call.take_back_cancellations()
         if answer is None or isinstance(answer, Discard):
             self._attempts["ok"] += 1
-            if trace is not None:
-                trace.attempt_ended(None)
+            if call.trace is not None:
+                call.trace.attempt_ended(None)
             return _DONE if answer is None else Discarded(_reason(answer))
         self._attempts["error"] += 1
         return _Failure(_invalid(answer), True, attempts)
 
-    async def _end_after(
-        self, failure: _Failure, record: Record, expires_s: float, deadline: Deadline, trace: RecordTrace | None
-    ) -> Result | None:
-        """Return the result of a record after a failed attempt; None after the pause before another one."""
+    async def _after(self, failure: _Failure, record: Record, call: Call) -> Result:
+        """Return the result of a record after a failed attempt, with those that follow."""
         error, ours, attempts = failure
-        if trace is not None:
-            trace.attempt_ended(error)
-        pause_s = self._decision.pause_s(error, attempts, self._monotonic(), expires_s)
-        if pause_s is not None and self.in_own_tasks:
-            release_frames(error)
-            rest = self._rest(pause_s, record, expires_s, deadline, trace, attempts)
-            return await _in_new_task(rest, deadline, self.contexts)
-        if pause_s is None or not await self._waited(pause_s, expires_s):
-            reason = "malformed" if isinstance(error, MalformedError) else "failed"
-            return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
-        release_frames(error)
-        return None
+        if call.trace is not None:
+            call.trace.attempt_ended(error)
+        pause_s = self.decision.pause_s(error, attempts, self.clock.monotonic(), call.expires_s)
+        if pause_s is not None:
+            result = await _in_new_task(self._rest(failure, pause_s, record, call), call, self.contexts)
+            if result is not None:
+                return result
+        reason = "malformed" if isinstance(error, MalformedError) else "failed"
+        return Failed(error, ours, is_retriable(error), asked_pause_s(error), reason)
 
-    async def _explain(
-        self, record: Record, raised: BaseException, deadline: Deadline, attempts: int, trace: RecordTrace | None
-    ) -> BaseException:
+    async def _explain(self, record: Record, raised: BaseException, call: Call, attempts: int) -> BaseException:
         """Distinguish an exceeded limit, a revoked call and the handler's own failure."""
-        overran = deadline.clear()
-        if deadline.task.cancelling() and not deadline.revoked:
-            await deadline.take_back_cancellations()
-        if deadline.revoked:
+        overran = call.clear()
+        if call.task.cancelling() and not call.revoked:
+            await call.take_back_cancellations()
+        if call.revoked:
             raise asyncio.CancelledError from raised  # whatever the handler made of it isn't an outcome
         # Not the record's fault: every record would be dead-lettered after its few attempts.
         if (shortage := no_descriptor(raised)) is not None:
             raise shortage from raised
         if overran:
             self._attempts["timeout"] += 1
-            error = TimeoutError(f"attempt {attempts} was over its limit of {self._timeout_s:g} s")
+            error = TimeoutError(f"attempt {attempts} was over its limit of {self.timeout_s:g} s")
             log.warning("%s", error, extra=log_fields(record))
             error.__cause__ = None if isinstance(raised, asyncio.CancelledError) else raised
-            if trace is not None:
-                trace.attempt_over_limit()
+            if call.trace is not None:
+                call.trace.attempt_over_limit()
             return error
         # The service may have measured the limit itself (gRPC).
         self._attempts["timeout" if isinstance(raised, TimeoutError) else "error"] += 1
         return raised
 
-    async def _rest(
-        self,
-        pause_s: float,
-        record: Record,
-        expires_s: float,
-        deadline: Deadline,
-        trace: RecordTrace | None,
-        attempts: int,
-    ) -> Result:
-        """Make the attempts that are left."""
-        await self._sleep(pause_s)
+    async def _rest(self, failure: _Failure, pause_s: float, record: Record, call: Call) -> Result | None:
+        """Make the attempts that are left after a failure; None if there is no time for another one."""
+        if self.slots is None:
+            release_frames(failure.error)
+        await self.sleep(pause_s)
+        if self.slots is not None:
+            await self.slots.acquire()
+            # All slots may have been blocked for long.
+            if not self.decision.still_in_time(self.clock.monotonic(), call.expires_s):
+                self.slots.release()
+                return None
+            release_frames(failure.error)
         try:
-            return await self.run(record, self._monotonic(), expires_s, deadline, trace, attempts)
+            return await self.run(record, call, self.clock.monotonic(), failure.attempts + 1)
         except BaseException:
-            if trace is not None:
-                trace.attempt_left()
+            if call.trace is not None:
+                call.trace.attempt_left()
             raise
 
-    async def _waited(self, pause_s: float, expires_s: float) -> bool:
-        """Wait before the next attempt; False when there is none."""
-        await self._sleep(pause_s)
-        if self.slots is not None:
-            await self.slots.take()
-            # All slots may have been blocked for long.
-            if not self._decision.still_in_time(self._monotonic(), expires_s):
-                self.slots.give()
-                return False
-        return True
 
-
-async def _in_new_task(rest: Coroutine[Any, Any, Result], deadline: Deadline, contexts: CallContexts) -> Result:
+async def _in_new_task(rest: Coroutine[Any, Any, Result | None], call: Call, contexts: CallContexts) -> Result | None:
     """Have another task make the attempts that are left: a timer of the failed one may cancel its own task."""
-    own = deadline.task
+    own = call.task
     task = asyncio.create_task(rest, context=contexts.fresh())
-    deadline.pass_to(task)
+    call.pass_to(task)
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])
-    deadline.pass_to(own)
+    call.pass_to(own)
     return task.result()
 
 

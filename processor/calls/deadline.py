@@ -11,11 +11,13 @@ import asyncio
 import logging
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from wait_registry.clock import Clock
 from wait_registry.handler import Record
 from wait_registry.logs import record_fields
+from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
 
@@ -31,36 +33,42 @@ def tick_s(timeout_s: float) -> float:
     return min(LONGEST_TICK_S, max(SHORTEST_TICK_S, timeout_s / TICKS_PER_TIMEOUT))
 
 
-class Deadline:
-    """When the running attempt of one worker's task must be over; ``math.inf`` while none is running.
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call of the handler: all attempts at a record in this process, and when the running one must be over.
 
-    ``started_s`` is when the task's record was first started (``math.inf`` between records), and ``record`` is that
-    record; only telemetry and logs read them. ``unheeded_s`` is when a cancelled attempt should have ended. ``passed``
-    says that the watchdog has cancelled the attempt, ``revoked`` that the call is to end without an outcome. The task's
-    own count of cancellations says neither, since handlers change it, too.
+    Calls one after another may share this object. Between them ``record`` and ``trace`` are None, and ``started_s``,
+    when the record was first started, is ``math.inf``. ``expires_s`` is when its registration expires. ``at_s`` is the
+    limit of the running attempt, ``math.inf`` while none is running, and ``unheeded_s`` when a cancelled attempt should
+    have ended. ``passed`` says that the watchdog has cancelled the attempt, ``revoked`` that the call is to end without
+    an outcome. The task's own count of cancellations says neither, since handlers change it, too.
     """
 
-    __slots__ = ("at_s", "passed", "record", "reported", "revoked", "started_s", "task", "unheeded_s")
+    task: asyncio.Task[Any]
+    record: Record | None = None
+    trace: RecordTrace | None = None
+    started_s: float = math.inf
+    expires_s: float = math.inf
+    at_s: float = math.inf
+    unheeded_s: float = math.inf
+    passed: bool = False
+    reported: bool = False
+    revoked: bool = False
 
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self.task = task
-        self.at_s = math.inf
-        self.started_s = math.inf
-        self.record: Record | None = None
-        self.passed = False
-        self.revoked = False
-        self.unheeded_s = math.inf
-        self.reported = False
-
-    def start(self, record: Record, now_s: float) -> None:
-        """Note the record that the task begins to work on."""
+    def start(
+        self, record: Record, now_s: float, expires_s: float = math.inf, trace: RecordTrace | None = None
+    ) -> None:
+        """Note the record that the task begins to work on, and what gets each attempt if the record is traced."""
         self.record = record
         self.started_s = now_s
+        self.expires_s = expires_s
+        self.trace = trace
 
     def end(self) -> None:
         """Note that the task has finished its record."""
         self.started_s = math.inf
-        self.record = None
+        self.record = self.trace = None
+        self.revoked = False
 
     def begin(self, at_s: float) -> None:
         """Begin an attempt, which must be over at this time."""
@@ -69,11 +77,6 @@ class Deadline:
     def pass_to(self, task: asyncio.Task[Any]) -> None:
         """Have another task be the one that is cancelled."""
         self.task = task
-
-    def forgive(self) -> bool:
-        """Revoke the call no more; return whether it was revoked."""
-        revoked, self.revoked = self.revoked, False
-        return revoked
 
     def revoke(self) -> None:
         """Cancel the call: it has no outcome, unless it answers all the same."""
@@ -107,41 +110,44 @@ class DeadlineWatchdog:
     Args:
         clock: for the monotonic clock.
         timeout_s: the limit of one attempt, s.
+
+    Attributes:
+        calls: those that are watched.
     """
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
         self._clock = clock
         self.timeout_s = timeout_s
         self.tick_s = tick_s(timeout_s)
-        self._deadlines: set[Deadline] = set()
+        self.calls: set[Call] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._expected_s = 0.0
         self._forgave = False
 
-    def watch(self, task: asyncio.Task[Any]) -> Deadline:
-        """Return the deadline of a worker's task."""
-        deadline = Deadline(task)
-        self._deadlines.add(deadline)
-        return deadline
+    def watch(self, task: asyncio.Task[Any]) -> Call:
+        """Return the calls of a task, one after another, whose limits are watched."""
+        call = Call(task)
+        self.calls.add(call)
+        return call
 
-    def forget(self, deadline: Deadline) -> None:
+    def forget(self, call: Call) -> None:
         """Stop watching a task that has ended."""
-        self._deadlines.discard(deadline)
+        self.calls.discard(call)
 
     def oldest_s(self) -> float:
         """Return the age of the oldest record in flight since its start, s; 0 if there is none; from any thread."""
-        started_s = min((deadline.started_s for deadline in list(self._deadlines)), default=math.inf)
+        started_s = min((call.started_s for call in list(self.calls)), default=math.inf)
         return 0.0 if started_s == math.inf else max(0.0, self._clock.monotonic() - started_s)
 
     def older_than(self, age_s: float) -> int:
         """Return how many records in flight were started longer ago than this; from any thread."""
         before_s = self._clock.monotonic() - age_s
-        return sum(deadline.started_s < before_s for deadline in list(self._deadlines))
+        return sum(call.started_s < before_s for call in list(self.calls))
 
     def blocked(self) -> int:
         """Return how many attempts ignore their cancellation, each in a worker slot; from any thread."""
         now_s = self._clock.monotonic()
-        return sum(deadline.unheeded_s <= now_s for deadline in list(self._deadlines))
+        return sum(call.unheeded_s <= now_s for call in list(self.calls))
 
     def late_s(self) -> float:
         """Return for how long the event loop has been blocked, s; from any thread."""
@@ -170,15 +176,15 @@ class DeadlineWatchdog:
 
     def cancel_overdue(self, now_s: float) -> None:
         """Cancel calls whose limit has passed, and report those that don't end."""
-        for deadline in self._deadlines:
-            if deadline.at_s <= now_s:
-                deadline.at_s = math.inf
-                deadline.passed = True
-                deadline.unheeded_s = now_s + UNHEEDED_S
-                deadline.task.cancel()
-            elif deadline.unheeded_s <= now_s and not deadline.reported:
-                deadline.reported = True
-                _report(deadline.record, self.timeout_s)
+        for call in self.calls:
+            if call.at_s <= now_s:
+                call.at_s = math.inf
+                call.passed = True
+                call.unheeded_s = now_s + UNHEEDED_S
+                call.task.cancel()
+            elif call.unheeded_s <= now_s and not call.reported:
+                call.reported = True
+                _report(call.record, self.timeout_s)
 
 
 def _report(record: Record | None, timeout_s: float) -> None:

@@ -40,6 +40,7 @@ def time_limits(settings: ProcessorSettings) -> TimeLimits:
     return TimeLimits(settings.ttl_s, all_attempts_s + margin_s, timeout_s + margin_s)
 
 
+@dataclass(frozen=True, slots=True)
 class RetryDecision:
     """Exponential backoff with full jitter, within the time to live.
 
@@ -51,13 +52,9 @@ class RetryDecision:
         random: returns a number in [0, 1).
     """
 
-    def __init__(self, settings: ProcessorSettings, limits: TimeLimits, random: Callable[[], float]) -> None:
-        self._max_attempts = settings.max_attempts
-        self._initial_s = settings.backoff_initial_s
-        self._longest_s = settings.backoff_max_s
-        self._has_retry_topics = bool(settings.retry.delays)
-        self._limits = limits
-        self._random = random
+    settings: ProcessorSettings
+    limits: TimeLimits
+    random: Callable[[], float]
 
     def pause_s(self, error: BaseException, attempts: int, now_s: float, expires_s: float) -> float | None:
         """Decide about a record after a failed attempt.
@@ -71,15 +68,15 @@ class RetryDecision:
         Returns:
             The pause before the next attempt, s, or None: there is none in this process.
         """
-        if attempts >= self._max_attempts or not is_retriable(error):
+        if attempts >= self.settings.max_attempts or not is_retriable(error):
             return None
-        asked_s = asked_pause_s(error)
-        if asked_s > self._longest_s and self._has_retry_topics:
+        asked_s, longest_s = asked_pause_s(error), self.settings.backoff_max_s
+        if asked_s > longest_s and self.settings.retry.delays:
             return None
-        pause_s = self._random() * backoff_s(attempts, self._initial_s, self._longest_s)
-        pause_s = max(pause_s, min(self._longest_s, asked_s))
-        return pause_s if self._limits.may_retry(now_s, pause_s, expires_s) else None
+        pause_s = self.random() * backoff_s(attempts, self.settings.backoff_initial_s, longest_s)
+        pause_s = max(pause_s, min(longest_s, asked_s))
+        return pause_s if self.limits.may_retry(now_s, pause_s, expires_s) else None
 
     def still_in_time(self, now_s: float, expires_s: float) -> bool:
         """Return whether an attempt that starts now would end in time."""
-        return self._limits.may_retry(now_s, 0.0, expires_s)
+        return self.limits.may_retry(now_s, 0.0, expires_s)

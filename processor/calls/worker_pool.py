@@ -1,4 +1,4 @@
-"""Calls handlers: as many workers as there are worker slots. Each is a task, reused unless it runs the user's code."""
+"""Calls handlers: a worker for each record, as many at once as there are worker slots."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from processor.calls.attempts import Attempts
-from processor.calls.deadline import Deadline, DeadlineWatchdog, log_fields
+from processor.calls.deadline import Call, DeadlineWatchdog, log_fields
 from processor.calls.traces import Traces
 from processor.inbox import Inbox
 from processor.intake.delivery import Delivery
@@ -29,14 +30,13 @@ REPORTS_PER_TURN = 8
 RESULTS: Final[Mapping[type[Any], str]] = {Done: "done", Discarded: "discarded", Failed: "failed"}
 
 
+@dataclass(eq=False)
 class WorkerPool:
     """Runs the calls that the engine starts.
 
-    Workers are started when they are first needed, and reused. At most one wake-up is pending, and a worker that takes
-    a record wakes the next one while others wait. So calls that don't wait cost one worker, and few turns of the loop.
-
-    The user's coroutines get a worker for each record, which ends with it: what one call leaves behind (a timer that
-    cancels its task, a context variable) must not reach the call of another record.
+    Each record gets a worker, a task that ends with it: what one call leaves behind (a timer that cancels its task, a
+    context variable) must not reach the call of another record. A worker takes its record when it begins, and after it
+    has acquired a slot if the handler has any.
 
     Args:
         attempts: calls the handler.
@@ -46,37 +46,28 @@ class WorkerPool:
         traces: begins the trace of each record that starts, if tracing is on.
     """
 
-    def __init__(
-        self,
-        attempts: Attempts,
-        watchdog: DeadlineWatchdog,
-        clock: Clock,
-        inbox: Inbox,
-        stop_limit_s: float = STOP_LIMIT_S,
-        traces: Traces | None = None,
-    ) -> None:
-        self._attempts = attempts
-        self.slots = attempts.slots
-        self._fresh_context = attempts.contexts.fresh
+    attempts: Attempts
+    watchdog: DeadlineWatchdog
+    clock: Clock
+    inbox: Inbox
+    stop_limit_s: float = STOP_LIMIT_S
+    traces: Traces | None = None
+
+    def __post_init__(self) -> None:
+        self.slots = self.attempts.slots
+        self._fresh_context = self.attempts.contexts.fresh
         self._own_context = self._fresh_context()  # reports to the engine, whose call it was
-        self._watchdog = watchdog
-        self._monotonic = clock.monotonic
-        self._inbox = inbox
-        self._queue = inbox.stats.queue
-        self._seconds = {kind: inbox.stats.seconds[name] for kind, name in RESULTS.items()}
-        self._stop_limit_s = stop_limit_s
-        self._traces = traces
+        self._monotonic = self.clock.monotonic
+        self._queue = self.inbox.stats.queue
+        self._seconds = {kind: self.inbox.stats.seconds[name] for kind, name in RESULTS.items()}
         self._waiting: deque[Entry] = deque()
         self._ended: list[tuple[Entry, Result | None]] = []
         self._loop = asyncio.get_running_loop()
         self._report_due = False
         self._reports = 0  # in this turn of the event loop
-        self._deadlines: list[Deadline] = []
-        self._resting: list[asyncio.Future[None]] = []
-        self._free_deadlines: list[Deadline] = []
+        self._free_calls: list[Call] = []
         self.workers: set[asyncio.Task[None]] = set()
-        self._waking = False
-        self._new = 0  # workers for one record that haven't taken it
+        self._new = 0  # workers that haven't taken their record
         # The user's task factory may run a task when it is made, and the engine is called by nothing that it calls.
         self._starting = False
         self._stopping = False
@@ -84,28 +75,26 @@ class WorkerPool:
     @property
     def running(self) -> int:
         """How many calls run."""
-        return sum(deadline.record is not None for deadline in list(self._deadlines))
+        return sum(call.record is not None for call in list(self.watchdog.calls))
 
     def start(self, entries: Iterable[Entry]) -> None:
         """Call the handler for these records."""
         self._waiting.extend(entries)
         self._starting = True
-        if not self._attempts.in_own_tasks:
-            self._wake()
-        while self._attempts.in_own_tasks and self._new < len(self._waiting) and not self._stopping:
+        while self._new < len(self._waiting) and not self._stopping:
             self._new += 1
-            worker = self._loop.create_task(self._work_once(), name="call", context=self._fresh_context())
+            worker = self._loop.create_task(self._work(), name="call", context=self._fresh_context())
             if not worker.done():
                 self.workers.add(worker)
         self._starting = False
 
     def cancel(self, entries: Iterable[Entry]) -> None:
         """Cancel the calls of these records; each ends without an outcome."""
-        running = {deadline.record: deadline for deadline in self._deadlines if deadline.record is not None}
+        running = {call.record: call for call in self.watchdog.calls if call.record is not None}
         for entry in entries:
-            if (deadline := running.get(entry.record)) is not None:
-                if not deadline.revoked:
-                    deadline.revoke()
+            if (call := running.get(entry.record)) is not None:
+                if not call.revoked:
+                    call.revoke()
             elif entry in self._waiting:
                 self._waiting.remove(entry)
                 self._end(entry, None)
@@ -121,97 +110,57 @@ class WorkerPool:
         ignores its cancellation is abandoned.
         """
         self._stopping = True
-        for deadline in self._deadlines:
-            deadline.revoke()
+        for call in self.watchdog.calls:
+            call.revoke()
         if not self.workers:
             return
-        _, refusing = await asyncio.wait(self.workers, timeout=self._stop_limit_s)
+        _, refusing = await asyncio.wait(self.workers, timeout=self.stop_limit_s)
         if refusing:
             log.warning("%d handlers ignored cancellation; abandoning them", len(refusing))
 
-    def _wake(self) -> None:
-        if self._waking or self._stopping or not self._waiting:
-            return
-        if self._resting:
-            self._waking = True
-            self._resting.pop().set_result(None)
-        else:
-            self._waking = True
-            worker = self._loop.create_task(self._work(), context=self._fresh_context())
-            worker.add_done_callback(self._worker_ended)
-            self.workers.add(worker)
-
-    def _watch(self) -> Deadline:
+    def _watch(self) -> Call:
         task = asyncio.current_task(self._loop)
         assert task is not None
-        if self._free_deadlines:
-            deadline = self._free_deadlines.pop()
-            deadline.pass_to(task)
-        else:
-            deadline = self._watchdog.watch(task)
-            self._deadlines.append(deadline)
-        return deadline
-
-    async def _work_once(self) -> None:
-        """Work on one record."""
-        self._new -= 1
-        deadline = self._watch()
-        try:
-            if self._waiting and not self._stopping:
-                await self._call(self._waiting.popleft(), deadline)
-                if not self._waiting and self._may_report():
-                    self._own_context.run(self._report)
-        except BaseException as error:  # noqa: BLE001 - as for workers that are reused, whose tasks hold it
-            self._fail(error)
-        deadline.forgive()
-        self.workers.discard(deadline.task)
-        self._free_deadlines.append(deadline)
+        if not self._free_calls:
+            return self.watchdog.watch(task)
+        call = self._free_calls.pop()
+        call.pass_to(task)
+        return call
 
     async def _work(self) -> None:
-        """Work on records until the pool stops."""
-        deadline = self._watch()
-        self._waking = False
-        waiting, slots = self._waiting, self.slots
-        while not self._stopping:
-            if not waiting:
-                if self._may_report():
-                    # What starts now is this worker's own, so no other one is woken.
-                    waking, self._waking = self._waking, True
-                    self._report()
-                    self._waking = waking
-                else:
-                    await self._rest()
-                continue
-            if slots is not None:
-                await slots.take()
-                if not waiting:
-                    slots.give()
-                    continue
-            entry = waiting.popleft()
-            if waiting:
-                self._wake()
-            await self._call(entry, deadline)
-            del entry  # nothing may keep the record alive while the worker waits
-            if deadline.forgive():
-                await deadline.take_back_cancellations()
+        """Work on one record."""
+        call = self._watch()
+        try:
+            if self.slots is not None:
+                await self.slots.acquire()
+            self._new -= 1
+            if self._waiting and not self._stopping:
+                await self._call(self._waiting.popleft(), call)
+                if not self._waiting and self._may_report():
+                    self._own_context.run(self._report)
+            elif self.slots is not None:
+                self.slots.release()
+        except BaseException as error:  # noqa: BLE001 - the loop raises it
+            self._fail(error)
+        self.workers.discard(call.task)
+        self._free_calls.append(call)
 
-    async def _call(self, entry: Entry, deadline: Deadline) -> None:
+    async def _call(self, entry: Entry, call: Call) -> None:
         record: Delivery = entry.record
         lifetime = entry.lifetime
-        expires_s = math.inf if lifetime is None else lifetime.expires_s
         started_s = self._monotonic()
-        deadline.start(record, started_s)
+        trace = None if self.traces is None else self.traces.begin(record)
+        call.start(record, started_s, math.inf if lifetime is None else lifetime.expires_s, trace)
         self._queue.observe(started_s - (entry.polled_s if lifetime is None else lifetime.registered_s))
-        trace = None if self._traces is None else self._traces.begin(record)
         result: Result | None = None
         try:
-            result = await self._attempts.run(record, started_s, expires_s, deadline, trace)
+            result = await self.attempts.run(record, call, started_s)
         except asyncio.CancelledError:
-            if self._stopping or not deadline.revoked:
+            if self._stopping or not call.revoked:
                 self._end(entry, None)
                 raise
         finally:
-            deadline.end()
+            call.end()
             if trace is not None:
                 (trace.left if result is None else trace.leave)()
         if result is not None:
@@ -238,25 +187,14 @@ class WorkerPool:
     def _report(self) -> None:
         self._reports += 1
         ended, self._ended = self._ended, []
-        self._inbox.deliver(CallsEnded(ended))
-
-    async def _rest(self) -> None:
-        rest = self._loop.create_future()
-        self._resting.append(rest)
-        await rest
-        self._waking = False
-
-    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
-        error = asyncio.CancelledError() if worker.cancelled() else worker.exception()
-        if error is not None:
-            self._fail(error)
+        self.inbox.deliver(CallsEnded(ended))
 
     def _fail(self, error: BaseException) -> None:
         """Have what came out of a worker end the process."""
         if not isinstance(error, asyncio.CancelledError):
-            self._inbox.fault.report(error)
+            self.inbox.fault.report(error)
         elif not self._stopping:
-            self._inbox.fault.report(
+            self.inbox.fault.report(
                 ConfigurationError(
                     "other code cancelled a task of the processor's: a handler may cancel the tasks that it has begun, "
                     "and no others, such as all of asyncio.all_tasks()"

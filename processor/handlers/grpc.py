@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Final
 
 from grpc import aio
 
-from processor.handlers.forwarded_headers import forwarded, forwarded_names
+from processor.handlers.forwarded_headers import ForwardedHeaders
 from processor.handlers.grpc_channel import open_channel, target_of
 from processor.handlers.grpc_messages import decode_response, encode_request, retry_delay_s
-from processor.handlers.open_handler import CURRENT_ATTEMPT, Slots
+from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.settings.grpc import GrpcHandlerSettings, GrpcStatus
@@ -25,7 +26,8 @@ TLS_SCHEME: Final = "grpcs://"
 _CALLS_PER_CONNECTION: Final = 100
 
 
-class GrpcHandler:
+@dataclass(eq=False, repr=False)
+class GrpcHandler(OpenHandler):
     """Sends a record as a HandleRequest and decides by the status.
 
     OK is done, or discarded if the response says so. ``retry_statuses`` are retried (after the delay of a
@@ -43,25 +45,17 @@ class GrpcHandler:
         ConfigurationError: no record could ever be sent to the address.
     """
 
-    def __init__(
-        self,
-        address: str,
-        settings: GrpcHandlerSettings,
-        timeout_s: float,
-        max_in_flight: int,
-        trace_headers: HttpHeadersSource | None = None,
-    ) -> None:
-        self.target = target_of(address)
-        self._tls = address.startswith(TLS_SCHEME)
-        self._settings = settings
-        self._timeout_s = timeout_s
-        self._max_in_flight = max_in_flight
-        self._forward = forwarded_names(settings.forward_headers, traced=trace_headers is not None)
-        self._trace_headers = trace_headers
+    address: str
+    settings: GrpcHandlerSettings
+    timeout_s: float
+    max_in_flight: int
+    trace_headers: HttpHeadersSource | None = None
+
+    def __post_init__(self) -> None:
+        self.target = target_of(self.address)
+        self._forwarded = ForwardedHeaders(self.settings.forward_headers, self.trace_headers)
         self._channels: list[aio.Channel] = []
         self._methods: cycle[Any] | None = None
-        self.slots: Slots | None = None
-        self.in_threads = self.in_own_tasks = False
 
     async def open(self) -> None:
         """Make the channels; they connect when they are needed.
@@ -69,8 +63,8 @@ class GrpcHandler:
         Raises:
             ConfigurationError: a certificate can't be read.
         """
-        for _ in range(-(-self._max_in_flight // _CALLS_PER_CONNECTION)):
-            self._channels.append(open_channel(self.target, self._tls, self._settings))
+        for _ in range(-(-self.max_in_flight // _CALLS_PER_CONNECTION)):
+            self._channels.append(open_channel(self.target, self.address.startswith(TLS_SCHEME), self.settings))
         self._methods = cycle([channel.unary_unary(METHOD) for channel in self._channels])
 
     async def close(self) -> None:
@@ -91,26 +85,22 @@ class GrpcHandler:
             raise ConfigurationError("the gRPC handler was called before it was opened")
         request = encode_request(record, CURRENT_ATTEMPT.get())
         try:
-            answer = await next(self._methods)(request, timeout=self._timeout_s, metadata=self._metadata(record))
+            answer = await next(self._methods)(request, timeout=self.timeout_s, metadata=self._metadata(record))
         except aio.AioRpcError as error:
             _require_descriptor(error.details())
             return self._result_of(error)
         return decode_response(answer)
 
     def _metadata(self, record: Record) -> list[tuple[str, str]]:
-        metadata = [("idempotency-key", record.idempotency_key), ("x-waitreg-wait-id", record.wait_id)]
-        if self._trace_headers is not None:
-            metadata += self._trace_headers()
-        if self._forward:
-            metadata += [(name.lower(), value) for name, value in forwarded(record.headers, self._forward)]
-        return metadata
+        ids = [("idempotency-key", record.idempotency_key), ("x-waitreg-wait-id", record.wait_id)]
+        return ids + [(name.lower(), value) for name, value in self._forwarded.of(record)]
 
     def _result_of(self, error: aio.AioRpcError) -> HandlerResult:
         status = error.code().name
         seen = f"the call ended with {status}: {error.details() or 'no details'}"
-        if status in self._settings.discard_statuses:
+        if status in self.settings.discard_statuses:
             return Discard(seen)
-        if status not in self._settings.retry_statuses:
+        if status not in self.settings.retry_statuses:
             raise PermanentError(seen) from error
         if status == GrpcStatus.DEADLINE_EXCEEDED:
             raise TimeoutError(seen) from error

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 import aiohttp
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from processor.handlers.descriptors import require_descriptors
-from processor.handlers.forwarded_headers import forwarded, forwarded_names
-from processor.handlers.open_handler import Slots
+from processor.handlers.forwarded_headers import ForwardedHeaders
+from processor.handlers.open_handler import OpenHandler
 from processor.handlers.url_template import url_template
 from wait_registry.clock import Clock, SystemClock
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError
@@ -22,7 +23,8 @@ _RETRY_AFTER = "Retry-After"
 _SHOWN_CHARACTERS = 200
 
 
-class HttpHandler:
+@dataclass(eq=False, repr=False)
+class HttpHandler(OpenHandler):
     """POSTs the value and decides by the status.
 
     2xx is done, ``retry_statuses`` and connection errors are tried again (after ``Retry-After`` when given), statuses
@@ -41,23 +43,16 @@ class HttpHandler:
         ConfigurationError: no record could ever be sent to the URL.
     """
 
-    def __init__(
-        self,
-        url: str,
-        settings: HttpHandlerSettings,
-        max_in_flight: int,
-        clock: Clock | None = None,
-        trace_headers: HttpHeadersSource | None = None,
-    ) -> None:
-        self.url_of = url_template(url)
-        self._settings = settings
-        self._max_in_flight = max_in_flight
-        self._clock = clock or SystemClock()
-        self._forward = forwarded_names(settings.forward_headers, traced=trace_headers is not None)
-        self._trace_headers = trace_headers
+    url: str
+    settings: HttpHandlerSettings
+    max_in_flight: int
+    clock: Clock = field(default_factory=SystemClock)
+    trace_headers: HttpHeadersSource | None = None
+
+    def __post_init__(self) -> None:
+        self.url_of = url_template(self.url)
+        self._forwarded = ForwardedHeaders(self.settings.forward_headers, self.trace_headers)
         self._session: ClientSession | None = None
-        self.slots: Slots | None = None
-        self.in_threads = self.in_own_tasks = False
 
     async def open(self) -> None:
         """Open the connection pool.
@@ -65,8 +60,8 @@ class HttpHandler:
         Raises:
             ConfigurationError: the process may not have as many connections as calls.
         """
-        require_descriptors(self._max_in_flight)
-        connector = TCPConnector(limit=self._max_in_flight, limit_per_host=self._max_in_flight)
+        require_descriptors(self.max_in_flight)
+        connector = TCPConnector(limit=self.max_in_flight, limit_per_host=self.max_in_flight)
         # The worker's deadline ends an attempt; the client's own would be a second, different one.
         self._session = ClientSession(
             connector=connector,
@@ -110,29 +105,25 @@ class HttpHandler:
             raise TransientError(f"POST failed: {type(error).__name__}: {error}") from error
 
     def _headers(self, record: Record) -> list[tuple[str, str]]:
-        headers = [
-            ("Content-Type", self._settings.content_type),
+        return [
+            ("Content-Type", self.settings.content_type),
             ("Idempotency-Key", record.idempotency_key),
             ("X-Waitreg-Wait-Id", record.wait_id),
             ("X-Waitreg-Topic", record.topic),
             ("X-Waitreg-Partition", str(record.partition)),
             ("X-Waitreg-Offset", str(record.offset)),
             ("X-Waitreg-Delivery", str(record.delivery)),
+            *self._forwarded.of(record),
         ]
-        if self._trace_headers is not None:
-            headers += self._trace_headers()
-        if self._forward:
-            headers += forwarded(record.headers, self._forward)
-        return headers
 
     def _result_of(self, response: ClientResponse) -> HandlerResult:
         status = response.status
         seen = f"the service answered {status} {response.reason or ''}".rstrip()
         if 200 <= status < 300:
             return None
-        if status in self._settings.discard_statuses:
+        if status in self.settings.discard_statuses:
             return Discard(seen)
-        if status in self._settings.retry_statuses:
+        if status in self.settings.retry_statuses:
             raise TransientError(seen, retry_after_s=self._retry_after_s(response.headers.get(_RETRY_AFTER)))
         if 300 <= status < 400:
             raise PermanentError(f"{seen}, a redirect; redirects are not followed: set processor.handler to its target")
@@ -145,7 +136,7 @@ class HttpHandler:
         if text.strip().isdecimal():
             return float(text)
         try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - self._clock.now_ms() / 1000)
+            return max(0.0, parsedate_to_datetime(text).timestamp() - self.clock.now_ms() / 1000)
         except (ValueError, OverflowError):
             return None
 

@@ -14,7 +14,7 @@ from processor.handlers.open_handler import OpenHandler
 from processor.handlers.payload import payload_of
 from processor.handlers.python import AsynchronousHandler, ContextualHandler, PlainFunctionHandler
 from processor.handlers.typed import TypedAsynchronousHandler, decoding
-from processor.handlers.user_code import is_asynchronous, place_of, require_no_generator, require_one_parameter
+from processor.handlers.user_code import is_asynchronous, place_of, require_no_generator
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
@@ -73,15 +73,13 @@ def handler_from(name: str, found: Any, settings: ProcessorSettings) -> OpenHand
 def _handler_of(settings: ProcessorSettings, name: str, function: Callable[..., Any]) -> OpenHandler:
     require_no_generator(name, function)
     payload = payload_of(name, function)
-    if payload is None:
-        require_one_parameter(name, function)
+    if payload is not None:
+        decoder = Decoder(name, payload, settings.schema_registry)
         if is_asynchronous(function):
-            return AsynchronousHandler(function)
-        return PlainFunctionHandler(function, settings.most_in_flight, settings.awaits_threads)
-    decoder = Decoder(name, payload, settings.schema_registry)
-    if is_asynchronous(function):
-        return TypedAsynchronousHandler(function, decoder, payload.with_record)
-    function = decoding(function, decoder, payload.with_record)
+            return TypedAsynchronousHandler(function, decoder, payload.with_record)
+        function = decoding(function, decoder, payload.with_record)
+    elif is_asynchronous(function):
+        return AsynchronousHandler(function)
     return PlainFunctionHandler(function, settings.most_in_flight, settings.awaits_threads)
 
 
@@ -159,6 +157,5 @@ def _contextual(name: str, found: type[Any], settings: ProcessorSettings) -> Ope
             f"{place_of(error)}"
         ) from error
     require_no_generator(f"{name}.handle", instance.handle)
-    if payload_of(f"{name}.handle", instance.handle) is None:
-        require_one_parameter(f"{name}.handle", instance.handle)
+    payload_of(f"{name}.handle", instance.handle)
     return ContextualHandler(name, instance, partial(_handler_of, settings))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final
 
 from wait_registry.handler import HandlerResult, Record
 
@@ -14,34 +13,16 @@ from wait_registry.handler import HandlerResult, Record
 CURRENT_ATTEMPT: Final[ContextVar[int]] = ContextVar("CURRENT_ATTEMPT", default=1)
 
 
-class Slots:
-    """A counted pool, used from the event loop's thread.
+class Slots(asyncio.Semaphore):
+    """Calls in threads that may run at once; used from the event loop's thread.
 
-    Args:
-        count: calls that may run at once.
+    Attributes:
+        blocked: how many calls continue after their limit, each in its slot.
     """
 
     def __init__(self, count: int) -> None:
-        self.free = count
+        super().__init__(count)
         self.blocked = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def take(self) -> None:
-        """Wait for a free slot and take it."""
-        while self.free == 0:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                self._pass_on(waiter)
-                raise
-        self.free -= 1
-
-    def give(self) -> None:
-        """Give a slot back."""
-        self.free += 1
-        self._wake()
 
     def block(self) -> None:
         """Note that a call continues after its limit, in its slot."""
@@ -51,43 +32,20 @@ class Slots:
         """Note that such a call has ended."""
         self.blocked -= 1
 
-    def _wake(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
 
-    def _pass_on(self, waiter: asyncio.Future[None]) -> None:
-        if waiter.done() and not waiter.cancelled():
-            self._wake()
+class OpenHandler:
+    """A handler made ready for the event loop; what it has besides its methods is valid after `open`.
 
-
-class OpenHandler(Protocol):
-    """A handler made ready for the event loop.
-
-    ``call(record)`` is one attempt; it is cancelled when it is over its limit. When ``slots`` is given, the caller
-    takes a slot before each call, and the handler gives it back when the call has really ended.
+    Attributes:
+        call: one attempt at a record, which runs in a task of its own and is cancelled when it is over its limit.
+        in_threads: whether calls run in threads, which can't be cancelled.
+        slots: what bounds calls that can't be cancelled, if anything: the caller acquires one before each call, and the
+            handler releases it when the call has really ended.
     """
 
-    @property
-    def call(self) -> Callable[[Record], Awaitable[HandlerResult]]:
-        """One attempt; look it up after `open`."""
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether calls run in threads, which can't be cancelled; look it up after `open`."""
-
-    @property
-    def in_own_tasks(self) -> bool:
-        """Whether each attempt needs a task of its own, since calls run the user's coroutines; look it up after `open`.
-
-        What such a call leaves behind (timers, watching tasks, cancel scopes) may cancel its task later.
-        """
-
-    @property
-    def slots(self) -> Slots | None:
-        """What bounds calls that can't be cancelled; look it up after `open`."""
+    call: Callable[[Record], Awaitable[HandlerResult]]
+    in_threads: bool = False
+    slots: Slots | None = None
 
     async def open(self) -> None:
         """Get ready, once per process, before the first record; whatever it raises ends the process."""

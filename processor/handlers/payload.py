@@ -61,10 +61,14 @@ def payload_of(name: str, function: Callable[..., Any]) -> Payload | None:
         None if the handler takes the record alone.
 
     Raises:
-        ConfigurationError: the annotation isn't supported, or can't be evaluated; fix the handler.
+        ConfigurationError: the annotation isn't supported or can't be evaluated, or the function can't be called with
+            these arguments; fix the handler.
     """
     parameters = _parameters(name, function)
+    if parameters is None:
+        return None
     if not parameters or parameters[0].kind not in _POSITIONAL or _is_record(parameters[0].annotation):
+        _require_one_parameter(name, parameters)
         return None
     annotation = parameters[0].annotation
     members = dict.fromkeys(_members(annotation))
@@ -79,11 +83,11 @@ def payload_of(name: str, function: Callable[..., Any]) -> Payload | None:
     return Payload(annotation, types, found, accepts_none, _takes_record(name, parameters[1:]))
 
 
-def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(function, eval_str=True).parameters.values())
     except ValueError:  # some functions written in C have no signature
-        return []
+        return None
     except Exception as error:
         # Names that are imported for the type checker alone don't matter to a handler that takes the record.
         parameters = list(inspect.signature(function).parameters.values())
@@ -138,8 +142,24 @@ def _is_message(one: Any) -> bool:
     return protobuf is not None and inspect.isclass(one) and issubclass(one, protobuf.Message)
 
 
+def _required(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    return [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _require_one_parameter(name: str, parameters: list[inspect.Parameter]) -> None:
+    """Refuse a function that can't be called with the record alone."""
+    required = _required(parameters)
+    takes_one = any(p.kind in _POSITIONAL or p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(required) > 1 or not takes_one or any(p.kind is p.KEYWORD_ONLY for p in required):
+        seen = ", ".join(p.name for p in required) or "none"
+        raise ConfigurationError(
+            f"handler {name!r} takes {len(required)} parameter{'' if len(required) == 1 else 's'} ({seen}); "
+            "expected one, the record: def handle(record)"
+        )
+
+
 def _takes_record(name: str, others: list[inspect.Parameter]) -> bool:
-    required = [p for p in others if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = _required(others)
     if not required:
         return False
     first = required[0]

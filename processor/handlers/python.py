@@ -6,8 +6,9 @@ import asyncio
 import contextvars
 import decimal
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from processor.handlers.open_handler import OpenHandler, Slots
@@ -21,7 +22,7 @@ class AwaitableAnswerError(ConfigurationError):
     """A plain function returned something to await: the record hasn't been tried, and none would be."""
 
 
-class AsynchronousHandler:
+class AsynchronousHandler(OpenHandler):
     """Calls the user's coroutine function directly, without a wrapper.
 
     Args:
@@ -30,18 +31,9 @@ class AsynchronousHandler:
 
     def __init__(self, function: AsyncHandler) -> None:
         self.call = function
-        self.slots: Slots | None = None
-        self.in_threads = False
-        self.in_own_tasks = True
-
-    async def open(self) -> None:
-        """Do nothing: a function needs no opening."""
-
-    async def close(self) -> None:
-        """Do nothing."""
 
 
-class PlainFunctionHandler:
+class PlainFunctionHandler(OpenHandler):
     """Runs the user's function in a thread.
 
     A thread can't be cancelled: a call over its limit keeps its slot until it returns, and what it returns then is
@@ -62,24 +54,20 @@ class PlainFunctionHandler:
         self._slots = Slots(max_in_flight)
         self.slots = None if ordered else self._slots
         self.in_threads = True
-        self.in_own_tasks = False
-
-    async def open(self) -> None:
-        """Do nothing: threads start as they are needed."""
 
     async def close(self) -> None:
         """Let the threads end."""
         self._threads.close()
 
     async def call(self, record: Record) -> HandlerResult:
-        """Run one attempt; the caller has taken a slot if it can, which is given back when the function returns.
+        """Run one attempt; the caller has acquired a slot if it can, which is released when the function returns.
 
         Raises:
-            NoThreadError: it hasn't begun; the slot is given back.
+            NoThreadError: it hasn't begun; the slot is released.
             AwaitableAnswerError: the function returned a coroutine: that is its kind, whatever the record.
         """
         if self.slots is None:
-            await self._slots.take()
+            await self._slots.acquire()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Result] = loop.create_future()
         call = _Call(ended, self._slots)
@@ -88,7 +76,7 @@ class PlainFunctionHandler:
             context = contextvars.copy_context()
             self._threads.submit(lambda: call.report(loop, context.run(_run, self._function, record)))
         except NoThreadError:
-            self._slots.give()
+            self._slots.release()
             raise
         try:
             result = await (_to_the_end(ended) if self.slots is None else asyncio.shield(ended))
@@ -117,7 +105,8 @@ async def _to_the_end(ended: asyncio.Future[_Result]) -> _Result:
     return ended.result()
 
 
-class ContextualHandler:
+@dataclass(eq=False, repr=False)
+class ContextualHandler(OpenHandler):
     """Enters the user's object before the first record and leaves it at the end of the drain.
 
     Args:
@@ -126,38 +115,10 @@ class ContextualHandler:
         handler_of: returns the handler for ``handle``, given the settings' name of it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        instance: AbstractAsyncContextManager[Any],
-        handler_of: Callable[[str, Callable[..., Any]], OpenHandler],
-    ) -> None:
-        self._name = name
-        self.instance = instance
-        self._handler_of = handler_of
-        self._inner: OpenHandler | None = None
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether ``handle`` is a plain function."""
-        return self._inner is not None and self._inner.in_threads
-
-    @property
-    def in_own_tasks(self) -> bool:
-        """Whether ``handle`` is a coroutine function."""
-        return self._inner is not None and self._inner.in_own_tasks
-
-    @property
-    def slots(self) -> Slots | None:
-        """Those of ``handle`` when it is a plain function."""
-        return None if self._inner is None else self._inner.slots
-
-    @property
-    def call(self) -> Callable[[Record], Awaitable[HandlerResult]]:
-        """The entered object's ``handle``; ConfigurationError before `open`."""
-        if self._inner is None:
-            raise ConfigurationError(f"handler {self._name!r} was used before it was opened")
-        return self._inner.call
+    name: str
+    instance: AbstractAsyncContextManager[Any]
+    handler_of: Callable[[str, Callable[..., Any]], OpenHandler]
+    _inner: OpenHandler | None = field(default=None, init=False)
 
     async def open(self) -> None:
         """Enter the object.
@@ -169,15 +130,16 @@ class ContextualHandler:
             entered = await self.instance.__aenter__()
         except (Exception, SystemExit) as error:
             raise ConfigurationError(
-                f"handler {self._name!r}: opening it (__aenter__) failed: {type(error).__name__}: {error}"
+                f"handler {self.name!r}: opening it (__aenter__) failed: {type(error).__name__}: {error}"
                 f"{place_of(error)}. Nothing was consumed; start again when it can be opened"
             ) from error
         handle = getattr(entered, "handle", None)
         if not callable(handle):
             raise ConfigurationError(
-                f"handler {self._name!r}: entering it gave a {type(entered).__name__}, without a method handle(record)"
+                f"handler {self.name!r}: entering it gave a {type(entered).__name__}, without a method handle(record)"
             )
-        self._inner = self._handler_of(f"{self._name}.handle", handle)
+        self._inner = inner = self.handler_of(f"{self.name}.handle", handle)
+        self.call, self.in_threads, self.slots = inner.call, inner.in_threads, inner.slots
 
     async def close(self) -> None:
         """Leave the object."""
@@ -217,7 +179,7 @@ class _Call:
             self._slots.block()
 
     def _end(self, result: _Result) -> None:
-        self._slots.give()
+        self._slots.release()
         if self._abandoned:
             self._slots.unblock()
             self._ended.cancel()

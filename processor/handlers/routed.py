@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from processor.handlers.loading import load_handler
-from processor.handlers.open_handler import OpenHandler, Slots
+from processor.handlers.open_handler import OpenHandler
 from processor.handlers.router import Router
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import HandlerResult, Record
@@ -14,8 +14,10 @@ from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.tracing import HttpHeadersSource
 
 
-class RoutedHandler:
+class RoutedHandler(OpenHandler):
     """Calls the handler of a record's route.
+
+    It has no slots: with routes, calls in threads last until their functions return, so no slot outlives its call.
 
     Args:
         router: numbers the routes.
@@ -28,18 +30,6 @@ class RoutedHandler:
         self._of_routes = [handlers[name] for name in names]
         self._handlers = list(handlers.values())
         self._opened = AsyncExitStack()
-        # Calls in threads last until their functions return, so no slot outlives its call.
-        self.slots: Slots | None = None
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether calls of a route run in threads."""
-        return any(handler.in_threads for handler in self._handlers)
-
-    @property
-    def in_own_tasks(self) -> bool:
-        """Whether calls of a route run the user's coroutines."""
-        return any(handler.in_own_tasks for handler in self._handlers)
 
     async def open(self) -> None:
         """Open each handler once; if one can't be opened, close those that are open."""
@@ -48,6 +38,7 @@ class RoutedHandler:
                 await handler.open()
                 opened.push_async_callback(handler.close)
             self._opened = opened.pop_all()
+        self.in_threads = any(handler.in_threads for handler in self._handlers)
 
     async def close(self) -> None:
         """Close each handler, the last one first."""

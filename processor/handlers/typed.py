@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from processor.handlers.decoding import Decoder
-from processor.handlers.open_handler import Slots
+from processor.handlers.open_handler import OpenHandler
 from processor.handlers.python import PlainFunctionHandler
 from wait_registry.handler import HandlerResult, Record
 
@@ -14,7 +14,7 @@ from wait_registry.handler import HandlerResult, Record
 _LOOKUPS: Final = 8
 
 
-class TypedAsynchronousHandler:
+class TypedAsynchronousHandler(OpenHandler):
     """Decodes the value, then calls the user's coroutine function.
 
     A value whose schema must be looked up, or that takes long, is decoded in a thread, any other one at once.
@@ -30,12 +30,6 @@ class TypedAsynchronousHandler:
         self._decoder = decoder
         self._with_record = with_record
         self._lookups = PlainFunctionHandler(decoder.decode, _LOOKUPS)
-        self.slots: Slots | None = None
-        self.in_threads = False
-        self.in_own_tasks = True
-
-    async def open(self) -> None:
-        """Do nothing: threads start as they are needed."""
 
     async def close(self) -> None:
         """Let the threads end."""
@@ -53,7 +47,7 @@ class TypedAsynchronousHandler:
             payload = self._decoder.decode(record)
         else:
             assert self._lookups.slots is not None, "a lookup in no order"
-            await self._lookups.slots.take()
+            await self._lookups.slots.acquire()
             payload = await self._lookups.call(record)
         answer: HandlerResult = await (
             self._function(payload, record) if self._with_record else self._function(payload)

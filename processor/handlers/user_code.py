@@ -12,7 +12,6 @@ from typing import Any
 from wait_registry.errors import ConfigurationError
 
 OURS = Path(__file__).parents[1]
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def is_asynchronous(function: Callable[..., Any]) -> bool:
@@ -52,30 +51,6 @@ def stored(error: BaseException, kind: type[BaseException], name: str) -> Any:
         name: of the attribute.
     """
     return kind.__dict__[name].__get__(error)
-
-
-def require_one_parameter(name: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that can't be called with the record alone.
-
-    Args:
-        name: how the settings name it.
-        function: the user's function or bound method.
-
-    Raises:
-        ConfigurationError: it takes another number of arguments; fix the handler.
-    """
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some functions written in C have no signature
-        return
-    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    takes_one = any(p.kind in _POSITIONAL or p.kind is p.VAR_POSITIONAL for p in parameters)
-    if len(required) > 1 or not takes_one or any(p.kind is p.KEYWORD_ONLY for p in required):
-        seen = ", ".join(p.name for p in required) or "none"
-        raise ConfigurationError(
-            f"handler {name!r} takes {len(required)} parameter{'' if len(required) == 1 else 's'} ({seen}); "
-            "expected one, the record: def handle(record)"
-        )
 
 
 def place_of(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -19,6 +20,7 @@ from wait_registry.kafka.errors import is_access_problem, kafka_failure
 log = logging.getLogger(__name__)
 
 
+@dataclass
 class BrokerConnection:
     """Takes the clients' error events: an outage is noted (P8), an error that no retry fixes ends the process.
 
@@ -28,27 +30,21 @@ class BrokerConnection:
         monotonic: returns seconds of a clock that never steps.
     """
 
-    def __init__(
-        self,
-        fault: Fault,
-        give_up: Callable[[TransientError], None] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._fault = fault
-        self._give_up = give_up or fault.report
-        self._monotonic = monotonic
-        self.up = True
+    fault: Fault
+    give_up: Callable[[TransientError], None] | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    up: bool = field(default=True, init=False)
 
     def stats_config(self, client: str) -> dict[str, Any]:
         """Return the properties with which a client reports the brokers that it knows."""
-        known = KnownBrokers(client, self._give_up, self._monotonic)
+        known = KnownBrokers(client, self.give_up or self.fault.report, self.monotonic)
         return {"statistics.interval.ms": STATISTICS_EVERY_MS, "stats_cb": known.statistics}
 
     def on_error(self, error: KafkaError) -> None:
         """Take an event of a client's ``error_cb`` (called in whatever thread polls that client)."""
         log_client_error(error)
         if error.fatal() or is_access_problem(error):
-            self._fault.report(kafka_failure(error, "a Kafka client"))
+            self.fault.report(kafka_failure(error, "a Kafka client"))
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from enum import Enum
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
@@ -45,15 +44,15 @@ class ClockWatch:
         now_ms = self._clock.now_ms()
         skew_ms = clock_skew_ms(broker_ms, sent_ms, now_ms)
         self._stats.skewed(skew_ms)
-        verdict = verdict_on_skew(skew_ms, self._margin_s)
-        if verdict is SkewVerdict.FINE:
+        skew_s = abs(skew_ms) / 1000
+        if skew_s < warn_at_s(self._margin_s):
             return
         said = (
             f"the broker's clock said {format_utc_ms(broker_ms)} when it took a record, this host's clock said "
             f"{format_utc_ms(sent_ms)} before and {format_utc_ms(now_ms)} after: {skew_ms / 1000:+.3f} s, "
             f"processor.margin_s is {self._margin_s:g} s"
         )
-        if verdict is SkewVerdict.STOP:
+        if skew_s >= stop_at_s(self._margin_s):
             self._fault.report(PermanentError(f"{said}; stopped at half of it. Synchronize the clocks (NTP)."))
         else:
             self._warn(f"{said}; the process stops at half of it")
@@ -67,21 +66,13 @@ class ClockWatch:
         if kind != TIMESTAMP_LOG_APPEND_TIME:
             return
         ahead_ms = broker_ms - self._clock.now_ms()
-        if ahead_ms > 0 and verdict_on_skew(ahead_ms, self._margin_s) is not SkewVerdict.FINE:
+        if ahead_ms / 1000 >= warn_at_s(self._margin_s):
             self._warn(f"a record was polled whose append time is {ahead_ms / 1000:.3f} s ahead of this host's clock")
 
     def _warn(self, said: str) -> None:
         if self._clock.monotonic() - self._warned_s >= WARN_EVERY_S:
             self._warned_s = self._clock.monotonic()
             log.warning("%s. Synchronize the clocks (NTP).", said)
-
-
-class SkewVerdict(Enum):
-    """What follows from a difference of the clocks."""
-
-    FINE = "fine"
-    WARN = "warn"
-    STOP = "stop"
 
 
 def clock_skew_ms(broker_ms: int, sent_ms: int, acknowledged_ms: int) -> int:
@@ -101,11 +92,6 @@ def stop_at_s(margin_s: float) -> float:
     return margin_s / 2
 
 
-def verdict_on_skew(skew_ms: int, margin_s: float) -> SkewVerdict:
-    """Decide about a difference: a warning at half of what stops the process."""
-    size_s = abs(skew_ms) / 1000
-    if size_s >= stop_at_s(margin_s):
-        return SkewVerdict.STOP
-    if size_s >= stop_at_s(margin_s) / 2:
-        return SkewVerdict.WARN
-    return SkewVerdict.FINE
+def warn_at_s(margin_s: float) -> float:
+    """Return the difference at which a warning is logged, s: half of what stops the process."""
+    return stop_at_s(margin_s) / 2

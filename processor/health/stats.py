@@ -51,9 +51,9 @@ class Stats:
         self.last_commit_ms = 0
         self.clock_skew_ms = 0
 
-    def rebalanced(self, kind: str, times: int = 1) -> None:
-        """Count rebalances: assigned, revoked or lost."""
-        self.rebalances[kind] += times
+    def rebalanced(self, kind: str) -> None:
+        """Count a rebalance: assigned, revoked or lost."""
+        self.rebalances[kind] += 1
 
     def commit_answered(self, answer: CommitAnswered, now_ms: int) -> None:
         """Count the answer of a commit, partition by partition, at ``now_ms`` of the wall clock."""

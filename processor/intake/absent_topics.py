@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from processor.intake.consumed_topics import ConsumedTopics
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 15.0
 
 
+@dataclass(slots=True)
 class AbsentTopics:
     """Looks for topics as long as one is absent.
 
@@ -31,32 +33,26 @@ class AbsentTopics:
         subscribe: has the consumer consume these topics, and no others, from now on.
     """
 
-    def __init__(
-        self,
-        look: Callable[[Iterable[str]], Mapping[str, str]],
-        consumed: ConsumedTopics,
-        subscribe: Callable[[Iterable[str]], None],
-    ) -> None:
-        self._look = look
-        self._consumed = consumed
-        self._subscribe = subscribe
-        self._seen: Mapping[str, str] = {}
+    look: Callable[[Iterable[str]], Mapping[str, str]]
+    consumed: ConsumedTopics
+    subscribe: Callable[[Iterable[str]], None]
+    _seen: Mapping[str, str] = field(default_factory=dict, init=False)
 
     def warn(self) -> None:
         """Log which topics are absent."""
         log.warning(
             "not consumed while missing, or without READ for this user: %s. Redrives need it: `waitreg topics "
             "create` or kafka-acls. This process looks every %g s and then consumes it without a restart",
-            ", ".join(self._consumed.absent),
+            ", ".join(self.consumed.absent),
             LOOK_EVERY_S,
         )
 
     async def run_once(self) -> None:
         """Look once; a broker that doesn't answer, or refuses to, is asked again the next time."""
-        if not self._consumed.absent:
+        if not self.consumed.absent:
             return
         try:
-            found = await asyncio.to_thread(self._look, self._consumed.absent)
+            found = await asyncio.to_thread(self.look, self.consumed.absent)
         except WaitRegistryError as error:
             log.info("absent redelivery topics will be looked for later: %s", error)
             return
@@ -64,6 +60,6 @@ class AbsentTopics:
         self._seen = found
         if not lasting:
             return
-        self._consumed.appeared(lasting)
+        self.consumed.appeared(lasting)
         log.warning("consumed from now on, because it exists and may be read: %s", ", ".join(sorted(lasting)))
-        self._subscribe(self._consumed.names)
+        self.subscribe(self.consumed.names)

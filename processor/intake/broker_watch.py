@@ -60,6 +60,7 @@ class Questions:
         return self.consumed.recreated(self.admin)
 
 
+@dataclass
 class BrokerWatch:
     """Asks in a thread, so that neither the event loop nor a rebalance waits for the broker.
 
@@ -69,49 +70,40 @@ class BrokerWatch:
         ends: gets the description too, with ``--once``.
     """
 
-    def __init__(
-        self,
-        questions: Questions,
-        membership: Membership,
-        ends: StopAtEnds | None,
-        connection: BrokerConnection,
-        clock: Clock,
-        fault: Fault,
-    ) -> None:
-        self._admin = questions.admin
-        self._describe = questions.describe_group
-        self._check_identity = questions.recreated_topics
-        self._membership = membership
-        self._ends = ends
-        self._connection = connection
-        self._clock = clock
-        self._fault = fault
+    questions: Questions
+    membership: Membership
+    ends: StopAtEnds | None
+    connection: BrokerConnection
+    clock: Clock
+    fault: Fault
+
+    def __post_init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
-        self._began_s = self._checked_s = self._compared_s = clock.monotonic()
+        self._began_s = self._checked_s = self._compared_s = self.clock.monotonic()
         self._log_at_s = LOG_WAITING_S
 
     async def run_once(self) -> None:
         """Ask what is due now; a broker that doesn't answer isn't an error."""
-        if not self._connection.up and await self._ask(lambda: cluster_id(self._admin)) is not None:
-            self._connection.answered()
+        if not self.connection.up and await self._ask(lambda: cluster_id(self.questions.admin)) is not None:
+            self.connection.answered()
         await self.look_at_the_group()
         await self.log_waiting()
-        if self._connection.up and self._clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
-            self._checked_s = self._clock.monotonic()
-            if recreated := await self._ask(self._check_identity):
-                self._membership.join_again(f"{', '.join(recreated)} was recreated")
+        if self.connection.up and self.clock.monotonic() - self._checked_s >= IDENTITY_EVERY_S:
+            self._checked_s = self.clock.monotonic()
+            if recreated := await self._ask(self.questions.recreated_topics):
+                self.membership.join_again(f"{', '.join(recreated)} was recreated")
 
     async def look_at_the_group(self) -> None:
         """Ask the coordinator as often as needed, where librdkafka's events aren't enough."""
-        membership, ends, now_s = self._membership, self._ends, self._clock.monotonic()
+        membership, ends, now_s = self.membership, self.ends, self.clock.monotonic()
         compares = membership.must_ask and now_s - self._compared_s >= COMPARE_EVERY_S
-        if not self._connection.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
+        if not self.connection.up or now_s - self._compared_s > 2 * COMPARE_EVERY_S:
             membership.forget_looks()
-        if not (self._connection.up and membership.member_id and (compares or self._asks())):
+        if not (self.connection.up and membership.member_id and (compares or self._asks())):
             return
         if compares:
             self._compared_s = now_s
-        group = await self._ask(self._describe, self._group_refused)
+        group = await self._ask(self.questions.describe_group, self._group_refused)
         if group is None:
             membership.forget_looks()
             return
@@ -120,31 +112,31 @@ class BrokerWatch:
         if compares:
             membership.compare(group)
         if ends is not None and membership.joined:
-            await self._ask(lambda: ends.compare(self._admin, group, membership.member_id))
+            await self._ask(lambda: ends.compare(self.questions.admin, group, membership.member_id))
 
     def _asks(self) -> bool:
         """Return whether the coordinator is asked each time."""
-        if self._ends is None:
-            return self._membership.must_ask and not self._membership.joined
-        return self._membership.must_ask or self._ends.asks
+        if self.ends is None:
+            return self.membership.must_ask and not self.membership.joined
+        return self.membership.must_ask or self.ends.asks
 
     def _group_refused(self, error: WaitRegistryError) -> None:
-        if self._ends is not None or not self._membership.joined:
-            self._fault.report(error)
+        if self.ends is not None or not self.membership.joined:
+            self.fault.report(error)
         else:  # a member works without the answer
             log.warning("cannot verify this member's assignment: %s", error)
 
     async def log_waiting(self) -> None:
         """Log why a processor that has just started does nothing yet, with growing pauses."""
-        waited_s = self._clock.monotonic() - self._began_s
-        if self._membership.joined:
+        waited_s = self.clock.monotonic() - self._began_s
+        if self.membership.joined:
             self._log_at_s = math.inf  # partitions that are lost again are logged elsewhere
-        if not self._connection.up or waited_s < self._log_at_s:
+        if not self.connection.up or waited_s < self._log_at_s:
             return
         self._log_at_s = waited_s + min(2 * waited_s, LOG_WAITING_MOST_S)
         refusals: list[WaitRegistryError] = []
-        group = await self._ask(self._describe, refusals.append)
-        missing = str(refusals[0]) if refusals else self._membership.missing(group)
+        group = await self._ask(self.questions.describe_group, refusals.append)
+        missing = str(refusals[0]) if refusals else self.membership.missing(group)
         level = logging.WARNING if waited_s >= WAITS_TOO_LONG_S else logging.INFO
         log.log(level, "no partitions for %.0f s: %s", waited_s, missing)
 
@@ -157,5 +149,5 @@ class BrokerWatch:
         except TransientError as error:
             log.debug("no answer from the broker: %s", error)
         except WaitRegistryError as error:
-            (refused or self._fault.report)(error)
+            (refused or self.fault.report)(error)
         return None

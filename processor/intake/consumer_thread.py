@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -24,18 +25,28 @@ class ConsumerThread:
         return await asyncio.wrap_future(self._executor.submit(work, *arguments))
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Run something else when the poll has ended; RuntimeError after `end`."""
+        """Run something else when the poll has ended; RuntimeError after `close`."""
         return self._executor.submit(work, *arguments)
 
-    def end(self) -> None:
-        """Wait for what runs, and run nothing more; not on the event loop."""
-        self._executor.shutdown()
-
     async def close(self, work: Callable[[], None], limit_s: float) -> None:
-        """Run the last call, and don't wait for it for longer than a limit, s."""
-        closed = self._executor.submit(work)
-        self._executor.shutdown(wait=False)
+        """Run the last call after what runs, and don't wait for it for longer than a limit, s.
+
+        librdkafka waits for an absent coordinator without a limit, so a daemon thread does it.
+        """
+        closed: Future[None] = Future()
+        closed.set_running_or_notify_cancel()  # the thread can't be cancelled
+
+        def run() -> None:
+            try:
+                self._executor.shutdown()
+                work()
+            except Exception as error:  # noqa: BLE001 - raised below
+                closed.set_exception(error)
+            else:
+                closed.set_result(None)
+
+        threading.Thread(target=run, name="consumer-close", daemon=True).start()
         try:
-            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(closed)), limit_s)
+            await asyncio.wait_for(asyncio.wrap_future(closed), limit_s)
         except TimeoutError:
-            log.warning("timed out after %.1f s closing the client; continuing shutdown", limit_s)
+            log.warning("timed out after %.1f s closing the consumer; continuing shutdown", limit_s)

@@ -18,7 +18,7 @@ from wait_registry.handler import Record
 from wait_registry.kafka.message_headers import UNREADABLE, headers_of
 from wait_registry.records.consumed import consumed, idempotency_key, may_end_with_lineage
 from wait_registry.records.headers import Headers
-from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source, TimestampType
+from wait_registry.records.original import TIMESTAMP_TYPES, Original, Source
 from wait_registry.records.topics import TopicPartition
 from wait_registry.records.wait_id import wait_id
 from wait_registry.telemetry.tracing import RecordTrace
@@ -43,6 +43,7 @@ class Delivery(Record):
 
     Attributes:
         place, polled_offset, polled_ms: where it was polled now, and its timestamp there.
+        size: bytes of key, value and headers.
         source: the same if that isn't where it was delivered first.
         wait_partition, wait_offset: of its registration, -1 and None before it has one; a client may report an
             acknowledgment without an offset.
@@ -62,31 +63,26 @@ class Delivery(Record):
         "polled_ms",
         "polled_offset",
         "sent_ms",
+        "size",
         "source",
         "trace",
         "wait_offset",
         "wait_partition",
     )
 
-    def __init__(
-        self,
-        by: GroupIdentity,
-        place: TopicPartition,
-        offset: int,
-        timestamp_ms: int,
-        timestamp_type: TimestampType,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-    ) -> None:
+    def __init__(self, by: GroupIdentity, place: TopicPartition, message: Message, headers: Headers) -> None:
         # All slots are set here: a call of the base class's own method would cost as much as all of this.
         self._topic, self._partition = self.place = place
-        self._offset = self.polled_offset = offset
-        self._timestamp = self.polled_ms = timestamp_ms
-        self._timestamp_type = timestamp_type
-        self._key = key
-        self._value = value
+        self._offset = self.polled_offset = message.offset()
+        kind, timestamp_ms = message.timestamp()
+        self._timestamp = self.polled_ms = timestamp_ms if kind else -1
+        self._timestamp_type = TIMESTAMP_TYPES[kind]
+        self._key = key = message.key()
+        self._value = value = message.value()
         self._headers = headers
+        self.size = (len(key) if key else 0) + (len(value) if value else 0)
+        if headers:
+            self.size += sum(len(name) + (len(content) if content else 0) for name, content in headers)
         self._delivery = 1
         self._cluster_id, self._group = by
         self._wait_id = ""
@@ -218,28 +214,19 @@ class Deliveries:
         malformed: dict[int, BaseException] = {}
         foreign: list[int] = []
         for message in messages:
-            offset = message.offset()
-            kind, timestamp_ms = message.timestamp()
-            headers: Headers | None = None
+            headers: Headers = ()
             try:
-                headers = headers_of(message)
+                headers = tuple(headers_of(message) or ())
             except UNREADABLE as error:
-                malformed[offset] = _unreadable(place, offset, error)
-            if not kind:
-                timestamp_ms = -1
-            key, value = message.key(), message.value()
-            shown = tuple(headers) if headers else ()
-            record = Delivery(by, place, offset, timestamp_ms, TIMESTAMP_TYPES[kind], key, value, shown)
+                malformed[message.offset()] = _unreadable(place, message.offset(), error)
+            record = Delivery(by, place, message, headers)
             if headers and may_end_with_lineage(headers) and not record.read_lineage(headers, topic):
-                foreign.append(offset)
+                foreign.append(record.polled_offset)
             if counted and (deliveries := message.delivery_count()):
                 record.leased(deliveries)
-            size = (len(key) if key else 0) + (len(value) if value else 0)
-            if headers:
-                size += sum(len(name) + (len(content) if content else 0) for name, content in headers)
-            offsets.append(offset)
+            offsets.append(record.polled_offset)
             records.append(record)
-            sizes.append(size)
+            sizes.append(record.size)
         timestamps_ms = [each.polled_ms for each in records] if topic.delay_s else ()
         return Polled(place, offsets, records, sizes, malformed, foreign, timestamps_ms)
 

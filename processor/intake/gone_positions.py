@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
@@ -13,6 +14,7 @@ from processor.intake.start_offsets import StartOffsets
 from wait_registry.records.topics import TopicPartition
 
 
+@dataclass(slots=True)
 class GonePositions:
     """Notes such logs, and checks them: another member of the group may have handled what is gone.
 
@@ -25,18 +27,11 @@ class GonePositions:
         fault: where lost records are reported.
     """
 
-    def __init__(
-        self,
-        assigned: Mapping[TopicPartition, AssignedLog],
-        start_offsets: StartOffsets,
-        join_again: Callable[[str], None],
-        fault: Fault,
-    ) -> None:
-        self._assigned = assigned
-        self._start_offsets = start_offsets
-        self._join_again = join_again
-        self._fault = fault
-        self._noted: list[tuple[AssignedLog, Message]] = []
+    assigned: Mapping[TopicPartition, AssignedLog]
+    start_offsets: StartOffsets
+    join_again: Callable[[str], None]
+    fault: Fault
+    _noted: list[tuple[AssignedLog, Message]] = field(default_factory=list, init=False)
 
     def __bool__(self) -> bool:
         """Return whether any is noted."""
@@ -49,23 +44,23 @@ class GonePositions:
     def check(self) -> Callable[[], None]:
         """Return what checks those noted so far; it waits for the broker, so call it in a thread of its own."""
         noted, self._noted = self._noted, []
-        positions = {place: owner.position for place, owner in self._assigned.items() if owner.position >= 0}
+        positions = {place: owner.position for place, owner in self.assigned.items() if owner.position >= 0}
         return lambda: self._check(noted, positions)
 
     def _check(self, noted: list[tuple[AssignedLog, Message]], positions: Mapping[TopicPartition, int]) -> None:
         passed = []
         for owner, message in noted:
-            if not self._start_offsets.is_own(owner.topic):
-                found = self._start_offsets.is_passed(owner.place, owner.position, self._is_assigned(owner))
+            if not self.start_offsets.consumed.is_own(owner.topic):
+                found = self.start_offsets.is_passed(owner.place, owner.position, self._is_assigned(owner))
                 if found is None:
                     continue
                 if not found:
-                    others = [place for place in self._start_offsets.outside(positions) if place != owner.place]
-                    self._fault.report(position_error(owner, message, others))
+                    others = [place for place in self.start_offsets.outside(positions) if place != owner.place]
+                    self.fault.report(position_error(owner, message, others))
                     return
             passed.append(repr(owner))
         if passed:
-            self._join_again(f"their logs don't have the positions of {', '.join(passed)} any more")
+            self.join_again(f"their logs don't have the positions of {', '.join(passed)} any more")
 
     def _is_assigned(self, owner: AssignedLog) -> Callable[[], bool]:
-        return lambda: self._assigned.get(owner.place) is owner
+        return lambda: self.assigned.get(owner.place) is owner

@@ -8,25 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.health.broker_connection import BrokerConnection
-from processor.inbox import Inbox
-from processor.intake.assigned_log import AssignedLog
 from processor.intake.commit_answers import commit_answer
-from processor.intake.consumer_thread import ConsumerThread
-from processor.intake.delivery import Deliveries
 from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
-from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
-from processor.intake.record_source import OnRevoke
+from processor.intake.record_source import OnRevoke, RecordSource
 from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import Lost, Polled
@@ -34,7 +29,6 @@ from wait_registry.kafka.clients import usable_settings
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.errors import TOPIC_GONE
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 
@@ -44,73 +38,56 @@ LEAST_LEAVE_S = 1.0
 READ_ENDS_EVERY_S = 0.25
 
 
-class GroupConsumer:
+@dataclass(eq=False)
+class GroupConsumer(RecordSource):
     """One member of the consumer group.
 
     The consumer is polled in a thread of its own, where the rebalance callbacks run. Their work is done in the event
     loop's thread, so that all state has one owner, and the loop continues while a rebalance waits for calls to end.
 
     Args:
-        settings: group, protocol and cluster.
-        inbox: gets assignments, losses, the answers of commits, and errors that end the process.
-        deliveries: decodes what is polled.
         start_offsets: where new partitions start.
-        connection: takes the client's events.
-        membership: knows what is assigned here, and says when to join again.
 
     Attributes:
         pending_starts: the partitions that can't start yet.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        inbox: Inbox,
-        deliveries: Deliveries,
-        start_offsets: StartOffsets,
-        connection: BrokerConnection,
-        membership: Membership,
-    ) -> None:
-        processor, fault = settings.processor, inbox.fault
-        self._inbox = inbox
-        self._deliveries = deliveries
-        self.start_offsets = start_offsets
+    start_offsets: StartOffsets
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        processor, fault = self.settings.processor, self.inbox.fault
         self._announced = (processor.uncommitted_max, processor.registration.value)
-        self._group = processor.group
-        self._connection = connection
-        self._membership = membership
         self._fault = fault
         self._incremental = rebalances_incrementally(processor)
         self._loop = asyncio.get_running_loop()
-        self.thread = ConsumerThread()
-        self.assigned: dict[TopicPartition, AssignedLog] = {}
-        self._gone = GonePositions(self.assigned, start_offsets, membership.join_again, fault)
-        self._by_partition = PolledMessages(self._group, self.assigned, fault, self._gone.note, TOPIC_GONE)
-        self.pending_starts = PendingStarts(start_offsets, self._loop, fault)
+        self._gone = GonePositions(self.assigned, self.start_offsets, self.membership.join_again, fault)
+        self._by_partition = PolledMessages(processor.group, self.assigned, fault, self._gone.note, TOPIC_GONE)
+        self.pending_starts = PendingStarts(self.start_offsets, self._loop, fault)
         self._on_revoke: OnRevoke | None = None
         self._ends_read_s = 0.0
         # By partition, of its last assignment here.
         self._metadata: dict[TopicPartition, CommitMetadata] = {}
         self._closing = False
-        self._topics = start_offsets.topics
+        self._topics = self.start_offsets.consumed.names
         with usable_settings():
-            self.consumer = Consumer(self._config(settings))
+            self.consumer = Consumer(self._config())
         self._pauses = Pauses(self.consumer, self.assigned)
 
-    def _config(self, settings: Settings) -> dict[str, Any]:
+    def _config(self) -> dict[str, Any]:
         return {
-            **group_config(settings),
+            **group_config(self.settings),
             # After the last transaction's marker, no other event shows that the end of the log is reached.
             "enable.partition.eof": True,
-            "error_cb": self._connection.on_error,
-            **self._connection.stats_config("consumer"),
+            "error_cb": self.connection.on_error,
+            **self.connection.stats_config("consumer"),
             "on_commit": self.on_commit,
         }
 
     def start(self) -> None:
         """Join the group."""
         # Now or never: while a rebalance callback waits for the event loop, the client doesn't answer this question.
-        self._membership.started(str(self.consumer.memberid() or ""))
+        self.membership.started(str(self.consumer.memberid() or ""))
         self._join()
 
     def resubscribe(self, topics: Iterable[str]) -> None:
@@ -144,7 +121,7 @@ class GroupConsumer:
         rebalance within the poll waits for the event loop.
         """
         self._on_revoke = on_revoke
-        if self._membership.must_join_again():
+        if self.membership.must_join_again():
             self._in_thread(self._join_again)
         self._pauses.apply(fetching)
         self._read_ends()
@@ -156,7 +133,7 @@ class GroupConsumer:
             # A daemon: a broker that doesn't answer must not keep the process from ending.
             check = (self._gone.check(), None)
             threading.Thread(target=self._guarded, args=check, name="gone-positions", daemon=True).start()
-        return self._deliveries.polled(records)
+        return self.deliveries.polled(records)
 
     @property
     def paused(self) -> set[TopicPartition]:
@@ -183,7 +160,7 @@ class GroupConsumer:
     def _commit_answered(
         self, error: KafkaError | None, partitions: list[KafkaPartition], to: Commit | Release | None = None
     ) -> None:
-        self._inbox.put(commit_answer(error, partitions, self._fault, to))
+        self.inbox.put(commit_answer(error, partitions, self._fault, to))
 
     def rewind(self, place: TopicPartition, offset: int) -> None:
         """Have a partition, which is to be paused, continue at an offset when it is fetched again."""
@@ -200,35 +177,16 @@ class GroupConsumer:
             owner.update_watermarks(*self.consumer.get_watermark_offsets(partition, cached=True))
 
     async def close(self, limit_s: float, on_revoke: OnRevoke) -> None:
-        """Leave the group, as `RecordSource.close`.
-
-        librdkafka waits for an absent coordinator without a limit, so a daemon thread does it. After the limit, the
-        group notices at the end of the session.
+        """Leave the group, as `RecordSource.close`; after the limit, the group notices at the end of the session.
 
         Args:
             limit_s: how long leaving may take, s; it is given a second at least.
             on_revoke: gives up what is still assigned.
         """
         self._on_revoke = on_revoke
-        limit_s = max(LEAST_LEAVE_S, limit_s)
         self._closing = True
         self.pending_starts.end()
-        closed: Future[None] = Future()
-        closed.set_running_or_notify_cancel()  # the thread can't be cancelled
-        threading.Thread(target=self._close, args=(closed,), name="consumer-close", daemon=True).start()
-        try:
-            await asyncio.wait_for(asyncio.wrap_future(closed), limit_s)
-        except TimeoutError:
-            log.warning("timed out after %.1f s leaving the group; continuing shutdown", limit_s)
-
-    def _close(self, closed: Future[None]) -> None:
-        try:
-            self.thread.end()
-            self.consumer.close()
-        except Exception as error:  # noqa: BLE001 - raised by `close`
-            closed.set_exception(error)
-        else:
-            closed.set_result(None)
+        await self.thread.close(self.consumer.close, max(LEAST_LEAVE_S, limit_s))
 
     def on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Take partitions over (the client's callback)."""
@@ -238,7 +196,7 @@ class GroupConsumer:
 
         def take_over() -> None:
             self._release_unrevoked(partitions)
-            self._membership.assigned(member_id, ((p.topic, p.partition) for p in partitions))
+            self.membership.assigned(member_id, ((p.topic, p.partition) for p in partitions))
             if starts is not None:
                 self._take_over(starts)
             elif not self._closing:
@@ -268,9 +226,9 @@ class GroupConsumer:
             self._lose(places)
 
     def _lose(self, places: list[TopicPartition]) -> None:
-        self._inbox.stats.rebalanced("lost")
+        self.inbox.stats.rebalanced("lost")
         log.warning("partitions lost: %s", ", ".join(f"{topic}[{number}]" for topic, number in places))
-        self._inbox.put(Lost(places))
+        self.inbox.put(Lost(places))
 
     def _assign(self, consumer: Consumer, starts: list[Start]) -> None:
         # Eager protocols assign everything at once, and one request asks for all of it.
@@ -289,21 +247,16 @@ class GroupConsumer:
             if error.args[0].code() != KafkaError._DESTROY:
                 raise
 
-    def _take_over(self, starts: list[Start]) -> None:
-        for start in starts:
-            place = (start.topic, start.partition)
-            self.assigned[place] = AssignedLog(place, start.offset, start.emptied_id)
-            if start.commits is not None:
-                self._metadata[place] = start.commits
-            self._inbox.put(self._deliveries.assigned(start))
-        self._inbox.stats.rebalanced("assigned")
+    def _take_over(self, starts: Iterable[Start]) -> None:
+        self._metadata.update({start[:2]: start.commits for start in starts if start.commits is not None})
+        super()._take_over(starts)
 
     def on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Give partitions up (the client's callback)."""
 
         async def give_up() -> Release:
             if not self._incremental:
-                self._membership.lost()
+                self.membership.lost()
             assert self._on_revoke is not None, "callbacks come within a poll or the end"
             return await self._on_revoke(self._given_up(partitions))
 
@@ -319,7 +272,7 @@ class GroupConsumer:
         """Forget partitions that are gone already (the client's callback)."""
 
         def give_up() -> None:
-            self._membership.lost()
+            self.membership.lost()
             self._lose(self._given_up(partitions))
 
         self._on_loop(give_up)
@@ -327,7 +280,7 @@ class GroupConsumer:
 
     def _given_up(self, partitions: list[KafkaPartition]) -> list[TopicPartition]:
         places = [(p.topic, p.partition) for p in partitions]
-        self._membership.released(places)
+        self.membership.released(places)
         self._pauses.forget(places)
         self.pending_starts.forget(places)
         return [place for place in places if self.assigned.pop(place, None) is not None]
@@ -341,7 +294,7 @@ class GroupConsumer:
     def on_commit(self, error: KafkaError | None, partitions: list[KafkaPartition]) -> None:
         """Pass the answer to a commit to the event loop (the client's callback)."""
         if error is None:
-            self._connection.answered()
+            self.connection.answered()
         self._loop.call_soon_threadsafe(self._guarded, partial(self._commit_answered, error, partitions), None)
 
     def _on_loop(self, work: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from confluent_kafka.admin import AdminClient
@@ -20,6 +21,7 @@ ASK_EVERY_S: Final = 5.0
 First: TypeAlias = tuple[int, int]
 
 
+@dataclass(slots=True)
 class LogEnds:
     """Asks the broker, since no fetch returns the end of a partition that is paused, nor which of its records are due.
 
@@ -32,36 +34,27 @@ class LogEnds:
         now_ms: reads the wall clock.
     """
 
-    def __init__(
-        self,
-        admin: AdminClient,
-        assigned: Mapping[TopicPartition, AssignedLog],
-        paused: AbstractSet[TopicPartition],
-        topics: Mapping[str, SubscribedTopic],
-        seen: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]],
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._admin = admin
-        self._assigned = assigned
-        self._paused = paused
-        self._topics = topics
-        self._seen = seen
-        self._now_ms = now_ms
+    admin: AdminClient
+    assigned: Mapping[TopicPartition, AssignedLog]
+    paused: AbstractSet[TopicPartition]
+    topics: Mapping[str, SubscribedTopic]
+    seen: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
+    now_ms: Callable[[], int]
 
     async def run_once(self) -> None:
         """Ask once; what the broker doesn't answer in time stays as it is."""
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         # A later assignment of the same partition is another log.
-        logs = dict(self._assigned)
+        logs = dict(self.assigned)
         positions = {place: log.position for place, log in logs.items()}
-        delays_ms = {place: round(1000 * self._topics[place[0]].delay_s) for place in logs}
+        delays_ms = {place: round(1000 * self.topics[place[0]].delay_s) for place in logs}
         not_due = {place: now_ms - delay_ms + 1 for place, delay_ms in delays_ms.items() if delay_ms}
-        asked = not_due.keys() | (self._paused & logs.keys())
-        ends = await asyncio.to_thread(ends_in_time, self._admin, asked)
-        still = [place for place in not_due if self._assigned.get(place) is logs[place]]
-        seen_ends = self._seen({place: ends[place] for place in still if place in ends})
+        asked = not_due.keys() | (self.paused & logs.keys())
+        ends = await asyncio.to_thread(ends_in_time, self.admin, asked)
+        still = [place for place in not_due if self.assigned.get(place) is logs[place]]
+        seen_ends = self.seen({place: ends[place] for place in still if place in ends})
         since_ms = {place: not_due[place] for place in seen_ends}
-        firsts = await asyncio.to_thread(firsts_in_time, self._admin, since_ms)
+        firsts = await asyncio.to_thread(firsts_in_time, self.admin, since_ms)
         for place, end in ends.items():
             logs[place].note_end(end)
             if place in firsts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from processor.intake.assigned_log import AssignedLog
@@ -17,6 +18,7 @@ LOOK_EVERY_S: Final = 15.0
 OPEN_FOR_S: Final = 60.0
 
 
+@dataclass(slots=True)
 class OpenTransactions:
     """Looks at partitions that have lag and from which no record has come for `OPEN_FOR_S`.
 
@@ -28,27 +30,21 @@ class OpenTransactions:
         monotonic: returns seconds of a clock that never steps.
     """
 
-    def __init__(
-        self,
-        assigned: Mapping[TopicPartition, AssignedLog],
-        stable_ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._assigned = assigned
-        self._stable_ends = stable_ends
-        self._monotonic = monotonic
-        # Since when a log is at its position.
-        self._since_s: dict[tuple[AssignedLog, int], float] = {}
-        self._warned: set[tuple[AssignedLog, int]] = set()
+    assigned: Mapping[TopicPartition, AssignedLog]
+    stable_ends: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
+    monotonic: Callable[[], float]
+    # Since when a log is at its position.
+    _since_s: dict[tuple[AssignedLog, int], float] = field(default_factory=dict, init=False)
+    _warned: set[tuple[AssignedLog, int]] = field(default_factory=set, init=False)
 
     async def run_once(self) -> None:
         """Look once; warn once of each place where nothing can be read."""
-        now_s = self._monotonic()
-        behind = [(owner, owner.position) for owner in self._assigned.values() if owner.lag]
+        now_s = self.monotonic()
+        behind = [(owner, owner.position) for owner in self.assigned.values() if owner.lag]
         self._since_s = {at: self._since_s.get(at, now_s) for at in behind}
         self._warned.intersection_update(behind)
         halted = {at[0].place: at for at in behind if self._has_halted(at, now_s)}
-        ends = await asyncio.to_thread(self._stable_ends, halted)
+        ends = await asyncio.to_thread(self.stable_ends, halted)
         for place, end in ends.items():
             owner, position = at = halted[place]
             if end <= position:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Message
 
@@ -52,6 +53,7 @@ def position_error(
     )
 
 
+@dataclass(slots=True)
 class PolledMessages:
     """Sorts what the client returns; an error that won't pass ends the process.
 
@@ -64,19 +66,11 @@ class PolledMessages:
         passing: codes of errors that are logged alone.
     """
 
-    def __init__(
-        self,
-        group: str,
-        assigned: Mapping[TopicPartition, AssignedLog],
-        fault: Fault,
-        position_gone: Callable[[AssignedLog, Message], None] | None = None,
-        passing: Container[int] = (),
-    ) -> None:
-        self._group = group
-        self._assigned = assigned
-        self._fault = fault
-        self._passing = passing
-        self._position_gone = position_gone or (lambda *gone: fault.report(position_error(*gone)))
+    group: str
+    assigned: Mapping[TopicPartition, AssignedLog]
+    fault: Fault
+    position_gone: Callable[[AssignedLog, Message], None] | None = None
+    passing: Container[int] = ()
 
     def sort(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Return the records of one poll by partition, and report its errors."""
@@ -93,7 +87,7 @@ class PolledMessages:
                     self._report_error(error, message)
                     continue
                 topic, partition = message.topic(), message.partition()
-                owner = self._assigned.get((topic, partition))
+                owner = self.assigned.get((topic, partition))
                 if owner is not None:
                     run, position = by_partition.setdefault(owner.place, []), owner.position
             offset = message.offset()
@@ -108,8 +102,8 @@ class PolledMessages:
 
     def _report_error(self, error: KafkaError, message: Message) -> None:
         code = error.code()
-        where = f"as group {self._group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
-        owner = self._assigned.get((message.topic(), message.partition()))
+        where = f"as group {self.group}" if message.topic() is None else f"{message.topic()}[{message.partition()}]"
+        owner = self.assigned.get((message.topic(), message.partition()))
         if code == KafkaError._PARTITION_EOF:
             if owner is not None:
                 owner.reached_end(message.offset())
@@ -117,9 +111,11 @@ class PolledMessages:
             # The client passes on what answers a fetch of an earlier assignment.
             if owner is None or 0 <= message.offset() < owner.position:
                 log.info("consumer: ignored for %s, which was given up: %s", where, error.str())
+            elif self.position_gone is None:
+                self.fault.report(position_error(owner, message))
             else:
-                self._position_gone(owner, message)
-        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED or code in self._passing:
+                self.position_gone(owner, message)
+        elif is_transient(error) or code == KafkaError._MAX_POLL_EXCEEDED or code in self.passing:
             log.warning("consumer: %s (%s)", error.str(), error.name())
         else:
-            self._fault.report(kafka_failure(error, f"consuming {where}"))
+            self.fault.report(kafka_failure(error, f"consuming {where}"))

@@ -5,27 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import Consumer, Message
 
-from processor.health.broker_connection import BrokerConnection
-from processor.inbox import Inbox
-from processor.intake.assigned_log import AssignedLog
-from processor.intake.consumer_thread import ConsumerThread
-from processor.intake.delivery import Deliveries
 from processor.intake.group_config import tuning
-from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.range_progress import Progress
-from processor.intake.record_source import OnRevoke
+from processor.intake.record_source import OnRevoke, RecordSource
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 
@@ -33,43 +27,28 @@ LOG_EVERY_S: Final = 10.0
 RANGE_GONE: Final = "replay what is left of the range: the log has the command for the rest"
 
 
-class RangeConsumer:
+@dataclass(eq=False)
+class RangeConsumer(RecordSource):
     """A record source whose partitions end.
 
     The group's name is in the client's configuration, since its permission is there already; the client joins nothing.
     What the engine commits is the progress of the replay.
 
     Args:
-        settings: group and cluster.
         progress: the ranges; it is moved here only.
-        inbox: gets the assignments, the answers of commits, and errors that end the process.
-        deliveries: decodes what is polled.
-        connection: takes the client's events.
-        membership: is notified that there is something to do.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        progress: Progress,
-        inbox: Inbox,
-        deliveries: Deliveries,
-        connection: BrokerConnection,
-        membership: Membership,
-    ) -> None:
-        fault = inbox.fault
-        self._progress = progress
-        self._inbox = inbox
-        self._deliveries = deliveries
-        self._membership = membership
-        self.assigned: dict[TopicPartition, AssignedLog] = {}
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings, connection, fault = self.settings, self.connection, self.inbox.fault
         self._sorted = PolledMessages(
             settings.processor.group,
             self.assigned,
             fault,
             lambda owner, message: fault.report(position_error(owner, message, what_to_do=RANGE_GONE)),
         )
-        self._thread = ConsumerThread()
         self._logged_s = time.monotonic()
         config = {
             **tuning(settings),
@@ -87,16 +66,13 @@ class RangeConsumer:
         """Begin to read the ranges."""
         starts = [
             Start(topic, partition, offsets.start, None, offsets.stop)
-            for (topic, partition), offsets in self._progress.ranges.items()
+            for (topic, partition), offsets in self.progress.ranges.items()
         ]
-        for start in starts:
-            owner = self.assigned[start[:2]] = AssignedLog(start[:2], start.offset)
-            offsets = self._progress.ranges[owner.place]
-            owner.update_watermarks(offsets.start, offsets.stop)
-            self._inbox.put(self._deliveries.assigned(start))
+        self._take_over(starts)
+        for place, offsets in self.progress.ranges.items():
+            self.assigned[place].update_watermarks(offsets.start, offsets.stop)
         self._consumer.assign([start.for_client() for start in starts])
-        self._inbox.stats.rebalanced("assigned")
-        self._membership.assigned()
+        self.membership.assigned()
 
     async def poll(
         self, count: int, timeout_s: float, fetching: Iterable[Pause | Resume], on_revoke: OnRevoke
@@ -106,20 +82,20 @@ class RangeConsumer:
             if isinstance(request, Pause):
                 self._pauses.pause(request.places)
             else:
-                self._pauses.resume([place for place in request.places if not self._progress.is_read(place)])
-        messages = await self._thread.poll(poll, self._consumer, count, timeout_s)
-        return self._deliveries.polled(self._within(messages))
+                self._pauses.resume([place for place in request.places if not self.progress.is_read(place)])
+        messages = await self.thread.poll(poll, self._consumer, count, timeout_s)
+        return self.deliveries.polled(self._within(messages))
 
     def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
         """Drop what the replay doesn't take, and fetch no more of a partition whose range was read."""
         within: dict[TopicPartition, list[Message]] = {}
         for place, run in self._sorted.sort(messages).items():
-            end = self._progress.ranges[place].stop
-            takes = self._progress.takes
+            end = self.progress.ranges[place].stop
+            takes = self.progress.takes
             if records := [each for each in run if each.offset() < end and takes(each.timestamp()[1])]:
                 within[place] = records
-                self._progress.note_polled(place, records[-1].offset() + 1)
-        read = [place for place, owner in self.assigned.items() if self._progress.note_read(owner)]
+                self.progress.note_polled(place, records[-1].offset() + 1)
+        read = [place for place, owner in self.assigned.items() if self.progress.note_read(owner)]
         if read:
             self._pauses.pause(read)
         return within
@@ -127,20 +103,20 @@ class RangeConsumer:
     def commit(self, commit: Commit) -> None:
         """Note the progress, and answer as a broker does: later."""
         self._settle(commit)
-        self._inbox.put(CommitAnswered(commit.offsets, to=commit))
+        self.inbox.put(CommitAnswered(commit.offsets, to=commit))
         now_s = time.monotonic()
         if now_s - self._logged_s >= LOG_EVERY_S:
             self._logged_s = now_s
-            log.info("%d offsets are left: %s", sum(map(len, self._progress.left().values())), self._progress.rest())
+            log.info("%d offsets are left: %s", sum(map(len, self.progress.left().values())), self.progress.rest())
 
     def _settle(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():
-            self._progress.note_settled(place, offset)
+            self.progress.note_settled(place, offset)
 
     def rewind(self, place: TopicPartition, offset: int) -> None:
         """Have a partition, which is to be paused, continue at an offset when it is fetched again."""
         self.assigned[place].rewind(offset)
-        self._progress.note_rewound(place, offset)
+        self.progress.note_rewound(place, offset)
 
     async def close(self, limit_s: float, on_revoke: OnRevoke) -> None:
         """Give the partitions up and close the client, which has no group to leave."""
@@ -148,4 +124,4 @@ class RangeConsumer:
             self._settle(await on_revoke(list(self.assigned)))
             self.assigned.clear()
         finally:
-            await self._thread.close(self._consumer.close, limit_s)
+            await self.thread.close(self._consumer.close, limit_s)

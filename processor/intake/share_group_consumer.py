@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.health.broker_connection import BrokerConnection
-from processor.inbox import Inbox
-from processor.intake.assigned_log import AssignedLog
-from processor.intake.consumer_thread import ConsumerThread
-from processor.intake.delivery import Deliveries
-from processor.intake.membership import Membership
 from processor.intake.partition_start import Start
 from processor.intake.polled_messages import PolledMessages
-from processor.intake.record_source import OnRevoke
+from processor.intake.record_source import OnRevoke, RecordSource
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.clients import share_consumer_config, usable_settings
 from wait_registry.kafka.errors import is_transient
 from wait_registry.records.topics import TopicPartition
-from wait_registry.settings.tree import Settings
 
 log = logging.getLogger(__name__)
 
@@ -35,38 +29,20 @@ OPEN_BATCH_STEP_S: Final = 0.01
 LEAST_POLL_S: Final = 0.1
 
 
-class ShareGroupConsumer:
+@dataclass(eq=False)
+class ShareGroupConsumer(RecordSource):
     """A record source that polls a batch when every record of the last one is settled.
 
     The client refuses another poll while one record is unacknowledged. What the engine commits of a partition is
     acknowledged. Members share partitions, so a batch may hold an offset below an earlier one: then the partition is
     assigned again, as a new one.
-
-    Args:
-        settings: group, topics and cluster.
-        inbox: gets the assignments, the answers of commits, and errors that end the process.
-        deliveries: decodes what is polled.
-        connection: takes the client's events.
-        membership: is notified when the first poll has ended.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        inbox: Inbox,
-        deliveries: Deliveries,
-        connection: BrokerConnection,
-        membership: Membership,
-    ) -> None:
-        processor = settings.processor
-        self._topics = list(processor.topics)
-        self._inbox = inbox
-        self._deliveries = deliveries
-        self._membership = membership
-        self.assigned: dict[TopicPartition, AssignedLog] = {}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        processor, connection = self.settings.processor, self.connection
         self._leased: dict[TopicPartition, list[Message]] = {}
-        self._sorted = PolledMessages(processor.group, self.assigned, inbox.fault)
-        self._thread = ConsumerThread()
+        self._sorted = PolledMessages(processor.group, self.assigned, self.inbox.fault)
         config = {
             "group.id": processor.group,
             # A whole number of the producers' batches, so there may be more.
@@ -75,12 +51,12 @@ class ShareGroupConsumer:
             **connection.stats_config("consumer"),
         }
         with usable_settings():
-            self._consumer = ShareConsumer(share_consumer_config(settings.kafka, **config))
+            self._consumer = ShareConsumer(share_consumer_config(self.settings.kafka, **config))
         self._consumer.set_acknowledgement_commit_callback(_log_refused)
 
     def start(self) -> None:
         """Join the share group, for the input topics alone."""
-        self._consumer.subscribe(self._topics)
+        self._consumer.subscribe(list(self.settings.processor.topics))
 
     async def poll(
         self, count: int, timeout_s: float, fetching: Iterable[Pause | Resume], on_revoke: OnRevoke
@@ -98,10 +74,10 @@ class ShareGroupConsumer:
         if self._leased:
             await asyncio.sleep(min(timeout_s, OPEN_BATCH_STEP_S))
             return []
-        messages = await self._thread.poll(self._poll, max(timeout_s, LEAST_POLL_S))
-        if not self._membership.joined:
-            self._membership.assigned()
-        return self._deliveries.polled(self._lease(messages))
+        messages = await self.thread.poll(self._poll, max(timeout_s, LEAST_POLL_S))
+        if not self.membership.joined:
+            self.membership.assigned()
+        return self.deliveries.polled(self._lease(messages))
 
     def _poll(self, timeout_s: float) -> list[Message]:
         try:
@@ -121,10 +97,8 @@ class ShareGroupConsumer:
             for place, leased in self._leased.items()
             if place not in self.assigned or leased[0].offset() < self.assigned[place].position
         ]
-        self.assigned.update({start[:2]: AssignedLog(start[:2], start.offset) for start in starts})
-        for start in starts:
-            self._inbox.put(self._deliveries.assigned(start))
-        self._inbox.stats.rebalanced("assigned", bool(starts))
+        if starts:
+            self._take_over(starts)
         errors = [message for message in messages if message.error() is not None]
         return self._sorted.sort([*errors, *(message for leased in self._leased.values() for message in leased)])
 
@@ -132,7 +106,7 @@ class ShareGroupConsumer:
         """Acknowledge what is settled, and answer as a broker does: later."""
         self._accept(commit)
         self._consumer.commit_async()  # else the acknowledgments wait for the next poll
-        self._inbox.put(CommitAnswered(commit.offsets, to=commit))
+        self.inbox.put(CommitAnswered(commit.offsets, to=commit))
 
     def _accept(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():
@@ -158,7 +132,7 @@ class ShareGroupConsumer:
                 self._consumer.acknowledge(message, AcknowledgeType.RELEASE)
             self._consumer.close()
 
-        await self._thread.close(leave, limit_s)
+        await self.thread.close(leave, limit_s)
 
 
 def _log_refused(offsets: Mapping[KafkaPartition, set[int]], error: KafkaException | None) -> None:

@@ -7,7 +7,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -30,9 +31,12 @@ ASK_LIMIT_S = 5.0
 # Errors are immediate while the coordinator is moving, so retries need pauses.
 ASK_PAUSE_S = 1.0
 
+T = TypeVar("T")
+
 Offsets: TypeAlias = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 
+@dataclass
 class StartOffsets:
     """Asks the broker instead of leaving it to ``auto.offset.reset``.
 
@@ -49,23 +53,12 @@ class StartOffsets:
         beginnings: returns the first offsets in the log in the same way.
     """
 
-    def __init__(
-        self,
-        wait_topic: TopicIdentity,
-        consumed: ConsumedTopics,
-        stopping: Callable[[float], bool],
-        another: Callable[[list[KafkaPartition]], list[KafkaPartition]],
-        ends: Offsets,
-        beginnings: Offsets,
-    ) -> None:
-        self.is_own = consumed.is_own
-        self.topics = consumed.names
-        self._wait_topic = wait_topic
-        self._consumed = consumed
-        self._stopping = stopping
-        self._another = another
-        self._ends = ends
-        self._beginnings = beginnings
+    wait_topic: TopicIdentity
+    consumed: ConsumedTopics
+    stopping: Callable[[float], bool]
+    another: Callable[[list[KafkaPartition]], list[KafkaPartition]]
+    ends: Offsets
+    beginnings: Offsets
 
     def at_once(self, consumer: Consumer, partitions: list[KafkaPartition]) -> list[Start] | None:
         """Return the partitions with their start offset; None without an answer within `ASK_AT_ONCE_S`.
@@ -108,7 +101,7 @@ class StartOffsets:
         """
         unset = [start for start in starts if start.offset is None]
         said = {start[:2]: start.commits.with_recorded(bound, mode) for start in unset if start.commits is not None}
-        firsts = self._beginnings(said)
+        firsts = self.beginnings(said)
         offsets = [KafkaPartition(*place, first, said[place].encode(first)) for place, first in firsts.items()]
         offsets += [KafkaPartition(*start[:3], text) for start in starts if (text := start.corrected())]
         if not offsets:
@@ -128,7 +121,7 @@ class StartOffsets:
 
     def outside(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """Return the partitions whose offset isn't in the log, as far as the broker answers in time."""
-        return outside_log(offsets, self._beginnings(list(offsets)), self._ends(list(offsets)))
+        return outside_log(offsets, self.beginnings(list(offsets)), self.ends(list(offsets)))
 
     def later(self, partitions: list[KafkaPartition], wanted: Callable[[], bool]) -> list[Start]:
         """Return the partitions with their start offset; waits through a broker outage.
@@ -143,12 +136,7 @@ class StartOffsets:
             ConfigurationError: as `at_once`.
             PermanentError: as `at_once`.
         """
-        while wanted() and not self._stopping(ASK_PAUSE_S):
-            try:
-                return self._starts(self._another(partitions))
-            except TransientError as error:
-                log.warning("asking again for committed offsets: %s", error)
-        return []
+        return self._through_outage(lambda: self._starts(self.another(partitions)), wanted) or []
 
     def is_passed(self, place: TopicPartition, position: int, wanted: Callable[[], bool]) -> bool | None:
         """Return whether the group has committed beyond a position that isn't in the log; waits through an outage.
@@ -161,20 +149,28 @@ class StartOffsets:
             wanted: returns whether the partition is still assigned. If it isn't, or if the process must end, the answer
                 is None.
         """
-        while wanted() and not self._stopping(ASK_PAUSE_S):
+
+        def is_passed() -> bool:
+            committed = int(self.another([KafkaPartition(*place)])[0].offset)
+            if (first := self.beginnings([place]).get(place)) is None:
+                raise TransientError(f"the beginning of {place[0]}[{place[1]}] isn't known yet")
+            return committed > position and committed >= first
+
+        return self._through_outage(is_passed, wanted)
+
+    def _through_outage(self, question: Callable[[], T], wanted: Callable[[], bool]) -> T | None:
+        """Ask until there is an answer; None if it isn't wanted any more, or if the process must end."""
+        while wanted() and not self.stopping(ASK_PAUSE_S):
             try:
-                committed = int(self._another([KafkaPartition(*place)])[0].offset)
+                return question()
             except TransientError as error:
                 log.warning("asking again for committed offsets: %s", error)
-                continue
-            if (first := self._beginnings([place]).get(place)) is not None:
-                return committed > position and committed >= first
         return None
 
     def _starts(self, answers: list[KafkaPartition]) -> list[Start]:
         places = [(answer.topic, answer.partition) for answer in answers]
-        ends = self._ends(places)
-        firsts = self._beginnings([place for place in places if self.is_own(place[0])])
+        ends = self.ends(places)
+        firsts = self.beginnings([place for place in places if self.consumed.is_own(place[0])])
         starts = [
             self._start(each, ends.get(place), firsts.get(place)) for each, place in zip(answers, places, strict=True)
         ]
@@ -184,34 +180,34 @@ class StartOffsets:
     def _start(self, answer: KafkaPartition, end: int | None, first: int | None) -> Start:
         topic, recorded = answer.topic, decode_metadata(answer.metadata, answer.offset)
         commits = CommitMetadata(
-            self._wait_topic, self._consumed.id_of(topic), redeliver_to=self._consumed.redeliver_to(topic)
+            self.wait_topic, self.consumed.id_of(topic), redeliver_to=self.consumed.redeliver_to(topic)
         )
         if answer.offset < 0:
             return Start(topic, answer.partition, None, None, end, commits)
         start = Start(topic, answer.partition, answer.offset, recorded, end, commits)
         if recorded is not None:
             self._check(recorded.wait_topic)
-        if self.is_own(topic):
+        if self.consumed.is_own(topic):
             start, warning = own_start(start, first)
         elif recorded is None:
             warning = "starts at an offset that another program committed, and nothing before it is handled"
         else:
             warning = None
-            self._consumed.require_committed_in(topic, recorded.input_topic_id)
+            self.consumed.require_committed_in(topic, recorded.input_topic_id)
             require_same_identities(start)
         if warning is not None:
             log.warning("%s[%d] %s", topic, answer.partition, warning)
         return start
 
     def _check(self, recorded: TopicIdentity) -> None:
-        if recorded.topic == self._wait_topic.topic:
-            require_same_identity(recorded, self._wait_topic)
+        if recorded.topic == self.wait_topic.topic:
+            require_same_identity(recorded, self.wait_topic)
         else:
             log.warning(
                 "this group registered its records in wait topic %s and now uses %s. Keep a sweeper on the old topic "
                 "until it is empty",
                 recorded.topic,
-                self._wait_topic.topic,
+                self.wait_topic.topic,
             )
 
 

@@ -36,6 +36,7 @@ class Share:
     left: tuple[tuple[TopicPartition, str], ...] = ()
 
 
+@dataclass(eq=False)
 class StopAtEnds:
     """Decides when a processor with ``--once`` is finished.
 
@@ -53,21 +54,21 @@ class StopAtEnds:
         asks: everything assigned has been read, and the coordinator must say whether that is enough.
     """
 
-    def __init__(self, settings: Settings, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
-        self._kafka = settings.kafka
-        self._group = settings.processor.group
-        self._ends = dict(ends)
-        self._monotonic = clock.monotonic
+    settings: Settings
+    ends: Mapping[TopicPartition, int]
+    clock: Clock
+
+    def __post_init__(self) -> None:
         self._seen_s: dict[str, float] = {}
-        self._classic = settings.processor.group_protocol is GroupProtocol.CLASSIC
+        self._classic = self.settings.processor.group_protocol is GroupProtocol.CLASSIC
         self._logged: Share | None = None
         self.share = Share(settled=False)
         self.asks = False
 
     def reached(self, assigned: Mapping[TopicPartition, AssignedLog]) -> bool:
         """Return whether all assigned partitions are consumed to their ends, and live members have the others."""
-        consumed = reached(self._ends, assigned.values())
-        complete = self._classic and self._ends.keys() <= assigned.keys()
+        consumed = reached(self.ends, assigned.values())
+        complete = self._classic and self.ends.keys() <= assigned.keys()
         self.asks = consumed and not complete
         return consumed and (complete or (self.share.settled and self.share.ours <= assigned.keys()))
 
@@ -83,7 +84,7 @@ class StopAtEnds:
             WaitRegistryError: the broker doesn't answer, or refuses the request.
         """
         holders = {place: member for member, places in group.held.items() for place in places}
-        now_s = self._monotonic()
+        now_s = self.clock.monotonic()
         self._seen_s = {member: self._seen_s.get(member, now_s) for member in group.held}
         if not group.stable:
             self.share = Share(settled=False)
@@ -95,13 +96,13 @@ class StopAtEnds:
 
     def _unfinished(self, admin: AdminClient, holders: Mapping[TopicPartition, str], own: str) -> list[TopicPartition]:
         """Return the partitions of others that aren't committed to their ends."""
-        others = [place for place in self._ends if holders.get(place) != own]
+        others = [place for place in self.ends if holders.get(place) != own]
         if not others:
             return []
-        found = committed_offsets(self._kafka, self._group, others)
+        found = committed_offsets(self.settings.kafka, self.settings.processor.group, others)
         committed = {(place.topic, place.partition): place.offset for place in found}
-        behind = [place for place in others if committed.get(place, -1) < self._ends[place]]
-        return [place for place in behind if _first(admin, place) < self._ends[place]]
+        behind = [place for place in others if committed.get(place, -1) < self.ends[place]]
+        return [place for place in behind if _first(admin, place) < self.ends[place]]
 
     def _log(self, share: Share) -> None:
         if not share.left or share == self._logged:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -35,34 +36,24 @@ class Committed(NamedTuple):
     topic_id: str
 
 
-def committed_of_own_topics(
-    topics: Mapping[str, SubscribedTopic],
-    assigned: Mapping[TopicPartition, AssignedLog],
-    partitions: Mapping[TopicPartition, Partition],
-) -> dict[TopicPartition, Committed]:
-    """Return up to where the assigned partitions of retry and redelivery topics may be emptied."""
-    found = {}
-    for place, log_of in assigned.items():
-        partition = partitions.get(place)
-        if topics[place[0]].own and log_of.emptied_id and partition is not None and partition.confirmed >= 0:
-            found[place] = Committed(partition.confirmed, log_of.emptied_id)
-    return found
-
-
+@dataclass(slots=True)
 class EmptiedTopics:
-    """Deletes records up to the committed offsets.
+    """Deletes records of the assigned partitions up to the committed offsets.
 
     Args:
         admin: the client that asks.
-        committed: returns up to where the partitions that are assigned now may be emptied.
+        topics: the consumed topics, by name.
+        assigned: the logs of the assigned partitions.
+        partitions: the partitions as the engine knows them.
     """
 
-    def __init__(self, admin: AdminClient, committed: Callable[[], Mapping[TopicPartition, Committed]]) -> None:
-        self._admin = admin
-        self._committed = committed
-        self._emptied: dict[TopicPartition, Committed] = {}
-        # The topics that a warning has named.
-        self._warned: set[str] = set()
+    admin: AdminClient
+    topics: Mapping[str, SubscribedTopic]
+    assigned: Mapping[TopicPartition, AssignedLog]
+    partitions: Mapping[TopicPartition, Partition]
+    _emptied: dict[TopicPartition, Committed] = field(default_factory=dict, init=False)
+    # The topics that a warning has named.
+    _warned: set[str] = field(default_factory=set, init=False)
 
     async def run_once(self) -> None:
         """Delete what was committed since the last time."""
@@ -74,21 +65,30 @@ class EmptiedTopics:
         self._emptied |= {place: each for place, each in until.items() if place not in kept}
         self._report(kept)
 
+    def _committed(self) -> dict[TopicPartition, Committed]:
+        """Return up to where partitions of retry and redelivery topics may be emptied."""
+        found = {}
+        for place, log_of in self.assigned.items():
+            partition = self.partitions.get(place)
+            if self.topics[place[0]].own and log_of.emptied_id and partition is not None and partition.confirmed >= 0:
+                found[place] = Committed(partition.confirmed, log_of.emptied_id)
+        return found
+
     def _delete(self, until: Mapping[TopicPartition, Committed]) -> dict[TopicPartition, WaitRegistryError]:
         """Delete, and return what keeps its records and why: a refusal of one topic concerns no other."""
         kept: dict[TopicPartition, WaitRegistryError] = {}
         if not until:
             return kept
-        ids = topic_ids(self._admin, {place[0] for place in until})
+        ids = topic_ids(self.admin, {place[0] for place in until})
         asked = [
             KafkaPartition(*place, each.offset) for place, each in until.items() if ids.get(place[0]) == each.topic_id
         ]
         if not asked:
             return kept
-        futures = self._admin.delete_records(asked, request_timeout=timeout_of(self._admin))
+        futures = self.admin.delete_records(asked, request_timeout=timeout_of(self.admin))
         for place, future in futures.items():
             try:
-                answer(self._admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")
+                answer(self.admin, future, f"deleting what is committed of {place.topic}[{place.partition}]")
             except WaitRegistryError as error:
                 kept[place.topic, place.partition] = error
         return kept

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -19,10 +20,7 @@ from wait_registry.kafka.errors import kafka_failure
 
 log = logging.getLogger(__name__)
 
-Acknowledged: TypeAlias = Callable[[Message], None]
 Headers: TypeAlias = list[tuple[str, bytes | None]]
-
-TooLarge: TypeAlias = Callable[[KafkaError], None]
 
 ANY_PARTITION = -1
 TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -48,16 +46,18 @@ class Pending(NamedTuple):
     headers: Headers
 
 
+@dataclass(eq=False)
 class Queue:
     """Sends records in order, as the producer's queue has space."""
 
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self._produce = producer.produce
+    producer: Producer
+
+    def __post_init__(self) -> None:
+        self._produce = self.producer.produce
         self._backlog: deque[Pending] = deque()
 
     def __len__(self) -> int:
-        return len(self._backlog) + len(self._producer)
+        return len(self._backlog) + len(self.producer)
 
     @property
     def full(self) -> bool:
@@ -96,42 +96,37 @@ class Queue:
 
     def poll(self) -> None:
         """Take what the broker has answered; send what waits for space."""
-        self._producer.poll(0)
+        self.producer.poll(0)
         self.send_backlog()
 
     def flush(self, timeout_s: float) -> int:
         """Wait for the answers; return how many records have none after the timeout."""
-        left: int = self._producer.flush(timeout_s)
+        left: int = self.producer.flush(timeout_s)
         return left + len(self._backlog)
 
 
+@dataclass(eq=False)
 class Outbox(Queue):
     """Sends records in order; a refused outcome is never skipped, it ends the process (P8).
 
     Args:
         producer: sends records in batches.
-        alone: makes a producer whose batches have one record each; called if a topic refuses a batch.
+        make_alone: makes a producer whose batches have one record each; called if a topic refuses a batch.
         batch_bytes: a record whose value is larger is alone in its batch.
         fault: where a refusal is reported.
         monotonic: returns seconds of a clock that never steps.
     """
 
-    def __init__(
-        self,
-        producer: Producer,
-        alone: Callable[[], Producer],
-        batch_bytes: int,
-        fault: Fault,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(producer)
-        self._make_alone = alone
+    make_alone: Callable[[], Producer]
+    batch_bytes: int
+    fault: Fault
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._alone: Queue | None = None
-        self._batch_bytes = batch_bytes
         self._limited: set[str] = set()
-        self._fault = fault
         self.unacknowledged = 0
-        self._monotonic = monotonic
         self._progress_s = 0.0
 
     def __len__(self) -> int:
@@ -150,9 +145,9 @@ class Outbox(Queue):
 
     def flush(self, timeout_s: float) -> int:
         """Wait for the answers; return how many records have none after the timeout."""
-        end_s = self._monotonic() + timeout_s
+        end_s = self.monotonic() + timeout_s
         left = super().flush(timeout_s)
-        return left if self._alone is None else left + self._alone.flush(max(0.0, end_s - self._monotonic()))
+        return left if self._alone is None else left + self._alone.flush(max(0.0, end_s - self.monotonic()))
 
     def put_alone(self, error: KafkaError, refused: Message, report: Report, headers: Headers) -> None:
         """Send a record again, in a batch of its own, unless it was alone in the batch that was refused.
@@ -164,11 +159,11 @@ class Outbox(Queue):
             headers: of the record.
         """
         topic, value = str(refused.topic()), refused.value()
-        if len(value or b"") > self._batch_bytes:
+        if len(value or b"") > self.batch_bytes:
             report(error, None)
             return
         if self._alone is None:
-            self._alone = Queue(self._make_alone())
+            self._alone = Queue(self.make_alone())
         partition = refused.partition()
         self._alone.put(
             topic, value, refused.key(), ANY_PARTITION if partition is None else partition,
@@ -187,34 +182,28 @@ class Outbox(Queue):
 
     def waiting_s(self) -> float:
         """Return for how long no outcome was acknowledged although some are unacknowledged, s; from any thread."""
-        return max(0.0, self._monotonic() - self._progress_s) if self.unacknowledged else 0.0
+        return max(0.0, self.monotonic() - self._progress_s) if self.unacknowledged else 0.0
 
-    def receipt(
-        self,
-        what: str,
-        topic: str,
-        acknowledged: Acknowledged,
-        headers: Headers,
-        too_large: TooLarge | None = None,
-    ) -> Receipt:
-        """Return the receipt of outcomes of one kind, or of a single one; see `Receipt`."""
-        return Receipt(self, what, topic, acknowledged, headers, too_large)
+    def send(self, receipt: Receipt, key: bytes | str | None, value: bytes | None) -> None:
+        """Send one outcome, to any partition."""
+        self.expect(1)
+        self.put(receipt.topic, value, key, ANY_PARTITION, receipt, receipt.headers)
 
     def expect(self, records: int) -> None:
         """Note that outcomes are put next, each with a receipt."""
         if not self.unacknowledged:
-            self._progress_s = self._monotonic()
+            self._progress_s = self.monotonic()
         self.unacknowledged += records
 
     def over(self) -> None:
         """Note that an outcome is acknowledged or refused."""
         self.unacknowledged -= 1
-        self._progress_s = self._monotonic()
+        self._progress_s = self.monotonic()
 
     def refused(self, receipt: Receipt, error: KafkaError) -> None:
         """Note one that the broker or the client refuses: the process must end."""
         self.over()
-        self._fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
+        self.fault.report(kafka_failure(error, f"writing {receipt.what} to {receipt.topic}"))
 
 
 class _Verdict:
@@ -238,6 +227,7 @@ class _Verdict:
         return self._report.wanted()
 
 
+@dataclass(slots=True, eq=False)
 class Receipt:
     """Takes the delivery reports of tombstones, dead letters or retry records of one kind.
 
@@ -250,36 +240,25 @@ class Receipt:
         too_large: called if one is too large for the topic; without it, that ends the process like any refusal.
     """
 
-    __slots__ = ("_acknowledged", "_outbox", "_too_large", "headers", "topic", "what")
-
-    def __init__(
-        self,
-        outbox: Outbox,
-        what: str,
-        topic: str,
-        acknowledged: Acknowledged,
-        headers: Headers,
-        too_large: TooLarge | None,
-    ) -> None:
-        self._outbox = outbox
-        self._too_large = too_large
-        self.headers = headers
-        self.what = what
-        self.topic = topic
-        self._acknowledged = acknowledged
+    outbox: Outbox
+    what: str
+    topic: str
+    acknowledged: Callable[[Message], None]
+    headers: Headers
+    too_large: Callable[[KafkaError], None] | None = None
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         """Take one report (called by ``producer.poll``)."""
         if error is not None and message is not None and error.code() in TOO_LARGE:
-            self._outbox.put_alone(error, message, self, self.headers)
-        elif error is not None and self._too_large is not None and error.code() in TOO_LARGE:
-            self._outbox.over()
-            self._too_large(error)
+            self.outbox.put_alone(error, message, self, self.headers)
+        elif error is not None and self.too_large is not None and error.code() in TOO_LARGE:
+            self.outbox.over()
+            self.too_large(error)
         elif error is not None:
-            self._outbox.refused(self, error)
+            self.outbox.refused(self, error)
         elif message is not None:
-            self._outbox.over()
-            self._acknowledged(message)
+            self.outbox.over()
+            self.acknowledged(message)
 
     def wanted(self) -> bool:
         """Return True: an outcome is always written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -14,10 +15,8 @@ from processor.intake.delivery import Delivery
 from processor.protocol.events import DeadLetterRefused, Published, RetryRefused
 from processor.protocol.record import Entry, State
 from processor.protocol.results import DeadLetter, Discarded, Done, Retry
-from processor.writing.dead_letters import DeadLetters
-from processor.writing.outbox import Outbox
-from processor.writing.retry_records import RetryRecords
-from wait_registry.errors import PermanentError
+from processor.writing.failed_records import FailedRecords
+from processor.writing.outbox import Outbox, Receipt
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 
@@ -30,6 +29,7 @@ OUTCOMES: Final[Mapping[type[Any], Outcome]] = {
 }
 
 
+@dataclass
 class Outcomes:
     """Writes them, and turns the acknowledgments of dead letters and retry records into events.
 
@@ -38,40 +38,34 @@ class Outcomes:
 
     Args:
         outbox: sends them; a refused one ends the process.
-        dead_letters: sends dead letters.
-        retry_records: sends retry records.
+        failed_records: sends dead letters and retry records.
         wait_topic: name of the wait topic.
         inbox: gets what the broker answers; its counters count outcomes whose tombstones are acknowledged.
         traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        dead_letters: DeadLetters,
-        retry_records: RetryRecords,
-        wait_topic: str,
-        inbox: Inbox,
-        traces: Traces | None = None,
-    ) -> None:
-        self._outbox = outbox
-        self._dead_letters = dead_letters
-        self._retry_records = retry_records
-        self._inbox = inbox
-        self._traces = traces
+    outbox: Outbox
+    failed_records: FailedRecords
+    wait_topic: str
+    inbox: Inbox
+    traces: Traces | None = None
+
+    def __post_init__(self) -> None:
         self._acknowledged: list[Entry] = []
         # Those that the broker has acknowledged since the last report.
         self._settled: dict[Outcome, list[Message]] = {outcome: [] for outcome in OUTCOMES.values()}
         # By the kind of outcome.
         self._tombstones = {
-            kind: outbox.receipt("a tombstone", wait_topic, self._settled[outcome].append, tombstone_headers(outcome))
+            kind: Receipt(
+                self.outbox, "a tombstone", self.wait_topic, self._settled[outcome].append, tombstone_headers(outcome)
+            )
             for kind, outcome in OUTCOMES.items()
         }
 
     def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Write the tombstones of registered records."""
-        self._outbox.expect(len(entries))
-        put, tombstones = self._outbox.put, self._tombstones
+        self.outbox.expect(len(entries))
+        put, tombstones = self.outbox.put, self._tombstones
         for entry in entries:
             record: Delivery = entry.record
             receipt = tombstones[entry.outcome.__class__]
@@ -83,50 +77,39 @@ class Outcomes:
         """Write the dead letters or retry records of records that failed or can't be registered."""
         for entry in entries:
             record: Delivery = entry.record
-            outcome = entry.outcome
+            outcome, safe = entry.outcome, partial(self._acknowledged.append, entry)
             if isinstance(outcome, Retry):
-                self._retry_records.send(record, outcome, partial(self._safe, entry), partial(self._refuse, entry))
+                self.failed_records.send_retry(record, outcome, safe, partial(self._refuse, entry))
                 continue
             assert isinstance(outcome, DeadLetter)
             trace = None
-            if self._traces is not None and record.trace is None:
-                trace = self._traces.begin(record)
-            error = outcome.error or PermanentError("no error was given")
-            self._dead_letters.send(
-                record,
-                Reason(outcome.reason),
-                error,
-                partial(self._safe, entry),
-                partial(self._refuse_dead_letter, entry),
-                outcome.ours,
+            if self.traces is not None and record.trace is None:
+                trace = self.traces.begin(record)
+            self.failed_records.send_dead_letter(
+                record, outcome, safe, partial(self.inbox.put, DeadLetterRefused(entry))
             )
             if trace is not None:
                 trace.leave()
 
-    def _safe(self, entry: Entry) -> None:
-        self._acknowledged.append(entry)
-
     def _refuse(self, entry: Entry, error: BaseException) -> None:
-        self._inbox.put(RetryRefused(entry, error))
-
-    def _refuse_dead_letter(self, entry: Entry) -> None:
-        self._inbox.put(DeadLetterRefused(entry))
+        self.inbox.put(RetryRefused(entry, error))
 
     def report(self) -> None:
         """Count acknowledged tombstones, and report acknowledged dead letters and retry records."""
         for outcome, messages in self._settled.items():
             if messages:
-                self._inbox.stats.count_settled(outcome, len(messages))
+                self.inbox.stats.count_settled(outcome, len(messages))
                 messages.clear()
         if not self._acknowledged:
             return
-        acknowledged, self._acknowledged = self._acknowledged, []
+        acknowledged = self._acknowledged.copy()
+        self._acknowledged.clear()
         for entry in acknowledged:
             if entry.state is State.PUBLISHING:
                 # Without a registration there is no tombstone, which would be counted.
-                self._inbox.stats.count_settled(outcome_of(entry))
+                self.inbox.stats.count_settled(outcome_of(entry))
                 _end_trace(entry.record, entry)
-        self._inbox.put(Published(acknowledged))
+        self.inbox.put(Published(acknowledged))
 
 
 def outcome_of(entry: Entry) -> Outcome:

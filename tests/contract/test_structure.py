@@ -23,7 +23,6 @@ LONG_FILES = {"wait_registry/telemetry/metrics.py": "one list, the only place wi
 MANY_PARAMETERS = {
     "wait_registry/records/consumed.py:consumed": "what a client returns of a message",
     "wait_registry/records/lineage.py:of": "the block's fields, by name",
-    "processor/intake/delivery.py:__init__": "what a client returns of a message",
     "sink/apply/applier.py:__init__": "what the log says, by name",
     "waitreg/testing.py:record": "what a test may choose of a record, by name",
 }

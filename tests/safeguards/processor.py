@@ -53,7 +53,7 @@ def without_one_partition_per_wait_id(original, wait_ids, partitions):
     return original(wait_ids, partitions + 2)
 
 
-@safeguard("P1.23", at="processor.writing.retry_records.RetryRecords.send")
+@safeguard("P1.23", at="processor.writing.failed_records.FailedRecords.send_retry")
 def without_acknowledged_retry_records(original, self, record, retry, acknowledged, refused):
     """A retry record counts as acknowledged when it is sent."""
     original(self, record, retry, lambda: None, refused)
@@ -224,7 +224,7 @@ def without_limit_of_a_stop(*_):
 @safeguard("P8.22", at="processor.intake.stop_at_ends.StopAtEnds.reached")
 def without_other_members_at_once(_, self, assigned):
     """`--once` ends in a process that has no partitions, although others are not read."""
-    return resolve_name("processor.intake.stop_at_ends.reached")(self._ends, assigned.values())
+    return resolve_name("processor.intake.stop_at_ends.reached")(self.ends, assigned.values())
 
 
 @safeguard("P4.18", at="processor.drain.Run._is_done")

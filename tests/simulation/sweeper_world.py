@@ -216,14 +216,13 @@ def tombstone_partition(registered: int) -> int:
     """Return where the processor writes the tombstone of a registration in a partition."""
     written: list[int] = []
     outbox: Any = SimpleNamespace(
-        receipt=lambda *_: SimpleNamespace(topic=NAME.topic, headers=[]),
         expect=lambda _: None,
         put=lambda topic, value, wait_id, partition, *_: written.append(partition),
     )
     parts: Any = SimpleNamespace()
     record = SimpleNamespace(wait_id="", wait_partition=registered, trace=None)
     entry: Any = SimpleNamespace(record=record, outcome=Done())
-    Outcomes(outbox, parts, parts, NAME.topic, parts).write_tombstones([entry])
+    Outcomes(outbox, parts, NAME.topic, parts).write_tombstones([entry])
     return written[0]
 
 

@@ -56,7 +56,7 @@ def _poll(consumer: Consumer, limit: int) -> list[Message]:
 
 async def _call(handler: OpenHandler, message: Message, processor: ProcessorSettings) -> None:
     if handler.slots is not None:
-        await handler.slots.take()
+        await handler.slots.acquire()
     async with asyncio.timeout(processor.handler_timeout_s):
         await handler.call(_record(message, processor))
 

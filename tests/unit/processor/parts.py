@@ -10,6 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+
 from processor.calls.attempts import Attempts
 from processor.calls.retry_decision import RetryDecision, time_limits
 from processor.handlers.python import AsynchronousHandler
@@ -53,7 +55,10 @@ async def fails_when_cancelled(record: Record) -> None:
 
 def delivery(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Delivery:
     """Return a record as the shell takes it from the consumer."""
-    return Delivery(GroupIdentity("cluster", "group"), place, offset, 1, "create", b"key", value, ())
+    topic, partition = place
+    times = (TIMESTAMP_CREATE_TIME, 1)
+    message = Message(topic=topic, partition=partition, offset=offset, key=b"key", value=value, timestamp=times)
+    return Delivery(GroupIdentity("cluster", "group"), place, message, ())
 
 
 def entries(*offsets: int, place: TopicPartition = PLACE) -> list[Entry]:

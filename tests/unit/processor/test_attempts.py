@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from processor.calls.deadline import UNHEEDED_S, Deadline, DeadlineWatchdog
+from processor.calls.deadline import UNHEEDED_S, Call, DeadlineWatchdog
 from processor.handlers.failures import asked_pause_s
 from processor.handlers.open_handler import CURRENT_ATTEMPT
 from processor.handlers.python import PlainFunctionHandler
@@ -40,15 +40,16 @@ async def run(handler: Any, expires_in_s: float = 600.0, **settings: object) -> 
     attempts = attempts_of(handler, stats, **given)
     task = asyncio.current_task()
     assert task is not None
-    deadline = watchdog.watch(task)
+    call = watchdog.watch(task)
     watchdog.start()
     try:
         if attempts.slots is not None:
-            await attempts.slots.take()
+            await attempts.slots.acquire()
         now_s = CLOCK.monotonic()
-        return await attempts.run(RECORD, now_s, now_s + expires_in_s, deadline), stats
+        call.start(RECORD, now_s, now_s + expires_in_s)
+        return await attempts.run(RECORD, call, now_s), stats
     finally:
-        assert deadline.at_s == math.inf
+        assert call.at_s == math.inf
         assert not task.cancelling(), "a passed limit leaves no cancellation behind"
         watchdog.stop()
 
@@ -296,10 +297,10 @@ async def test_a_plain_call_after_its_limit_keeps_its_slot() -> None:
     assert (await run(handler, handler_timeout_s=0.5))[0] == Done()
     slots = handler.slots
     assert slots is not None
-    assert (slots.free, slots.blocked) == (1, 1)
+    assert (slots.locked(), slots.blocked) == (False, 1)
     function.released.set()
     await iterate_until(lambda: not slots.blocked)
-    assert slots.free == 2
+    assert not slots.locked()
     assert function.calls == 2
 
 
@@ -333,15 +334,15 @@ class Watched:
         self.clock = HaltedClock()
         self.watchdog = DeadlineWatchdog(self.clock, 1.0)
         self.task = asyncio.ensure_future(asyncio.sleep(60))
-        self.deadline = self.watchdog.watch(self.task)
-        self.deadline.at_s = self.clock.now_s + 1.0
+        self.call = self.watchdog.watch(self.task)
+        self.call.at_s = self.clock.now_s + 1.0
         self.watchdog.start()
 
     def look_after(self, seconds: float) -> bool:
         """Look again after so long and return whether the limit has passed."""
         self.clock.now_s += seconds
         self.watchdog.look()
-        return self.deadline.passed
+        return self.call.passed
 
     async def end(self) -> None:
         self.watchdog.stop()
@@ -374,14 +375,14 @@ async def test_an_attempt_that_ignores_cancellation_counts_as_blocked(caplog: py
     clock = HaltedClock()
     watchdog = DeadlineWatchdog(clock, 1.0)
     attempts = attempts_of(refuses, clock=clock, handler_timeout_s=1.0)
-    watched: list[Deadline] = []
+    watched: list[Call] = []
 
     async def work() -> Result:
         task = asyncio.current_task()
         assert task is not None
         watched.append(watchdog.watch(task))
-        watched[0].record = RECORD
-        return await attempts.run(RECORD, clock.now_s, math.inf, watched[0])
+        watched[0].start(RECORD, clock.now_s)
+        return await attempts.run(RECORD, watched[0], clock.now_s)
 
     working = asyncio.ensure_future(work())
     await iterate_until(lambda: watched and watched[0].at_s < math.inf)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from processor.writing.outbox import Receipt
 from tests.unit.processor.parts import PLACE, endless, iterate_until
 from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record
@@ -97,7 +98,7 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
 async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     bench = stopped(PipelineBench(flush_timeout_s=0.05, registration="off", producer=UNREACHABLE))
     bench.outbox.expect(1)
-    receipt = bench.outbox.receipt("a tombstone", "wait", lambda message: None, [])
+    receipt = Receipt(bench.outbox, "a tombstone", "wait", lambda message: None, [])
     bench.outbox.put("wait", None, b"id", 0, receipt, [])
     with caplog.at_level(logging.INFO):
         await bench.parts.run.until(bench.stop)
@@ -144,12 +145,12 @@ async def test_the_line_ends_with_what_may_be_logged(
     handler: Handler, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
-    with caplog.at_level(logging.WARNING, "processor.writing.dead_letters"):
+    with caplog.at_level(logging.WARNING, "processor.writing.failed_records"):
         bench.watchdog.start()
         bench.poll(0)
         await bench.run_until(bench.settled)
         bench.watchdog.stop()
         await bench.pool.stop()
-    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.writing.dead_letters"]
+    [line] = [record.getMessage() for record in caplog.records if record.name == "processor.writing.failed_records"]
     assert line.endswith(end)
     assert len(line) < 650

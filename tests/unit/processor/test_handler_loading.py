@@ -126,7 +126,7 @@ def test_a_handler_class_is_entered_and_left_once(name: str) -> None:
         await handler.open()
         assert (handler.slots is None) == (name == "Opened")
         if handler.slots is not None:
-            await handler.slots.take()
+            await handler.slots.acquire()
         await handler.call(RECORD)
         await handler.close()
         story: list[str] = handler.instance.story  # type: ignore[attr-defined]

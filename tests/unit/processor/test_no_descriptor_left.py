@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import math
 import os
 import resource
 import socket
@@ -64,9 +63,9 @@ async def attempt(handler: OpenHandler) -> object:
     task = asyncio.current_task()
     assert task is not None
     if handler.slots is not None:
-        await handler.slots.take()
+        await handler.slots.acquire()
     try:
-        return await attempts.run(RECORD, CLOCK.monotonic(), math.inf, watchdog.watch(task))
+        return await attempts.run(RECORD, watchdog.watch(task), CLOCK.monotonic())
     except WaitRegistryError as error:
         return error
 

@@ -12,7 +12,7 @@ from processor.calls.deadline import DeadlineWatchdog
 from processor.fault import Fault
 from processor.health.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, Condition
 from processor.health.stall_watchdog import WARN_AFTER_S, StallWatchdog
-from processor.writing.outbox import ANY_PARTITION, Outbox
+from processor.writing.outbox import ANY_PARTITION, Outbox, Receipt
 from tests.support.waiting import wait_until
 from tests.unit.processor.parts import PLACE
 from tests.unit.processor.pipeline_bench import PipelineBench
@@ -61,7 +61,7 @@ def test_unacknowledged_dead_letters_mean_not_ready() -> None:
     outbox = Outbox(producer, lambda: producer, 1_000_000, Fault(), lambda: now_s[0])
     assert outbox.waiting_s() == 0, "nothing has been sent"
     outbox.expect(1)
-    outbox.put("topic", None, b"key", ANY_PARTITION, outbox.receipt("a letter", "topic", lambda message: None, []), [])
+    outbox.put("topic", None, b"key", ANY_PARTITION, Receipt(outbox, "a letter", "topic", lambda message: None, []), [])
     now_s[0] += UNACKNOWLEDGED_S + 5
     [reason] = reasons(settling_s=outbox.waiting_s())
     assert reason.startswith("tombstones or dead letters unacknowledged for 20 s")

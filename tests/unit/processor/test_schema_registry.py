@@ -53,7 +53,7 @@ async def call(handler: Any, value: bytes | None, url: str, **access: Any) -> No
     settings = ProcessorSettings(schema_registry=SchemaRegistrySettings(url=url, **access))
     opened = handler_from("orders:handle", handler, settings)
     if opened.slots is not None:
-        await opened.slots.take()
+        await opened.slots.acquire()
     try:
         await opened.call(record(value))
     finally:

@@ -22,7 +22,7 @@ from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
 from processor.service import ProcessorService
 from processor.wiring import Facts
-from processor.writing.outbox import Outbox
+from processor.writing.outbox import Outbox, Receipt
 from tests.unit.processor.parts import done, iterate_until
 from wait_registry.errors import ConfigurationError, PermanentError, WaitRegistryError
 from wait_registry.kafka.clients import admin
@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
 
 def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.expect(1)
-    receipt = outbox.receipt("a tombstone", "wait", lambda message: None, [])
+    receipt = Receipt(outbox, "a tombstone", "wait", lambda message: None, [])
     outbox.put("wait", None, b"id", partition, receipt, [])
 
 

@@ -110,7 +110,7 @@ def call(name: str, given: Record) -> list[Any]:
         handler = handler_from(name, getattr(handlers, name), ProcessorSettings(max_in_flight=1))
         await handler.open()
         if handler.slots is not None:
-            await handler.slots.take()
+            await handler.slots.acquire()
         await handler.call(given)
         await handler.close()
 

@@ -54,7 +54,7 @@ class Writing:
         watch = ClockWatch(10.0, CLOCK, self.fault, self.inbox.stats)
         wait_topic = WaitTopicSettings(topic="wait", partitions=8)
         topics = subscription(settings, "instance", ())
-        self.records = WaitRecords(self.outbox, wait_topic, topics, CLOCK, watch, self.inbox)
+        self.records = WaitRecords(self.outbox, wait_topic, topics, watch, self.inbox)
 
     def write(self, *registered: Entry) -> None:
         for entry in registered:

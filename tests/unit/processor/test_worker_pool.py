@@ -16,7 +16,7 @@ import pytest
 
 from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.worker_pool import WorkerPool
-from processor.handlers.python import AsynchronousHandler, PlainFunctionHandler
+from processor.handlers.python import PlainFunctionHandler
 from processor.handlers.threads import NoThreadError, Threads
 from processor.inbox import Inbox
 from processor.protocol.events import CallsEnded
@@ -97,15 +97,12 @@ async def test_n_handlers_run_at_once_and_start_in_order() -> None:
     await bench.pool.stop()
 
 
-@pytest.mark.parametrize("kind", ["own tasks", "reused"])
-async def test_calls_that_do_not_wait_need_few_workers_and_one_report(kind: str) -> None:
-    handler = AsynchronousHandler(done)
-    handler.in_own_tasks = kind == "own tasks"
-    bench = PoolBench(handler, 50)
+async def test_calls_that_do_not_wait_need_one_report() -> None:
+    bench = PoolBench(done, 50)
     for rounds in (1, 2):
         await bench.run(*entries(*range(50)))
         assert bench.ended == rounds * [(offset, Done()) for offset in range(50)]
-        assert len(bench.pool.workers) <= 1 + (kind == "reused")
+        assert len(bench.pool.workers) <= 1
         assert bench.reports == rounds
     await bench.pool.stop()
 
@@ -170,13 +167,21 @@ async def test_a_call_is_cancelled_once_however_often_it_is_asked_for() -> None:
 
 
 async def test_a_worker_that_other_code_cancels_ends_the_process() -> None:
-    bench = PoolBench(PlainFunctionHandler(lambda record: None, 1))
-    await bench.run(*entries(0))
-    (worker,) = bench.pool.workers
-    worker.cancel()
-    await iterate_until(lambda: bench.fault.error)
-    assert "other code cancelled a task" in str(bench.fault.error)
-    await bench.pool.stop()
+    released = threading.Event()
+
+    def blocks(record: Record) -> None:
+        released.wait(30)
+
+    async with running(PlainFunctionHandler(blocks, 1)) as (bench, _):
+        busy = set(bench.pool.workers)
+        bench.pool.start(entries(0, 1)[1:])
+        await asyncio.sleep(0)
+        (waiting,) = bench.pool.workers - busy
+        waiting.cancel()
+        await iterate_until(lambda: bench.fault.error)
+        assert "other code cancelled a task" in str(bench.fault.error)
+        released.set()
+        await iterate_until(lambda: bench.ended)
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
@@ -264,7 +269,7 @@ async def test_a_call_stopped_during_its_clean_up_ends() -> None:
     assert calls == 1, "not tried again"
 
 
-@pytest.mark.parametrize("worked_before", [False, True], ids=["no worker yet", "a worker that rested"])
+@pytest.mark.parametrize("worked_before", [False, True], ids=["no worker yet", "after a call"])
 async def test_a_record_that_comes_after_stopping_starts_nothing(worked_before: bool) -> None:
     bench = PoolBench(done)
     if worked_before:
@@ -339,7 +344,7 @@ async def test_without_a_thread_no_record_gets_an_outcome(monkeypatch: pytest.Mo
     assert isinstance(bench.fault.error, NoThreadError)
     assert "can't start new thread" in str(bench.fault.error)
     assert handler.slots is not None
-    assert (handler.slots.free, handler.slots.blocked) == (1, 0)
+    assert (handler.slots.locked(), handler.slots.blocked) == (False, 0)
     await bench.pool.stop()
 
 

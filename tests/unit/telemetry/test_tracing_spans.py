@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-import math
 from dataclasses import replace
 
 import pytest
@@ -186,15 +185,16 @@ async def test_a_later_attempt_that_is_left_ends_its_span_in_its_own_task(
     async def handler(record: Record) -> None:
         if CURRENT_ATTEMPT.get() == 1:
             raise ConnectionResetError
-        deadline.revoke()
+        call.revoke()
         await asyncio.sleep(3600)
 
     record, own = traced.tracer.record_taken(TAKEN), asyncio.current_task()
     assert own is not None
-    deadline = DeadlineWatchdog(CLOCK, 30.0).watch(own)
+    call = DeadlineWatchdog(CLOCK, 30.0).watch(own)
+    call.start(RECORD, CLOCK.monotonic(), trace=record)
     attempts = attempts_of(handler, backoff_initial_s=0.001)
     with pytest.raises(asyncio.CancelledError):
-        await attempts.run(RECORD, CLOCK.monotonic(), math.inf, deadline, record)
+        await attempts.run(RECORD, call, CLOCK.monotonic())
     record.left()
     assert [attributes(span).get("waitreg.outcome") for span in traced.spans()] == [None, "left", "left"]
     assert (caplog.text, trace.get_current_span().get_span_context().is_valid) == ("", False)
