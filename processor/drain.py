@@ -13,6 +13,7 @@ from processor.intake.membership import Membership
 from processor.intake.range_progress import Progress
 from processor.intake.stop_at_ends import StopAtEnds
 from processor.loop import Loop
+from processor.protocol.events import Draining
 from wait_registry.clock import Clock
 from wait_registry.errors import PermanentError
 
@@ -105,7 +106,7 @@ class Run:
     async def _drain(self) -> None:
         """Handle what is registered, release the partitions, and finish the records, all within one limit."""
         self.draining = True
-        self._loop.drain()
+        self._loop.step(Draining())
         loop, records, outbox = self._loop, self._loop.engine.records, self._loop.writers.outbox
         flush_s = loop.writers.flush_timeout_s
         # Part of the limit is for leaving, and for the calls that run then.

@@ -69,22 +69,21 @@ async def _end_tasks(limit_s: float) -> None:
 
 
 class Fault:
-    """Holds the error that ends the process; written from callbacks in any thread, raised by the loop."""
+    """Holds the error that ends the process; written from callbacks in any thread, raised by the loop.
+
+    Attributes:
+        error: the error, None if there is none.
+    """
 
     def __init__(self) -> None:
-        self._error: BaseException | None = None
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error, if there is one."""
-        return self._error
+        self.error: BaseException | None = None
 
     def report(self, error: BaseException) -> None:
         """Note an error after which the process can't continue; the first one counts."""
-        if self._error is None:
-            self._error = error
+        if self.error is None:
+            self.error = error
 
     def raise_if_any(self) -> None:
         """Raise the error, if there is one."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error

@@ -30,7 +30,6 @@ from processor.protocol.engine import Engine
 from processor.protocol.events import (
     CallsEnded,
     CommitAnswered,
-    Draining,
     EndsSeen,
     Event,
     Instant,
@@ -155,10 +154,6 @@ class Loop:
         """Limit how long the last rebalance waits, s."""
         self._finish_s = min(self._finish_s, limit_s)
 
-    def drain(self) -> None:
-        """Poll nothing more."""
-        self.step(Draining())
-
     def ends_seen(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Note where the logs of delayed partitions end; return below which offset all records of each are due."""
         self.step(EndsSeen(ends))
@@ -199,15 +194,16 @@ class Loop:
 
     def _quiet(self) -> bool:
         """Return whether no answer of the broker is due, and a poll is."""
-        return not self.writers.waiting and not self.engine.paused and self.engine.is_worth_a_poll(self._room())
+        flow = self.engine.flow
+        return not self.writers.waiting and not flow.paused and flow.is_worth_a_poll(self._room())
 
     def _room(self) -> int:
-        return 0 if self.writers.full else self.engine.room()
+        return 0 if self.writers.full else self.engine.flow.room()
 
     async def _poll(self) -> Sequence[Polled]:
         """Poll if it is due, and wait for a record if nothing else is to be done."""
         now_s, room = self._clock.monotonic(), self._room()
-        due = self.engine.is_worth_a_poll(room) or now_s - self._polled_s >= self._pause_s()
+        due = self.engine.flow.is_worth_a_poll(room) or now_s - self._polled_s >= self._pause_s()
         due = due or (room > 0 and bool(self._fetching))
         if due and room <= 0:
             self.step(PollingWithoutRoom())
@@ -240,7 +236,7 @@ class Loop:
 
     def _take(self, polled: Sequence[Polled]) -> None:
         """Pass polled records on."""
-        if self.engine.draining:
+        if self.engine.flow.draining:
             return
         now = self._now()
         for event in polled:

@@ -61,7 +61,7 @@ def parts_readings(parts: Parts) -> Iterator[Reading]:
         (metrics.PROCESSOR_OLDEST_IN_FLIGHT, parts.watchdog.oldest_s()),
         (metrics.PROCESSOR_WAITING, slots.waiting),
         (metrics.PROCESSOR_PREFETCH, len(engine.records)),
-        (metrics.PROCESSOR_PREFETCH_LIMIT, engine.prefetch_limit),
+        (metrics.PROCESSOR_PREFETCH_LIMIT, engine.flow.prefetch_limit),
         (metrics.PROCESSOR_PREFETCH_BYTES, engine.records.size),
         (metrics.PROCESSOR_UNACKNOWLEDGED, engine.records.in_flight()),
         (metrics.PROCESSOR_OUTBOX, parts.loop.writers.outbox.unacknowledged),
@@ -69,7 +69,7 @@ def parts_readings(parts: Parts) -> Iterator[Reading]:
         (metrics.PROCESSOR_BLOCKED_SLOTS, parts.blocked()),
         (metrics.PROCESSOR_LONG_CALLS, parts.watchdog.older_than(parts.blocked_after_s) + blocked_threads),
         (metrics.PROCESSOR_BLOCKED_CANCELLED, slots.blocked_cancelled),
-        (metrics.PROCESSOR_PAUSED, engine.paused),
+        (metrics.PROCESSOR_PAUSED, engine.flow.paused),
         (metrics.PROCESSOR_REFUSED, len(engine.refused)),
         (metrics.PROCESSOR_START_PAUSE, slots.start_pause_s),
     ):

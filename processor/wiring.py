@@ -188,7 +188,7 @@ def build(
         outbox: sends what is written.
         tracer: makes traces; None unless tracing is on.
     """
-    settings, processor, inbox, clock = process.settings, process.settings.processor, process.inbox, process.clock
+    processor, inbox, clock = process.settings.processor, process.inbox, process.clock
     traces = None if tracer is None else Traces(tracer, processor.group, facts.instance)
     clock_watch = ClockWatch(processor.margin_s, clock, inbox.fault, inbox.stats)
     watchdog = DeadlineWatchdog(clock, processor.handler_timeout_s)
@@ -199,12 +199,12 @@ def build(
     writers = _writers(process, facts, outbox, clock_watch, traces)
     membership = Membership(processor)
     intake = _intake(process, facts, clock_watch, membership, admin)
-    flow = flow_of(processor, records := OpenRecords(), bulkheads)
-    loop = Loop(engine_of(settings, limits, records, flow), intake.source, writers, calls, inbox, clock)
+    engine, flow = engine_of(processor, limits, bulkheads)
+    loop = Loop(engine, intake.source, writers, calls, inbox, clock)
     run = Run(loop, membership, process.replay or facts.ends, processor.drain_timeout_s, clock, inbox.fault)
-    tasks = (*_tasks(process, facts, membership, admin), *_log_tasks(facts, intake, loop, admin, clock))
+    tasks = (*_tasks(process, facts, intake, loop, membership, admin), *intake.tasks)
     pending, blocked_s = intake.pending_starts, processor.blocked_after_s
-    return Parts(loop, run, watchdog, membership, flow, pending, bulkheads, blocked_s, (*tasks, *intake.tasks))
+    return Parts(loop, run, watchdog, membership, flow, pending, bulkheads, blocked_s, tasks)
 
 
 def outbox_of(process: Process) -> Outbox:
@@ -280,30 +280,27 @@ def _intake(
     return _Intake(consumer, consumer.pending_starts, consumer.paused, tasks)
 
 
-def _tasks(process: Process, facts: Facts, membership: Membership, admin: AdminClient) -> tuple[Periodic, ...]:
+def _tasks(
+    process: Process, facts: Facts, intake: _Intake, loop: Loop, membership: Membership, admin: AdminClient
+) -> tuple[Periodic, ...]:
+    assigned, clock = intake.source.assigned, process.clock
     describe = partial(describe_group, process.settings.kafka, process.settings.processor.group)
     questions = Questions(admin, facts.wait_topic, facts.consumed, describe)
-    connection, clock, fault = process.connection, process.clock, process.inbox.fault
-    watch = BrokerWatch(questions, membership, facts.ends, connection, clock, fault)
-    return (Periodic("broker-watch", broker_watch.PROBE_EVERY_S, watch.run_once),)
-
-
-def _log_tasks(facts: Facts, intake: _Intake, loop: Loop, admin: AdminClient, clock: Clock) -> tuple[Periodic, ...]:
-    assigned, partitions = intake.source.assigned, loop.engine.partitions
-    emptied = EmptiedTopics(admin, facts.topics, assigned, partitions)
+    watch = BrokerWatch(questions, membership, facts.ends, process.connection, clock, process.inbox.fault)
+    emptied = EmptiedTopics(admin, facts.topics, assigned, loop.engine.partitions)
     ends = LogEnds(admin, assigned, intake.paused, facts.topics, loop.ends_seen, clock.now_ms)
     stable_ends = partial(ends_in_time, admin, isolation="read_committed")
     transactions = OpenTransactions(assigned, stable_ends, clock.monotonic)
     return (
+        Periodic("broker-watch", broker_watch.PROBE_EVERY_S, watch.run_once),
         Periodic("emptied-topics", emptied_topics.EVERY_S, emptied.run_once, emptied_topics.FIRST_S),
         Periodic("log-ends", log_ends.ASK_EVERY_S, ends.run_once),
         Periodic("open-transactions", open_transactions.LOOK_EVERY_S, transactions.run_once),
     )
 
 
-def engine_of(settings: Settings, limits: TimeLimits, records: OpenRecords, flow: Flow) -> Engine:
-    """Build the engine of a processor from its settings."""
-    processor = settings.processor
+def engine_of(processor: ProcessorSettings, limits: TimeLimits, bulkheads: Bulkheads | None) -> tuple[Engine, Flow]:
+    """Build the engine of a processor from its settings, and what decides how much it does at once."""
     rules = Rules(
         mode=processor.registration,
         register_after_s=processor.register_after_s,
@@ -313,16 +310,11 @@ def engine_of(settings: Settings, limits: TimeLimits, records: OpenRecords, flow
         start_needs_s=limits.start_needs_s,
         hold_oversized=processor.oversized is Oversized.HOLD,
     )
-    return Engine(rules, records, flow, RetryDelays(processor.retry.delays_s))
-
-
-def flow_of(processor: ProcessorSettings, records: OpenRecords, bulkheads: Bulkheads | None) -> Flow:
-    """Build what decides how much a processor does at once."""
-    limit = limit_of(processor)
+    limit, records = limit_of(processor), OpenRecords()
     cancel_after_s = processor.blocked_after_s if processor.cancel_blocked else None
     slots = Slots(scheduler_of(processor.ordering), limit, bulkheads, cancel_after_s)
-    prefetch = Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes)
-    return Flow(records, slots, prefetch, processor.uncommitted_max)
+    flow = Flow(rules, records, slots, Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes))
+    return Engine(rules, records, flow, RetryDelays(processor.retry.delays_s)), flow
 
 
 def limit_of(processor: ProcessorSettings) -> ConcurrencyLimit:

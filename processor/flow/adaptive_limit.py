@@ -78,41 +78,36 @@ class AdaptiveLimit:
         self._before: _Window | None = None
         self._probe_began_s: float | None = None
         self._probe_s = math.inf
-        self._clear()
+        # Since the last window.
+        self._ended: list[EndedCall] = []
 
     @property
     def current(self) -> int:
         """How many calls may run now."""
         return int(self._limit)
 
-    def _clear(self) -> None:
-        self._seconds: list[float] = []
-        self._calls = self._running = self._busiest = 0
-
     def learn(self, ended: Sequence[EndedCall], running: int, now_s: float) -> None:
         """Take calls that have ended."""
         self._give_probe_up(now_s)
         if running > self.current:
             return  # Few start while the limit is cut, so those that end are the slow ones.
-        for call in ended:
-            self._calls += 1
-            self._running += call.running
-            self._busiest = max(self._busiest, call.running)
-            if not call.failed:
-                self._seconds.append(call.seconds)
+        self._ended += ended
         least = max(LEAST_CALLS, self.current // 2) * (1 if self._probe_began_s is None else 2)
-        if self._calls >= least and len(self._seconds) >= LEAST_SUCCESSES:
-            window = self._window()
-            self._clear()
+        if len(self._ended) < least:
+            return
+        successes = sorted(call.seconds for call in self._ended if not call.failed)
+        if len(successes) >= LEAST_SUCCESSES:
+            window = self._window(successes)
+            self._ended.clear()
             self._judge(window, now_s)
-        elif self._calls >= max(least, MOST_CALLS):
-            self._clear()
+        elif len(self._ended) >= max(least, MOST_CALLS):
+            self._ended.clear()
 
-    def _window(self) -> _Window:
-        seconds = sorted(self._seconds)
+    def _window(self, seconds: list[float]) -> _Window:
+        running = [call.running for call in self._ended]
         median_s = max(SHORTEST_S, seconds[len(seconds) // 2])
-        failures = (self._calls - len(seconds)) / len(seconds)
-        return _Window(self._running / self._calls, self._busiest, median_s, failures, self._limit)
+        failures = (len(running) - len(seconds)) / len(seconds)
+        return _Window(sum(running) / len(running), max(running), median_s, failures, self._limit)
 
     def _judge(self, now: _Window, now_s: float) -> None:
         if self._probe_s == math.inf:
@@ -166,7 +161,7 @@ class AdaptiveLimit:
         """End a probe that lasts too long: calls that hang leave no room for others while the limit is halved."""
         if self._probe_began_s is None or now_s - self._probe_began_s < PROBE_LIMIT * (self._idle_s or 0):
             return
-        self._clear()
+        self._ended.clear()
         self._restore(self._probe_began_s, now_s)
 
     def _restore(self, began_s: float, now_s: float) -> None:

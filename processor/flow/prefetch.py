@@ -34,15 +34,12 @@ class Prefetch:
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._rate = 0.0
-        self._since_s: float | None = None
+        self._since_s = -math.inf
         self._finished = 0
         self._mean_size = 0.0
 
     def observe(self, now_s: float, finished: int) -> None:
         """Note the number of records finished since the start, at ``now_s`` of the monotonic clock."""
-        if self._since_s is None:
-            self._since_s, self._finished = now_s, finished
-            return
         elapsed_s = now_s - self._since_s
         if elapsed_s < RATE_WINDOW_S:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final, Protocol
+from typing import TypeAlias
 
 from processor.protocol.record import Entry
 from wait_registry.records.topics import TopicPartition
@@ -13,66 +13,12 @@ from wait_registry.records.topics import TopicPartition
 LaneOf = Callable[[Entry], Hashable]
 
 
-class Scheduler(Protocol):
-    """Holds the records that wait for a worker slot.
-
-    Attributes:
-        ordered: whether records wait for earlier ones; else `enter` and `leave` do nothing.
-    """
-
-    @property
-    def ordered(self) -> bool:
-        """Whether records wait for earlier ones."""
-
-    @property
-    def startable(self) -> int:
-        """How many of the records that wait could start now."""
-
-    def behind_of(self, place: TopicPartition) -> int:
-        """Return how many of a partition's records that wait can't start, because of an earlier one."""
-
-    def __len__(self) -> int:
-        """Return how many records wait."""
-
-    def __iter__(self) -> Iterator[Entry]:
-        """Return the records that wait."""
-
-    def enter(self, entries: Iterable[Entry]) -> None:
-        """Note records just polled, in their order, whether they may start yet or not."""
-
-    def leave(self, entries: Iterable[Entry]) -> None:
-        """Note records that are settled or given up, and whose calls have ended."""
-
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Add records behind those that wait."""
-
-    def add_first(self, entries: Iterable[Entry]) -> None:
-        """Add records that have waited before."""
-
-    def take(self, most: int) -> list[Entry]:
-        """Remove and return the records that start next, at most ``most``; fewer if others must end first."""
-
-    def remove(self, which: Callable[[Entry], bool]) -> list[Entry]:
-        """Remove and return the records for which ``which`` returns True."""
-
-
 class Unordered:
     """Starts records in the order in which they came, those that have waited before first."""
-
-    ordered: Final = False
 
     def __init__(self) -> None:
         self._first: deque[Entry] = deque()
         self._entries: deque[Entry] = deque()
-
-    @property
-    def startable(self) -> int:
-        """How many of the records that wait could start now: all."""
-        return len(self)
-
-    def behind_of(self, place: TopicPartition) -> int:
-        """Return 0."""
-        return 0
 
     def __len__(self) -> int:
         """Return how many records wait."""
@@ -82,12 +28,6 @@ class Unordered:
         """Return the records that wait, in their order."""
         yield from self._first
         yield from self._entries
-
-    def enter(self, entries: Iterable[Entry]) -> None:
-        """Do nothing."""
-
-    def leave(self, entries: Iterable[Entry]) -> None:
-        """Do nothing."""
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add records behind those that wait."""
@@ -127,8 +67,6 @@ class Ordered:
         lane_of: names the lane of a record.
     """
 
-    ordered: Final = True
-
     def __init__(self, lane_of: LaneOf) -> None:
         self._lane_of = lane_of
         # The records of each lane in the order of polling, from the first one that hasn't left.
@@ -139,9 +77,9 @@ class Ordered:
         self._behind: Counter[TopicPartition] = Counter()
 
     @property
-    def startable(self) -> int:
-        """How many of the records that wait could start now: those without an earlier one."""
-        return len(self._startable)
+    def behind(self) -> int:
+        """How many of the records that wait can't start, because of an earlier one."""
+        return len(self._waiting) - len(self._startable)
 
     def behind_of(self, place: TopicPartition) -> int:
         """Return how many of a partition's records that wait can't start, because of an earlier one."""
@@ -215,6 +153,9 @@ class Ordered:
             else:
                 self._behind[entry.partition.place] -= 1
         return removed
+
+
+Scheduler: TypeAlias = Unordered | Ordered
 
 
 def key_lane(entry: Entry) -> Hashable:

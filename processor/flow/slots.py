@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from processor.flow.blocked_calls import BlockedCalls
-from processor.flow.bulkheads import Bulkheads, BulkheadScheduler
+from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import ConcurrencyLimit
 from processor.flow.running_calls import RunningCalls
-from processor.flow.scheduler import Scheduler, Unordered
+from processor.flow.scheduler import Ordered, Scheduler, Unordered
 from processor.flow.start_rate import Pace
 from processor.protocol.events import Calls, Instant, SlotsBlocked
 from processor.protocol.partition import Partition
@@ -33,7 +33,6 @@ class Slots:
         cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s; None cancels none.
 
     Attributes:
-        ordered: whether records wait for earlier ones.
         waiting: how many records wait.
         running: how many calls run.
     """
@@ -45,11 +44,13 @@ class Slots:
         bulkheads: Bulkheads | None = None,
         cancel_after_s: float | None = None,
     ) -> None:
-        self._inputs = scheduler if bulkheads is None else BulkheadScheduler(scheduler, bulkheads)
-        self._retries: Scheduler = Unordered() if bulkheads is None else BulkheadScheduler(Unordered(), bulkheads)
+        self._inputs = scheduler
+        self._order = scheduler if isinstance(scheduler, Ordered) else None
+        self._retries = Unordered()
         self._bulkheads = bulkheads
-        self._overtaking = scheduler.ordered or bulkheads is not None
-        self.ordered = scheduler.ordered
+        # Which of the two let others overtake the records that they hold up.
+        self._overtaken = tuple(each for each in (self._order, bulkheads) if each is not None)
+        self._queues = (self._inputs, self._retries, *(() if bulkheads is None else bulkheads.queues.values()))
         self._limit = limit
         self._cancelled = None if cancel_after_s is None else BlockedCalls(cancel_after_s)
         calls = RunningCalls() if limit.learns else None
@@ -66,7 +67,7 @@ class Slots:
         self._overdue_from_s = math.inf
         # The partitions that the group takes away.
         self._leaving: frozenset[Partition] = frozenset()
-        # Their records that would have started since.
+        # Their records that wait.
         self._held: list[Entry] = []
 
     @property
@@ -82,33 +83,49 @@ class Slots:
     @property
     def behind(self) -> int:
         """How many of the records that wait can't start, because of others."""
-        if not self._overtaking:
-            return 0
-        return sum(len(queue) - queue.startable for queue in (self._inputs, self._retries))
+        return sum(each.behind for each in self._overtaken) if self._overtaken else 0
 
     def behind_of(self, place: TopicPartition) -> int:
         """Return how many of these are of one partition."""
-        return self._inputs.behind_of(place) + self._retries.behind_of(place) if self._overtaking else 0
+        return sum(each.behind_of(place) for each in self._overtaken) if self._overtaken else 0
 
     def enter(self, entries: Sequence[Entry]) -> None:
         """Note records of one partition just polled, in their order."""
-        if entries and self.ordered:
-            self._queue_of(entries[0]).enter(entries)
+        if self._order is not None and entries and not entries[0].partition.retries:
+            self._order.enter(entries)
 
     def leave(self, entries: Iterable[Entry]) -> None:
         """Note records that are settled or given up, and whose calls have ended."""
-        if self.ordered:
-            self._inputs.leave(entry for entry in entries if not entry.partition.retries)
+        if self._order is not None:
+            self._order.leave(entry for entry in entries if not entry.partition.retries)
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Take records of one partition that may start."""
-        if entries:
-            self._queue_of(entries[0]).add(entries)
-            self.waiting += len(entries)
-            self._watch(entries)
+        if not entries:
+            return
+        if self.holds(entries[0].partition):
+            self._held += entries
+            return
+        self._queue_of(entries[0]).add(entries)
+        self.waiting += len(entries)
+        self._watch(entries)
+
+    def _add_first(self, entry: Entry) -> None:
+        """Take a record that has waited before."""
+        if self.holds(entry.partition):
+            self._held.append(entry)
+            return
+        self._queue_of(entry).add_first([entry])
+        self.waiting += 1
+        self._watch([entry])
 
     def _queue_of(self, entry: Entry) -> Scheduler:
         return self._retries if entry.partition.retries else self._inputs
+
+    def _remove(self, which: Callable[[Entry], bool]) -> list[Entry]:
+        removed = [entry for queue in self._queues for entry in queue.remove(which)]
+        self.waiting -= len(removed)
+        return removed
 
     def _watch(self, entries: Iterable[Entry]) -> None:
         """Note until when the first of the records that wait must start."""
@@ -124,8 +141,7 @@ class Slots:
         self._watch([entry])
         if entry in self._late:
             self._late.remove(entry)
-            self._queue_of(entry).add_first([entry])
-            self.waiting += 1
+            self._add_first(entry)
 
     def renewed(self, entries: Iterable[Entry]) -> None:
         """Let records whose second registration is acknowledged start first, if they had waited before."""
@@ -134,10 +150,8 @@ class Slots:
         again = [entry for entry in entries if entry in self._renewing and entry.state is State.HELD]
         self._renewing.difference_update(again)
         Entry.take_all(again, Step.RELEASE)
-        self._watch(again)
         for entry in again:
-            self._queue_of(entry).add_first([entry])
-        self.waiting += len(again)
+            self._add_first(entry)
 
     def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]:
         """Start records in the free slots.
@@ -149,21 +163,17 @@ class Slots:
         overdue: list[Entry] = []
         pace = self._pace
         while self.waiting and (free := min(self.free, pace.allowed(now_s)) if pace.pause_s else self.free) > 0:
-            with_retries = len(self._retries) > 0
+            with_retries = len(self._retries) > 0 or self._bulkheads is not None
             taken = self._take(free) if with_retries else self._inputs.take(free)
             if not taken:
                 break  # all that wait are held up by others
             self.waiting -= len(taken)
-            all_taken = taken
-            if self._leaving:
-                self._held += [entry for entry in taken if entry.partition in self._leaving]
-                taken = [entry for entry in taken if entry.partition not in self._leaving]
             ready = self._in_time(taken, now_s)
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if entry.is_overdue(now_s)]
             Entry.take_all(ready, Step.START)
             if self._bulkheads is not None:
-                self._bulkheads.give(entry for entry in all_taken if entry.state not in RUNNING)
+                self._bulkheads.give(entry for entry in taken if entry.state not in RUNNING)
             self.running += len(ready)
             if self._calls is not None:
                 self._calls.started(ready, self.running, now_s)
@@ -177,10 +187,15 @@ class Slots:
 
     def _take(self, free: int) -> list[Entry]:
         share = max(1, self._limit.current // RETRIES_SHARE) - self._running_retries
-        taken = self._retries.take(min(free, max(0, share)))
-        taken += self._inputs.take(free - len(taken))
-        taken += self._retries.take(free - len(taken))
+        taken = self._next(self._retries, min(free, max(0, share)))
+        taken += self._next(self._inputs, free - len(taken))
+        taken += self._next(self._retries, free - len(taken))
         return taken
+
+    def _next(self, queue: Scheduler, most: int) -> list[Entry]:
+        if self._bulkheads is None:
+            return queue.take(most)
+        return self._bulkheads.take(queue, most, retries=queue is self._retries)
 
     def ended(self, calls: Calls, answered: int, failed: int, now_s: float) -> None:
         """Note that calls have ended.
@@ -208,8 +223,7 @@ class Slots:
     @property
     def next_start_s(self) -> float:
         """When the next record may start although slots are free, on the clock that never steps."""
-        startable = self._inputs.startable or self._retries.startable
-        return self._pace.next_s if self._pace.pause_s and startable else math.inf
+        return self._pace.next_s if self._pace.pause_s and self.waiting > self.behind else math.inf
 
     def _in_time(self, taken: list[Entry], now_s: float) -> list[Entry]:
         return [
@@ -234,21 +248,17 @@ class Slots:
         """
         if self._overdue_from_s >= now_s:
             return []
-        overdue = [
-            entry
-            for queue in (self._inputs, self._retries)
-            for entry in queue.remove(lambda entry: entry.is_overdue(now_s) and entry.partition not in self._leaving)
-        ]
+        overdue = self._remove(lambda entry: entry.is_overdue(now_s))
         self._overdue_from_s = math.inf
-        self._watch(self._inputs)
-        self._watch(self._retries)
-        self.waiting -= len(overdue)
+        for queue in self._queues:
+            self._watch(queue)
         self._renewing.update(overdue)
         return overdue
 
     def hold(self, partitions: Iterable[Partition]) -> None:
         """Start no record of these partitions, which the group takes away, until some are given up."""
         self._leaving = frozenset(partitions)
+        self._held += self._remove(lambda entry: entry.partition in self._leaving)
 
     def holds(self, partition: Partition) -> bool:
         """Return whether the group takes a partition away."""
@@ -277,13 +287,11 @@ class Slots:
         Args:
             left: those that are the next owner's and whose calls have ended.
         """
-        for queue in (self._inputs, self._retries):
-            self.waiting -= len(queue.remove(lambda entry: entry.state is State.DROPPED))
+        self._remove(lambda entry: entry.state is State.DROPPED)
         for others in (self._late, self._renewing):
             others -= {entry for entry in others if entry.state is State.DROPPED}
         self.leave(left)
         held, self._held, self._leaving = self._held, [], frozenset()
         for entry in held:
             if entry.state is not State.DROPPED:
-                self._queue_of(entry).add_first([entry])
-                self.waiting += 1
+                self._add_first(entry)

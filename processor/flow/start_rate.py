@@ -21,40 +21,33 @@ class Pace:
     """Spaces the starts of calls, up to one per second, while more than half of the last minute's calls have failed."""
 
     def __init__(self) -> None:
-        # Of each second with calls: when it began, calls, failed ones. The last one isn't among them.
-        self._slices: deque[tuple[float, int, int]] = deque()
-        self._since_s = -math.inf
-        self._slice_calls = 0
-        self._slice_failed = 0
-        self._calls = 0
-        self._failed = 0
+        # Of each second with calls: when it began, how many calls ended, and how many of them failed.
+        self._slices: deque[list[float]] = deque()
         self.pause_s = 0.0
         self.next_s = -math.inf
 
     def ended(self, calls: int, failed: int, now_s: float) -> None:
         """Note ended calls, and how many of them failed and may succeed later."""
-        if now_s - self._since_s >= _SLICE_S:
-            self._begin_slice(now_s)
-        self._slice_calls += calls
-        self._slice_failed += failed
-        self._calls += calls
-        self._failed += failed
+        slices = self._slices
+        if not slices or now_s - slices[-1][0] >= _SLICE_S:
+            slices.append([now_s, 0, 0])
+            while slices[0][0] < now_s - WINDOW_S:
+                slices.popleft()
+        slices[-1][1] += calls
+        slices[-1][2] += failed
         if failed or self.pause_s:
             self._adjust(calls - failed, failed)
 
-    def _begin_slice(self, now_s: float) -> None:
-        self._slices.append((self._since_s, self._slice_calls, self._slice_failed))
-        self._since_s, self._slice_calls, self._slice_failed = now_s, 0, 0
-        while self._slices and self._slices[0][0] < now_s - WINDOW_S:
-            _, calls, failed = self._slices.popleft()
-            self._calls -= calls
-            self._failed -= failed
-
     def _adjust(self, succeeded: int, failed: int) -> None:
         pause_s = self.pause_s / _FASTER ** min(succeeded, 64)
-        if failed and self._calls >= LEAST_CALLS and 2 * self._failed > self._calls:
+        if failed and self._most_fail():
             pause_s = max(pause_s, _FASTEST_S) * _SLOWER ** min(failed, 64)
         self.pause_s = 0.0 if pause_s < _FASTEST_S else min(pause_s, SLOWEST_S)
+
+    def _most_fail(self) -> bool:
+        calls = sum(calls for _, calls, _ in self._slices)
+        failed = sum(failed for _, _, failed in self._slices)
+        return calls >= LEAST_CALLS and 2 * failed > calls
 
     def allowed(self, now_s: float) -> int:
         """Return how many calls may start now, while there are pauses."""

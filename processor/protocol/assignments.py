@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Flow, Pause, Resume, Rewind
+from processor.protocol.effects import Cancel, Effect, Flow, Rewind
 from processor.protocol.events import Assigned, Draining, Instant, Lost, Revoked, Revoking
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition
@@ -14,19 +14,7 @@ from processor.protocol.registering import Registering, Rules
 
 
 class Assignments:
-    """Takes partitions over, and divides their records between this process and the next owner at the end.
-
-    Args:
-        rules: of the protocol.
-        records: all that are open, and their partitions.
-        commits: the last ones of partitions among them.
-        registering: holds records that wait for a commit.
-        flow: fetches partitions.
-        effects: of the present step of the engine.
-
-    Attributes:
-        draining: whether the process stops, and polls nothing more.
-    """
+    """Takes partitions over, and divides their records between this process and the next owner at the end."""
 
     def __init__(
         self,
@@ -43,7 +31,6 @@ class Assignments:
         self._registering = registering
         self._flow = flow
         self._effects = effects
-        self.draining = False
 
     def assigned(self, event: Assigned, now: Instant) -> None:
         """Take a partition over; its first records belong to the warm-up."""
@@ -60,16 +47,15 @@ class Assignments:
         self._records.assign(partition)
         if not announced and event.start is not None:
             self._commits.announce(partition)
-        # librdkafka may remember a pause from an earlier assignment.
-        fetch = Resume if self._flow.may_fetch(partition) and not self.draining else Pause
-        self._effects.append(fetch([event.place]))
+        self._effects += self._flow.assigned(partition)
 
     def announce(self, partition: Partition, first: int) -> None:
         """Commit where a log begins, before anything of it is taken; poll its records again then."""
         if partition.position == UNKNOWN:
             partition.begin(first)
         self._commits.announce(partition)
-        self._effects += [Pause([partition.place]), Rewind(partition.place, first)]
+        self._effects += self._flow.fetch([partition])
+        self._effects.append(Rewind(partition.place, first))
 
     def revoking(self, event: Revoking, now: Instant) -> None:
         """Start nothing more of partitions that the group takes away."""
@@ -95,12 +81,9 @@ class Assignments:
     def _give_up(self, partitions: list[Partition], targets: Mapping[Partition, int]) -> None:
         """Divide the records of partitions between this process and the next owner.
 
-        The division holds even if the last commit fails: the offset committed before is no higher, so the next owner
-        polls every record that is dropped here.
-
-        Args:
-            partitions: that are given up.
-            targets: the offsets of the last commits; else what was requested, which may be committed, divides.
+        The offsets of the last commits divide them, else what was requested, which may be committed. The division holds
+        even if a last commit fails: the offset committed before is no higher, so the next owner polls every record that
+        is dropped here.
         """
         dropped: list[Entry] = []
         cancelled: dict[Entry, None] = {}
@@ -114,7 +97,7 @@ class Assignments:
                 dropped.append(entry)
                 if running:
                     cancelled[entry] = None
-        refused = self._records.refused.of(partitions)
+        refused = [entry for entry in self._records.refused if entry.partition in partitions]
         Entry.take_all(refused, Step.ABANDON)
         for entry in refused:
             self._records.refused.remove(entry)
@@ -133,5 +116,4 @@ class Assignments:
 
     def drain(self, event: Draining, now: Instant) -> None:
         """Fetch nothing more."""
-        self.draining = True
-        self._effects.append(Pause(list(self._records.partitions)))
+        self._effects += self._flow.drain()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from processor.protocol.effects import Commit, Release
@@ -31,9 +31,6 @@ class Commits:
     Args:
         interval_s: pause between commits, s.
         recorded: what a commit says of this process, unless it stops within a warm-up.
-
-    Attributes:
-        sent_s: when the last one was sent, on the clock that never steps.
     """
 
     def __init__(self, interval_s: float, recorded: Recorded) -> None:
@@ -43,16 +40,14 @@ class Commits:
         # another process's.
         self._sent: list[Sent] = []
         self._in_flight: Sent | None = None
-        self._last: set[Partition] = set()
         # Partitions whose records wait for a commit: it announces this process's mode and bound, or shows that they are
         # still this process's.
         self._unproved: set[Partition] = set()
         self.sent_s = self._due_s = self._not_before_s = -math.inf
-        self._soon = False
 
     def hasten(self) -> None:
         """Let the next commit be due now."""
-        self._soon = True
+        self._due_s = -math.inf
 
     def announce(self, partition: Partition) -> None:
         """Commit now, the same offset again if need be: its metadata says what this process may do beyond it."""
@@ -62,32 +57,37 @@ class Commits:
         """Commit now in the same way: the confirmation shows whose the partition is."""
         self.announce(partition)
 
+    def forget(self, partition: Partition) -> None:
+        """Prove a partition no more."""
+        self._unproved.discard(partition)
+
     def is_due(self, now_s: float) -> bool:
         """Return whether a commit is due."""
-        return now_s >= self._due_s or self._soon or bool(self._unproved)
+        return now_s >= self._due_s or bool(self._unproved)
 
     def may_cover_more(self, partition: Partition) -> bool:
         """Return whether the answer of a commit of this partition is awaited."""
-        return partition in self._last or any(partition is awaited for awaited, _ in self._awaited())
+        return any(
+            owner is partition
+            for sent in self._sent
+            if sent is self._in_flight or isinstance(sent.commit, Release)
+            for owner, _ in sent.targets.values()
+        )
 
     def request(self, partitions: Iterable[Partition], now_s: float) -> tuple[Commit | None, list[Partition]]:
-        """Return the next commit, None if it must wait or there is nothing to commit.
-
-        Returns:
-            The commit, and the partitions whose last commit is no longer awaited.
-        """
-        if (self._awaited() and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
+        """Return the next commit, if one may be sent now, and the partitions whose last commit is no longer awaited."""
+        awaited = [] if self._in_flight is None else [partition for partition, _ in self._in_flight.targets.values()]
+        if (awaited and now_s - self.sent_s < ANSWER_LIMIT_S) or now_s < self._not_before_s:
             return None, []
-        self._soon = False
         self._due_s = now_s + self._interval_s
         targets = {
             partition: partition.request()
             for partition in partitions
             if partition.committable > partition.confirmed or partition in self._unproved
         }
-        unanswered = [partition for partition, _ in self._awaited() if partition not in targets]
+        self._in_flight = None
+        unanswered = [partition for partition in awaited if partition not in targets]
         if not targets:
-            self._in_flight = None
             return None, unanswered
         self.sent_s = now_s
         commit = Commit(*self._content(targets))
@@ -100,45 +100,33 @@ class Commits:
         It commits the same offset again where records beyond it may be registered: its metadata says how many.
         """
         last = {p: target for p, target in targets.items() if target > p.confirmed or p.uncommitted}
-        self._last.update(last)
         release = Release(*self._content(last))
         self._send(release, last, now_s)
         return release
 
-    def forget(self, partition: Partition) -> None:
-        """Prove a partition no more."""
-        self._unproved.discard(partition)
-
     def answered(self, event: CommitAnswered, now_s: float) -> Iterator[tuple[Partition, int | None, float]]:
-        """Yield the partitions in the answer.
-
-        Each comes with its offset, or None if its commit failed, and when that commit was sent, s.
-        """
-        for place, offset in event.confirmed.items():
-            yield from self._answered(event, place, offset)
-        for place in event.failed:
-            self._not_before_s = now_s + self._interval_s
-            yield from self._answered(event, place, None)
+        """Yield each partition in the answer, with its offset, None if the commit failed, and when it was sent, s."""
+        for place, offset in (*event.confirmed.items(), *((place, None) for place in event.failed)):
+            sent = self._sent_to(event, place, offset)
+            if sent is None:
+                continue
+            partition, _ = sent.targets.pop(place)
+            if offset is None:
+                self._not_before_s = now_s + self._interval_s
+            elif sent is self._in_flight:
+                self._unproved.discard(partition)
+            yield partition, offset, sent.at_s
         self._sent = [sent for sent in self._sent if sent.targets and now_s - sent.at_s < LATE_LIMIT_S]
-        if not self._awaited():
+        if self._in_flight is not None and not self._in_flight.targets:
             self._in_flight = None
 
-    def _answered(
-        self, event: CommitAnswered, place: TopicPartition, offset: int | None
-    ) -> Iterator[tuple[Partition, int | None, float]]:
+    def _sent_to(self, event: CommitAnswered, place: TopicPartition, offset: int | None) -> Sent | None:
+        """Return the first commit that an answer may be one to."""
         for sent in self._sent:
             is_meant = isinstance(sent.commit, Commit) if event.to is None else sent.commit is event.to
             if is_meant and place in sent.targets and offset in (sent.targets[place][1], None):
-                partition, _ = sent.targets.pop(place)
-                if sent is self._in_flight and offset is not None:
-                    self._unproved.discard(partition)
-                if isinstance(sent.commit, Release):
-                    self._last.discard(partition)
-                yield partition, offset, sent.at_s
-                return
-
-    def _awaited(self) -> Collection[tuple[Partition, int]]:
-        return () if self._in_flight is None else self._in_flight.targets.values()
+                return sent
+        return None
 
     def _send(self, commit: Commit | Release, targets: Mapping[Partition, int], now_s: float) -> Sent:
         places = {partition.place: (partition, target) for partition, target in targets.items()}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from processor.protocol import events
 from processor.protocol.assignments import Assignments
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Flow, Publish, Rewind, Start, WriteTombstones
+from processor.protocol.effects import Cancel, Effect, Flow, Publish, Rewind, Start
 from processor.protocol.events import Instant
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition, Recorded
@@ -38,6 +38,7 @@ class Engine:
         partitions: that are assigned, by their places.
         records: that are open.
         refused: those of them whose dead letters their topic has refused.
+        flow: decides how much at once.
     """
 
     def __init__(self, rules: Rules, records: OpenRecords, flow: Flow, retries: RetryDelays) -> None:
@@ -45,7 +46,7 @@ class Engine:
         self.records = records
         self.refused = records.refused
         self._rules = rules
-        self._flow = flow
+        self.flow = flow
         self._slots = flow.slots
         self._retries = retries
         self._effects: list[Effect] = []
@@ -97,32 +98,9 @@ class Engine:
 
     # ---- what the loop and the telemetry ask
 
-    @property
-    def draining(self) -> bool:
-        """Whether the process stops, and polls nothing more."""
-        return self._assignments.draining
-
-    @property
-    def paused(self) -> bool:
-        """Whether all partitions are paused, because there is no room."""
-        return self._flow.paused
-
-    @property
-    def prefetch_limit(self) -> int:
-        """How many records may be open."""
-        return self._flow.prefetch_limit(self._registering.calls_wait())
-
-    def room(self) -> int:
-        """Return how many records may be polled now."""
-        return 0 if self.draining else self._flow.room(self._registering.calls_wait())
-
-    def is_worth_a_poll(self, room: int) -> bool:
-        """Return whether to poll when there is room for this number of records."""
-        return self._flow.is_worth_a_poll(room, self._registering.calls_wait())
-
     def wake_s(self, now_s: float) -> float:
         """Return in how many seconds the next `Tick` is due, at the latest."""
-        return max(0.0, min(self._tick_due_s, self._registering.next_slow_s(), self._flow.next_due_s) - now_s)
+        return max(0.0, min(self._tick_due_s, self._registering.next_slow_s(), self.flow.next_due_s) - now_s)
 
     def commit_awaited_since_s(self) -> float:
         """Return since when calls wait for nothing but the answer of a commit, minus infinity if none do."""
@@ -137,7 +115,7 @@ class Engine:
     def unfinished(self, places: Sequence[TopicPartition]) -> int:
         """Return how many records of partitions should end before these are given up."""
         again = UNREGISTERED_WORK if self._rules.passes_registered else WORK
-        return self.records.unfinished(places, again) - self.refused.at(places)
+        return self.records.unfinished(places, again)
 
     # ---- records come
 
@@ -147,28 +125,28 @@ class Engine:
             self._assignments.announce(partition, event.offsets[0])
             return
         if partition.due_times is not None:
-            event = self._due(event, partition.due_times, now)
+            event = self._due(event, partition, partition.due_times, now)
             if not event.offsets:
                 return
         entries = self._entries(partition, event, now.s)
         if event.foreign:
             entries = self._pass_over(entries, event)
-        self.records.polled(entries)
         self._slots.enter(entries)
         if event.malformed:
             entries = self._pass_malformed_on(entries, event)
         self._registering.admit(partition, entries, now)
         if 2 * partition.uncommitted >= self._rules.uncommitted_max:
             self._commits.hasten()
-        self._effects += self._flow.polled(partition, event.sizes, self._registering.calls_wait())
+        self._effects += self.flow.polled(partition, event.sizes)
 
-    def _due(self, event: events.Polled, due_times: DueTimes, now: Instant) -> events.Polled:
+    def _due(self, event: events.Polled, partition: Partition, due_times: DueTimes, now: Instant) -> events.Polled:
         """Return the part of a poll that may be handled; wait for the rest, of which nothing is kept."""
         count = due_times.due(event.offsets, event.timestamps_ms, now.wall_ms)
         if count == len(event.offsets):
             return event
         due_s = now.s + (due_times.next_ms - now.wall_ms) / 1000
-        self._effects += [self._flow.is_early(event.place, due_s, now.s), Rewind(event.place, event.offsets[count])]
+        self._effects += self.flow.is_early(partition, due_s, now.s)
+        self._effects.append(Rewind(event.place, event.offsets[count]))
         parts = (event.offsets[:count], event.records[:count], event.sizes[:count])
         return events.Polled(event.place, *parts, event.malformed, event.foreign)
 
@@ -198,7 +176,7 @@ class Engine:
     def _read_to(self, event: events.ReadTo, now: Instant) -> None:
         partition = self.partitions[event.place]
         # The first record of a log shows which offset to commit. What is polled in a drain is dropped.
-        if partition.position != UNKNOWN and not self.draining:
+        if partition.position != UNKNOWN and not self.flow.draining:
             partition.read_to(event.offset)
 
     def _ends_seen(self, event: events.EndsSeen, now: Instant) -> None:
@@ -208,7 +186,7 @@ class Engine:
 
     def _polling_without_room(self, event: events.PollingWithoutRoom, now: Instant) -> None:
         # The answer of a commit makes room soon, and comes with polls only.
-        self._effects += self._flow.polling_without_room(now.s - self.commit_awaited_since_s() <= ANSWER_SOON_S)
+        self._effects += self.flow.polling_without_room(now.s - self.commit_awaited_since_s() <= ANSWER_SOON_S)
 
     # ---- calls
 
@@ -220,14 +198,12 @@ class Engine:
 
     def _calls_ended(self, event: events.CallsEnded, now: Instant) -> None:
         settled: list[Entry] = []
-        tombstones: list[Entry] = []
         failed: list[Entry] = []
         given_up: list[Entry] = []
         abandoned = retriable = 0
         calls = self._slots.with_cancelled(event.calls, now.s)
-        is_registered, is_settled = State.RUNNING_REGISTERED, State.SETTLED  # a lookup in an enum is slow
+        is_settled = State.SETTLED  # a lookup in an enum is slow
         for entry, result in calls:
-            registered = entry.state is is_registered
             if result is None:
                 abandoned += 1
                 taken = entry.take(Step.ABANDON)
@@ -242,19 +218,11 @@ class Engine:
                 taken = entry.take(SUCCEED, result)
                 if taken and entry.state is is_settled:
                     settled.append(entry)
-                    if registered:
-                        tombstones.append(entry)
             if not taken:
                 given_up.append(entry)
         self._slots.ended(calls, len(calls) - abandoned, retriable, now.s)
         self._slots.leave(given_up)
         self._registering.settle(settled)
-        if self._rules.hold_oversized:
-            # One that can't be registered has held up those behind it.
-            for partition in {entry.partition for entry in settled if entry.lifetime is None}:
-                self._registering.release_held(partition)
-        if tombstones:
-            self._effects.append(WriteTombstones(tombstones))
         if failed:
             self._effects.append(Publish(failed))
 
@@ -266,20 +234,10 @@ class Engine:
             self._commit(now)
 
     def _published(self, event: events.Published, now: Instant) -> None:
-        tombstones: list[Entry] = []
-        for entry in event.entries:
-            registered = entry.state is State.PUBLISHING_REGISTERED
-            if not entry.take(Step.PUBLISHED):
-                continue
+        published = [entry for entry in event.entries if entry.take(Step.PUBLISHED)]
+        for entry in published:
             self.refused.remove(entry)
-            if entry.state is State.SETTLED:
-                self._registering.settle([entry])
-                if registered:
-                    tombstones.append(entry)
-                else:
-                    self._registering.release_held(entry.partition)
-        if tombstones:
-            self._effects.append(WriteTombstones(tombstones))
+        self._registering.settle([entry for entry in published if entry.state is State.SETTLED])
 
     def _retry_refused(self, event: events.RetryRefused, now: Instant) -> None:
         event.entry.replace_outcome(DeadLetter("failed", event.error, ours=True))
@@ -292,8 +250,7 @@ class Engine:
         is_kept = entry.state is State.PUBLISHING_REGISTERED and self._rules.passes_registered
         if self.records.is_assigned(entry.partition) and not is_kept:
             self.refused.add(entry, now.s)
-            # So few of these are in memory, and other partitions continue.
-            self._effects += self._flow.crowds(entry.partition.place)
+            self._effects += self.flow.fetch([entry.partition])
         else:
             # The next owner's, or kept by its registration, which expires.
             self.refused.remove(entry)
@@ -311,12 +268,11 @@ class Engine:
     def _commit_answered(self, event: events.CommitAnswered, now: Instant) -> None:
         for partition, offset, sent_s in self._commits.answered(event, now.s):
             if offset is not None:
-                is_first = not partition.is_announced
                 partition.confirm(offset, sent_s)
                 self._registering.release_held(partition)
                 # The answer may be late, and the place may have been assigned again and be full by now.
                 if self.records.is_assigned(partition):
-                    self._effects += self._flow.confirmed(partition, is_first)
+                    self._effects += self.flow.confirmed(partition)
             self._registering.leave_held(partition)
         if event.confirmed and self._registering.wait_for_commit():
             self._commit(now)
@@ -326,7 +282,6 @@ class Engine:
     def _tick(self, event: events.Tick, now: Instant) -> None:
         if now.s >= self._tick_due_s:
             self._tick_due_s = now.s + TICK_S
-            self._flow.observe(now.s)
             self._registering.renew_overdue(now)
             if due := self.refused.due(now.s):
                 self._effects.append(Publish(due))
@@ -337,5 +292,4 @@ class Engine:
             self._registering.register_slow(now)
         if self._commits.is_due(now.s) or self._registering.wait_for_commit():
             self._commit(now)
-        if not self.draining:
-            self._effects += self._flow.resume(now.s, self._registering.calls_wait())
+        self._effects += self.flow.resume(now.s)

@@ -85,10 +85,8 @@ class RegistrationRefused(NamedTuple):
 class CommitAnswered(NamedTuple):
     """The broker answered a commit: the offsets that are committed, and the partitions whose commit failed.
 
-    A failed commit may be done all the same. A partition in neither has no answer yet.
-
-    Attributes:
-        to: the effect, if it was answered at once; the answers of the others come in the order of the commits.
+    A failed commit may be done all the same. A partition in neither has no answer yet. ``to`` is the effect, if it was
+    answered at once; the answers of the others come in the order of the commits.
     """
 
     confirmed: Mapping[TopicPartition, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -52,10 +53,6 @@ class RefusedDeadLetters:
         self._again_s.update(dict.fromkeys(due, math.inf))
         return due
 
-    def of(self, partitions: Collection[Partition]) -> list[Entry]:
-        """Return the records of partitions."""
-        return [entry for entry in self._again_s if entry.partition in partitions]
-
     def at(self, places: Collection[TopicPartition]) -> int:
         """Return how many records are of these places."""
         return sum(entry.partition.place in places for entry in self._again_s)
@@ -67,6 +64,7 @@ class OpenRecords:
     Attributes:
         partitions: that are assigned now; a record stays open when its partition is given up if it is settled here.
         unregistered: nothing has been written about them.
+        held: those of each partition that are registered before their calls, and wait for the broker.
         refused: whose dead letters their topic has refused.
         size: keys, values and headers of all, bytes.
         retries: how many were polled from retry topics.
@@ -77,6 +75,7 @@ class OpenRecords:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.unregistered: dict[Entry, None] = {}
         self._others: dict[Entry, None] = {}
+        self.held: dict[Partition, deque[Entry]] = {}
         self.refused = RefusedDeadLetters()
         self.size = self.retries = self.settled = 0
 
@@ -103,14 +102,11 @@ class OpenRecords:
         """Return the partitions at these places that are assigned."""
         return [self.partitions[place] for place in places if place in self.partitions]
 
-    def polled(self, entries: Sequence[Entry]) -> None:
-        """Count records of one partition just polled, and their bytes; `add` follows for each."""
+    def add(self, entries: Sequence[Entry], registered: bool = False) -> None:
+        """Take records of one partition just polled; ``registered`` is whether they are registered at once."""
         self.size += sum([entry.size for entry in entries])
         if entries and entries[0].partition.retries:
             self.retries += len(entries)
-
-    def add(self, entries: Iterable[Entry], registered: bool = False) -> None:
-        """Take records that were polled; ``registered`` is whether they are registered at once."""
         (self._others if registered else self.unregistered).update(dict.fromkeys(entries))
 
     def fail(self, entry: Entry, outcome: DeadLetter | Retry) -> bool:
@@ -154,13 +150,11 @@ class OpenRecords:
     def unfinished(self, places: Iterable[TopicPartition], again: Container[State]) -> int:
         """Return how many records of partitions the next owner would handle again, or not know, if it began now.
 
-        Args:
-            places: the partitions.
-            again: the states of records that are worked on and that the next owner would handle again.
+        In the states ``again`` it would handle them again. A refused dead letter isn't waited for.
         """
         wanted = set(places)
         of_them = (entry.state for entry in self if entry.partition.place in wanted)
-        return sum(state in IN_FLIGHT or state in again for state in of_them)
+        return sum(state in IN_FLIGHT or state in again for state in of_them) - self.refused.at(wanted)
 
     def registering_s(self, now_s: float) -> float:
         """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""

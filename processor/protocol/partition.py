@@ -81,13 +81,7 @@ class DueTimes:
             self.seen_end = ends.popleft()[0]
 
     def due(self, offsets: Sequence[int], timestamps_ms: Sequence[int], now_ms: int) -> int:
-        """Return how many of the records just polled are due, from the first on.
-
-        Args:
-            offsets: of the records.
-            timestamps_ms: of the records; -1 is none.
-            now_ms: the present moment.
-        """
+        """Return how many of the records just polled are due, from the first on; the timestamp -1 is none."""
         if offsets:
             self.seen(offsets[-1] + 1, now_ms)
         ends = iter(self._ends)
@@ -218,11 +212,7 @@ class Partition:
         return target
 
     def confirm(self, offset: int, sent_s: float) -> None:
-        """Note a confirmed commit, which may be an old one.
-
-        Args:
-            offset: what is committed.
-            sent_s: when the commit was sent, on the clock that never steps.
+        """Note a confirmed commit, which may be an old one, and when it was sent, on the clock that never steps.
 
         Raises:
             PartitionError: the broker confirmed what was never requested.
@@ -242,10 +232,7 @@ class Partition:
         """Return the offset for the commit with which the partition is given up, and note that it is requested.
 
         Records that haven't started go to the next owner, so the commit stops at the first of them. What an earlier
-        request may have passed stays with this process.
-
-        Args:
-            first_unstarted: the lowest offset, at or above ``requested``, of a record whose call hasn't started.
+        request may have passed stays with this process: ``first_unstarted`` is at or above ``requested``.
         """
         committable = self.committable
         if first_unstarted is not None:

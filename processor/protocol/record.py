@@ -160,21 +160,9 @@ UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBL
 # The same where a commit passes settled records only.
 WORK: Final = UNREGISTERED_WORK | {S.RUNNING_REGISTERED, S.PUBLISHING_REGISTERED}
 
-_FAULT: Final = -1
-_SAME: Final = -2
-
-
-def _cell(state: State, step: Step) -> int:
-    row = TRANSITIONS[state]
-    if step not in row:
-        return _FAULT
-    target = row[step]
-    return _SAME if target is None else int(target)
-
-
-# Rows of small integers: a record takes four to six steps, and looks a cell up for each.
-_CELLS: Final = tuple(tuple(_cell(state, step) for step in Step) for state in State)
-_STATES: Final = tuple(State)
+_FAULT: Final = object()
+# A record takes four to six steps, and looks a cell up for each: by small integers, which a dictionary would hash.
+_CELLS: Final[Any] = tuple(tuple(TRANSITIONS[state].get(step, _FAULT) for step in Step) for state in State)
 
 
 class LifecycleError(PermanentError):
@@ -219,14 +207,14 @@ class Entry:
             LifecycleError: the state doesn't allow the step.
         """
         target = _CELLS[self.state][step]
-        if target >= 0:
-            self.state = _STATES[target]
-            if outcome is not None:
-                self.outcome = outcome
-            return True
-        if target == _FAULT:
+        if target is IGNORED:
+            return False
+        if target is _FAULT:
             raise LifecycleError(f"{self!r} can't take the step {step.name}")
-        return False
+        self.state = target
+        if outcome is not None:
+            self.outcome = outcome
+        return True
 
     def is_overdue(self, now_s: float) -> bool:
         """Return whether too little is left of a registered record's time to live to start its call."""
@@ -250,12 +238,12 @@ class Entry:
         Raises:
             LifecycleError: a state doesn't allow the step.
         """
-        cells, states = _CELLS, _STATES
+        cells, ignored, fault = _CELLS, IGNORED, _FAULT
         for entry in entries:
             target = cells[entry.state][step]
-            if target < 0:
+            if target is ignored or target is fault:
                 raise LifecycleError(f"{entry!r} can't take the step {step.name}")
-            entry.state = states[target]
+            entry.state = target
         if lifetime is not None:
             for entry in entries:
                 entry.lifetime = lifetime

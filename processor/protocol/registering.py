@@ -86,13 +86,6 @@ class Registering:
 
     Those that are registered before their calls are held in a queue for each partition, in the order of polling: so a
     commit may pass what has started, and nothing else.
-
-    Args:
-        rules: of the protocol.
-        records: all that are open.
-        commits: prove whose a partition is.
-        slots: get what may start.
-        effects: of the present step of the engine.
     """
 
     def __init__(
@@ -107,11 +100,7 @@ class Registering:
         self._commits = commits
         self._slots = slots
         self._effects = effects
-        self._held: dict[Partition, deque[Entry]] = {}
-
-    def calls_wait(self) -> bool:
-        """Return whether calls wait for acknowledgments of the broker."""
-        return self._before_call or bool(self._held)
+        self._held = records.held
 
     def wait_for_commit(self) -> bool:
         """Return whether calls wait for nothing but a confirmed commit."""
@@ -191,7 +180,6 @@ class Registering:
                 settled.append(entry)
         if settled:
             self.settle(settled)
-            self._effects.append(WriteTombstones(settled))
         if touched:
             self._slots.renewed(entries)
         for partition in touched:
@@ -215,9 +203,18 @@ class Registering:
             self.settle([entry])
 
     def settle(self, entries: list[Entry]) -> None:
-        """Let commits pass records that have an outcome, and forget them."""
+        """Let commits pass records that have an outcome, end the registrations of those that have one, and forget all.
+
+        One without a registration may have held up those behind it.
+        """
         self._records.settle(entries)
         self._slots.leave(entries)
+        registered = [entry for entry in entries if entry.lifetime is not None]
+        if registered:
+            self._effects.append(WriteTombstones(registered))
+        if self._held and len(registered) < len(entries):
+            for partition in {entry.partition for entry in entries if entry.lifetime is None}:
+                self.release_held(partition)
 
     def close(self, entries: list[Entry]) -> None:
         """Forget records that are given up and have no call."""

@@ -78,9 +78,7 @@ class RetryDelays(NamedTuple):
     def after(self, failed: Failed, came_from_s: float) -> Retry | DeadLetter:
         """Return where a failed record goes: the shortest longer delay that is long enough, else the longest.
 
-        Args:
-            failed: how its call ended.
-            came_from_s: the delay of the retry topic from which it was polled, s; 0 if it was another topic.
+        ``came_from_s`` is the delay of the retry topic from which it was polled, s; 0 if it was another topic.
         """
         longer = [delay_s for delay_s in self.delays_s if delay_s > came_from_s] if failed.retriable else []
         if not longer:

@@ -51,7 +51,7 @@ def without_ends_of_blocked_calls(original, self, event, now):
         self._effects.append(resolve_name("processor.protocol.effects.Publish")([entry]))
 
 
-@safeguard("P7.19", at="processor.flow.bulkheads.BulkheadScheduler._takes_slot", real=True, seeds=True)
+@safeguard("P7.19", at="processor.flow.bulkheads.Bulkheads._takes_slot", real=True, seeds=True)
 def without_limits_of_routes(*_):
     """A call starts although its route has no free slot."""
     return True
@@ -78,7 +78,7 @@ def without_acknowledgments_before_late_calls(_, self, entry, now_s):
 
 
 @safeguard("D1.1", at=f"{ENGINE}._due", real=True, seeds=True)
-def without_delay(_, self, event, due_times, now):
+def without_delay(_, self, event, *others):
     """A record of a retry topic is handled when it is polled."""
     return event
 
@@ -95,9 +95,9 @@ def without_ends_of_paused_logs(*_):
 
 
 @safeguard("P1.24", at=f"{ENGINE}._due", seeds=True)
-def without_rewind_to_early_records(original, self, event, due_times, now):
+def without_rewind_to_early_records(original, self, *event):
     """A record that isn't due is dropped, and later the records behind it are read."""
-    kept = original(self, event, due_times, now)
+    kept = original(self, *event)
     self._effects[:] = [effect for effect in self._effects if type(effect).__name__ != "Rewind"]
     return kept
 

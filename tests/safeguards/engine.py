@@ -21,7 +21,7 @@ def cell(patch: Patch, state: str, step: str, target: str | None) -> None:
     """Change one cell of the transition table; None ignores the step."""
     table = resolve_name("processor.protocol.record")
     rows = [list(row) for row in table._CELLS]
-    rows[table.State[state]][table.Step[step]] = table._SAME if target is None else int(table.State[target])
+    rows[table.State[state]][table.Step[step]] = None if target is None else table.State[target]
     patch.replace("processor.protocol.record._CELLS", tuple(tuple(row) for row in rows))
 
 
@@ -170,6 +170,14 @@ def _settles_early(patch: Patch, state: str, step: str) -> None:
     cell(patch, "SETTLED", "REGISTERED", None)
     cell(patch, "SETTLED", "REFUSE", None)
 
+    @patch.around("processor.protocol.record.Entry.take")
+    def take(original, self, taken, outcome=None):
+        is_early = self.state.name == state and taken.name == step
+        took = original(self, taken, outcome)
+        if is_early:
+            self.lifetime = None
+        return took
+
 
 @safeguard("P1.22", seeds=True, world=lambda w: w.deferred())
 def without_reports_before_settling(patch: Patch) -> None:
@@ -282,3 +290,12 @@ def without_commits_as_proof(*_):
 
     Slow records of a partition where nothing moves are registered later, and their commit waits for calls.
     """
+
+
+@safeguard("P1.1", at="processor.protocol.commits.Commits._sent_to")
+def without_order_of_answers(original, self, *answer):
+    """A late answer counts as one to a later commit of the same offset, before which the partition was another's."""
+    self._sent.reverse()
+    found = original(self, *answer)
+    self._sent.reverse()
+    return found

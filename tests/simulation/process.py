@@ -111,7 +111,7 @@ class Process:
         limit, self._routes, records = FixedLimit(slots), routes or {}, OpenRecords()
         bulkheads = Bulkheads(_route_of, routes) if routes else None
         worker_slots = Slots(scheduler_of(ordering), limit, bulkheads, cancel_after_s)
-        flow = Flow(records, worker_slots, Prefetch(limit, 200, 1 << 20), bound)
+        flow = Flow(rules, records, worker_slots, Prefetch(limit, 200, 1 << 20))
         self.engine = Engine(rules, records, flow, RetryDelays((RETRY_DELAY_S,)))
         self.position: dict[TopicPartition, int] = {}
         self._polled: dict[TopicPartition, list[int]] = {}
@@ -177,7 +177,7 @@ class Process:
             self._step(EndsSeen({RETRIES: self._world.end(RETRIES)}))
             now_ms = self._now().wall_ms
             self._seen_ms = {at: self._seen_ms.get(at, now_ms) for at, _ in self._world.log(RETRIES)}
-        room = self.engine.room()
+        room = self.engine.flow.room()
         if room == 0:
             self._step(PollingWithoutRoom())
             room = 1

@@ -169,7 +169,7 @@ class _Walk:
             unneeded = {"polled_s"} if value.state not in _UNREGISTERED else set()
             unneeded |= {"lifetime"} if value.state not in _WAITING else set()
         elif isinstance(value, Commits):
-            unneeded = {"sent_s"} if not (value._in_flight or value._last) else set()
+            unneeded = {"sent_s"} if not value._sent else set()
         elif isinstance(value, Slots):
             unneeded = {"_overdue_from_s"} if not value.waiting else set()
         else:

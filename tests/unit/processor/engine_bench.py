@@ -58,9 +58,9 @@ ASKED: dict[str, Callable[[EngineBench], object]] = {
     "open?": lambda bench: len(bench.engine.records),
     "in_flight?": lambda bench: bench.engine.records.in_flight(),
     "unsettled?": lambda bench: bench.engine.records.unsettled(),
-    "room?": lambda bench: bench.engine.room(),
-    "worth_a_poll?": lambda bench: bench.engine.is_worth_a_poll(bench.engine.room()),
-    "paused?": lambda bench: bench.engine.paused,
+    "room?": lambda bench: bench.flow.room(),
+    "worth_a_poll?": lambda bench: bench.flow.is_worth_a_poll(bench.flow.room()),
+    "paused?": lambda bench: bench.flow.paused,
     "waiting?": lambda bench: bench.flow.slots.waiting,
 }
 
@@ -107,7 +107,7 @@ class EngineBench:
         routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
         records = OpenRecords()
         worker_slots = Slots(scheduler_of(Ordering(ordering)), FixedLimit(slots), routes, cancel_after)
-        self.flow: Flow = Flow(records, worker_slots, prefetch, bound)
+        self.flow: Flow = Flow(rules, records, worker_slots, prefetch)
         self.engine: Engine = Engine(rules, records, self.flow, RetryDelays(delays))
         self.now_s = 0.0
         self.entries: dict[str, Entry] = {}

@@ -203,7 +203,7 @@ def test_the_warm_up_follows_from_the_last_commit(
     a commit that failed is sent again
     unconfirmed | after 0.6 > commit 0 | confirmed 0 > resume a
     what comes before the answer is polled again
-    poll 0 1 > pause a; rewind 0 | open? > 0 | confirmed 0 > resume a | poll 0 1 > register 0 1
+    poll 0 1 > rewind 0 | open? > 0 | confirmed 0 > resume a | poll 0 1 > register 0 1
     a commit without an answer shows nothing to the next owner
     revoke > release | assigned > pause a | after 1 | confirmed 0 | after 1 > commit 0 | confirmed 0 > resume a
 """)
@@ -403,8 +403,8 @@ def test_polling_resumes_if_no_record_is_open(n: int, records: int, size: int, p
         running = [e for x in bench.step(CallsEnded(ended)) for e in getattr(x, "entries", ())]
     assert len(bench.engine.records) == bench.engine.records.size == 0
     bench.step(Tick())
-    assert not bench.engine.paused
-    assert bench.engine.room() > 0
+    assert not bench.flow.paused
+    assert bench.flow.room() > 0
 
 
 @stories("""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from processor.flow.blocked_calls import HELD_SHARE, TOKEN_LASTS_S, BlockedCalls
-from processor.flow.bulkheads import Bulkheads, BulkheadScheduler
+from processor.flow.bulkheads import Bulkheads
 from processor.flow.scheduler import Ordered, key_lane, partition_lane
 from processor.protocol.partition import Partition
 from processor.protocol.record import Entry, Step
@@ -84,7 +84,7 @@ def test_keys_have_lanes_of_their_own_and_a_null_key_has_none() -> None:
     scheduler.enter(entries)
     scheduler.add(entries)
     assert [entry.offset for entry in scheduler.take(10)] == [0, 1, 3, 4, 5]
-    assert (len(scheduler), scheduler.startable, scheduler.behind_of(PLACE)) == (2, 0, 2)
+    assert (len(scheduler), scheduler.behind, scheduler.behind_of(PLACE)) == (2, 2, 2)
     scheduler.leave([entries[0], entries[3], entries[5]])
     assert [entry.offset for entry in scheduler.take(1)] == [2]
     assert [entry.offset for entry in scheduler.take(1)] == [6]
@@ -293,11 +293,11 @@ def test_records_of_a_full_route_do_not_fill_the_prefetch(story: str) -> None:
 def test_a_record_of_a_full_route_keeps_its_place_in_the_order() -> None:
     first, other, second = entries(0, 1, 2)
     ordered = Ordered(partition_lane)
-    scheduler = BulkheadScheduler(ordered, Bulkheads(lambda entry: entry.offset % 2, {0: 0}))
-    scheduler.enter([first, other, second])
-    scheduler.add([first, other, second])
-    assert scheduler.take(3) == []
-    assert scheduler.behind_of(first.partition.place) == len(scheduler) == 3
-    scheduler.remove(lambda entry: entry is first)
-    scheduler.leave([first])
-    assert scheduler.take(3) == [other]
+    bulkheads = Bulkheads(lambda entry: entry.offset % 2, {0: 0})
+    ordered.enter([first, other, second])
+    ordered.add([first, other, second])
+    assert bulkheads.take(ordered, 3, False) == []
+    assert [each.behind_of(first.partition.place) for each in (ordered, bulkheads)] == [2, 1]
+    assert (ordered.behind, bulkheads.behind) == (2, 1)
+    ordered.leave([first])
+    assert bulkheads.take(ordered, 3, False) == [other]
