@@ -33,7 +33,7 @@ jars: setup ## the jars of Spark's Kafka source and of the embedded broker, veri
 $(CLASSES): requirements.txt tests/support/class_archive.py | jars
 	@$(BIN)/python -m tests.support.class_archive $@
 
-connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests and `waitreg stack up --connect`
+connect: jars plugin ## a Kafka Connect worker with this project's plugin, for its tests
 	@$(BIN)/python -m wait_registry.java.fetching fetch connect debezium-jdbc debezium-postgres
 
 plugin: $(PLUGIN)/target/verified ## the jar with the Connect converter and transforms, built and tested by Maven

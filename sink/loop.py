@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from sink.apply.applier import Applied
 from sink.metrics import SinkTelemetry
@@ -26,14 +26,9 @@ log = logging.getLogger(__name__)
 POLL_S = 0.25
 
 
-@dataclass(slots=True)
-class Step:
-    """What one iteration of the reading thread found: a batch at most, and topics that need more than a read."""
-
-    read: Read | None = None
-    idle: list[TopicSync] = field(default_factory=list)
-    failed: list[tuple[TopicSync, Exception]] = field(default_factory=list)
-    deleted: list[TopicSync] = field(default_factory=list)
+# What one iteration of the reading thread found of each topic that was due: a batch, of one topic at most, nothing that
+# is left to read, or why the topic can't be read.
+Found: TypeAlias = list[tuple[TopicSync, Read | Exception | None]]
 
 
 class SinkLoop:
@@ -92,49 +87,43 @@ class SinkLoop:
                 self._stopping.set()
                 self._cancel(reading)
 
-    def _iterate(self, step: Step, executor: ThreadPoolExecutor) -> Future[Step]:
+    def _iterate(self, found: Found, executor: ThreadPoolExecutor) -> Future[Found]:
         """Begin the next read, and apply the one that ended; nothing is read while topics are opened and skipped."""
-        for sync, error in step.failed:
-            self._skip(sync.topic, error)
-        for sync in step.deleted:
-            self._syncs.pop(sync.topic.name, None)
-        for sync in step.idle:
-            if sync.is_level:
+        for sync, result in found:
+            if isinstance(result, DeletedUnread):
+                self._syncs.pop(sync.topic.name, None)
+            elif isinstance(result, Exception):
+                self._skip(sync.topic, result)
+            elif result is None and sync.is_level:
                 sync.topic.state.caught_up()
         self._open_due()
         reading = executor.submit(self._read)
-        if step.read is not None and step.read.sync in self._syncs.values():
-            self._apply(step.read)
+        for sync, result in found:
+            if isinstance(result, Read) and sync in self._syncs.values():
+                with self._skipping(sync.topic):
+                    self._committed(sync.topic, sync.apply(result.batch), time.monotonic() - result.began)
         return reading
 
-    def _read(self) -> Step:
+    def _read(self) -> Found:
         """Read one range of the first topic that has something; runs in the reading thread."""
-        step, now = Step(), time.monotonic()
+        found: Found = []
+        now = time.monotonic()
         for sync in sorted([*self._syncs.values()], key=lambda each: each.due_at):
             if sync.due_at > now:
                 continue
             try:
-                step.read = sync.read()
-            except DeletedUnread:
-                step.deleted.append(sync)
-                continue
+                found.append((sync, sync.read()))
             except (TransientError, ConfigurationError) as error:
-                if sync.topic is self._topics.first:
+                if sync.topic is self._topics.first and not isinstance(error, DeletedUnread):
                     raise
-                step.failed.append((sync, error))
-                continue
-            if step.read is not None:
-                return step
-            step.idle.append(sync)
-        if not step.failed and not step.deleted:
+                found.append((sync, error))
+            if isinstance(found[-1][1], Read):
+                return found
+        if all(result is None for _, result in found):
             self._readers[self._topics.first.name].require_alive()
             due_at = min((sync.due_at for sync in [*self._syncs.values()]), default=now + POLL_S)
             self._stopping.wait(max(0.0, due_at - time.monotonic()))
-        return step
-
-    def _apply(self, read: Read) -> None:
-        with self._skipping(read.sync.topic):
-            self._committed(read.sync.topic, read.sync.apply(read.batch), time.monotonic() - read.began)
+        return found
 
     def _open_due(self) -> None:
         for topic in self._topics.all():
@@ -187,7 +176,7 @@ class SinkLoop:
         syncs = [self._syncs.get(topic.name) for topic in self._topics.all()]
         return all(sync is not None and sync.reached_targets for sync in syncs)
 
-    def _cancel(self, reading: Future[Step]) -> None:
+    def _cancel(self, reading: Future[Found]) -> None:
         """End a read that is under way: what it reads is dropped, and read again from the positions in Postgres."""
         if not reading.cancel() and not reading.done():
             for reader in self._readers.values():

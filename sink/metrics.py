@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -32,9 +31,8 @@ class TopicState:
         self.stream = stream
         self._monotonic = monotonic
         self._longest_silence_s = longest_silence_s
-        self._guard = threading.Lock()
         self._trouble: str | None = "not started yet"
-        self._seen_at: float | None = None
+        self._seen_at = 0.0
         self._applied: Applied | None = None
         self._oldest_allowed_s: float | None = None
 
@@ -43,50 +41,41 @@ class TopicState:
 
         ``delete_retention_ms`` bounds the age of the topic's positions, None for no bound.
         """
-        with self._guard:
-            if self._trouble is not None:
-                self._trouble = "its first batch since the start isn't written yet"
-            if delete_retention_ms is not None:
-                self._oldest_allowed_s = oldest_allowed(delete_retention_ms).total_seconds()
+        if self._trouble is not None:
+            self._trouble = "its first batch since the start isn't written yet"
+        if delete_retention_ms is not None:
+            self._oldest_allowed_s = oldest_allowed(delete_retention_ms).total_seconds()
 
     def committed(self, applied: Applied) -> None:
         """Note a batch, or idle positions that were written down; a batch ends any trouble there was."""
-        with self._guard:
-            if applied.written is not None:
-                self._trouble = None
-            self._seen_at = self._monotonic()
-            self._applied = applied
+        self._seen_at = self._monotonic()
+        self._applied = applied
+        if applied.written is not None:
+            self._trouble = None
 
     def caught_up(self) -> None:
         """Note that nothing is left to read, which ends any trouble there was."""
-        with self._guard:
-            self._trouble = None
+        self._trouble = None
 
     def broken(self, reason: str) -> None:
         """Note why the topic isn't read."""
-        with self._guard:
-            self._trouble = reason
+        self._trouble = reason
 
     @property
     def up(self) -> bool:
         """Whether the topic is read and written."""
-        with self._guard:
-            return self._trouble is None
+        return self._trouble is None
 
     def reasons(self) -> list[str]:
         """Return why this topic isn't ready, nothing when it is."""
-        with self._guard:
-            if self._trouble is not None:
-                return [f"{self.stream} stream: {self._trouble}"]
-            silent_s = self._monotonic() - (self._seen_at or 0.0)
-            if silent_s > self._longest_silence_s:
-                return [f"{self.stream} stream: nothing committed for {silent_s:.0f} s"]
-            return []
+        trouble, silent_s = self._trouble, self._monotonic() - self._seen_at
+        if trouble is None and silent_s > self._longest_silence_s:
+            trouble = f"nothing committed for {silent_s:.0f} s"
+        return [] if trouble is None else [f"{self.stream} stream: {trouble}"]
 
     def readings(self) -> Readings:
         """Return lag and staleness as of now."""
-        with self._guard:
-            applied, limit_s = self._applied, self._oldest_allowed_s
+        applied, limit_s = self._applied, self._oldest_allowed_s
         if applied is None:
             return
         for name, position in applied.positions.items():

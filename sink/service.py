@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -13,31 +12,18 @@ import psycopg
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from sink.advisory_lock import sink_lock_key, wait_for_lock
+from sink.advisory_lock import wait_for_lock
 from sink.connect_group import require_no_second_sink
 from sink.loop import SinkLoop
-from sink.metrics import SinkTelemetry, TopicState
+from sink.metrics import SinkTelemetry
 from sink.mirror import OffsetMirror
 from sink.position import PositionExpired
 from sink.progress import Connection
 from sink.read.kafka_reader import SparkReader
-from sink.topics import (
-    DEAD_LETTER,
-    OPERATIONS,
-    WAIT,
-    DeadLetterTopic,
-    OperationsTopic,
-    OperationsTopicAlone,
-    SinkTopics,
-    WaitTopic,
-    max_shown_bytes,
-)
+from sink.topics import sink_topics
 from wait_registry.errors import ConfigurationError, FencedError, TransientError
-from wait_registry.kafka.clients import Admin
-from wait_registry.kafka.clients import admin as open_admin
-from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import require_topics
-from wait_registry.outage import Backoff, through_outage
+from wait_registry.outage import through_outage
 from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
 from wait_registry.postgres.error_text import error_text
 from wait_registry.postgres.open_connections import OpenConnections
@@ -54,13 +40,8 @@ from wait_registry.telemetry.server import service_server
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_S = 0.5
-# A failure after so long doesn't repeat an earlier one.
-LONG_RUN_S = 60.0
 # Then the waits for Postgres are given up: supervisors kill what hasn't ended after 30 s.
 STOP_LIMIT_S = 20.0
-# Of this many pauses between two signs of life, one may be missed.
-SILENCE_FACTOR = 3
 FATAL = (FencedError, ConfigurationError, PositionExpired, SparkGone)
 
 
@@ -68,24 +49,26 @@ class SinkService:
     """`waitreg sink`: run it once; `request_stop` may be called from any thread or signal handler."""
 
     def __init__(self, settings: Settings, spark: SparkSession | None = None, *, once: bool = False) -> None:
-        """``spark`` is a session to share, one of its own when None; ``once`` drains what is there and ends."""
+        """Check the settings; nothing is opened yet.
+
+        Args:
+            settings: of the sink.
+            spark: a session to share instead of an own one.
+            once: drain what is there, and end.
+
+        Raises:
+            ConfigurationError: settings contradict each other.
+        """
+        require_relations(settings, "sink")
         self._settings = settings
         self._spark = spark
-        self._once = once
         self._stop = threading.Event()
         self._connections = OpenConnections()
-        silence_s = SILENCE_FACTOR * settings.sink.idle_progress_s
-        self._wait_state = TopicState(WAIT, silence_s)
-        self._dead_letter_states = {
-            topic: TopicState(DEAD_LETTER, silence_s) for topic in dead_letter_topics(settings, "sink")
-        }
-        self._operations_state = TopicState(OPERATIONS, silence_s)
-        states = [self._wait_state, *self._dead_letter_states.values(), self._operations_state]
-        # A Kafka Connect sink reads the others.
-        self._operations_only = settings.sink.kind is SinkKind.CONNECT
-        self.telemetry = SinkTelemetry(MetricsRegistry(), [states[-1]] if self._operations_only else states)
-        for topic in self._dead_letter_states:
-            self.telemetry.passed(topic, 0)  # a counter that begins with its first increase would hide it from alerts
+        self._topics = sink_topics(settings, once)
+        self.telemetry = SinkTelemetry(MetricsRegistry(), [topic.state for topic in self._topics.all()])
+        for topic in self._topics.all():
+            # A counter that begins with its first increase would hide it from alerts.
+            self.telemetry.passed(topic.name, 0)
         self.telemetry_port: int | None = None
         self._stands_by = False
 
@@ -104,7 +87,6 @@ class SinkService:
             SparkGone: start again.
         """
         settings = self._settings
-        require_relations(settings, "sink")
         # Arrow's own pool keeps what the largest batch took; malloc gives most of it back.
         pa.set_memory_pool(pa.system_memory_pool())
         telemetry = self.telemetry
@@ -116,33 +98,10 @@ class SinkService:
             self.telemetry.waiting("starting Spark")
             with suppress(StartStopped), session_of(settings, "waitreg-sink", self._spark, self._stop) as spark:
                 self.telemetry.waiting("waiting for Postgres")
-                topics = self._topics(open_admin(settings.kafka))
                 # Whatever the error is: nothing is lost, and the work starts again.
-                through_outage(
-                    partial(self._work, spark, topics), partial(self._pause_s, topics), self._stop.wait, (Exception,)
-                )
+                through_outage(partial(self._work, spark), self._pause_s, self._stop.wait, (Exception,))
 
-    def _topics(self, admin: Admin) -> SinkTopics:
-        """Return the wait topic and the others; alongside a Kafka Connect sink the operations topic alone."""
-        operations = self._settings.operations.topic, admin, self._operations_state, self._new_backoff()
-        if self._operations_only:
-            return SinkTopics(OperationsTopicAlone(*operations), once=self._once)
-        wait = WaitTopic(self._settings.wait, admin, self._wait_state, self._new_backoff())
-        shown_bytes = max_shown_bytes(self._settings)
-        dead_letters = (
-            DeadLetterTopic(name, admin, state, self._new_backoff(), shown_bytes)
-            for name, state in self._dead_letter_states.items()
-        )
-        return SinkTopics(wait, (*dead_letters, OperationsTopic(*operations)), self._once)
-
-    def _work(self, spark: SparkSession, topics: SinkTopics) -> None:
-        """Bring the topics into Postgres until stopped, from the positions in Postgres on."""
-        if self._stop.is_set():
-            return
-        require_spark(spark)
-        self._run_loop(spark, topics)
-
-    def _pause_s(self, topics: SinkTopics, error: Exception) -> float | None:
+    def _pause_s(self, error: Exception) -> float | None:
         """Report why the work failed; return how long to wait, s, or None if only an operator can fix it."""
         reason = error_text(error)
         if isinstance(error, FATAL):
@@ -154,22 +113,26 @@ class SinkService:
             log.warning("the sink ends; the next start reads again what wasn't written: %s", reason)
             return 0.0
         self.telemetry.broken(reason)
-        self.telemetry.failed(topics.first.state, error)
+        self.telemetry.failed(self._topics.first.state, error)
         self.telemetry.waiting(reason)
-        pause_s = topics.first.backoff.next_s()
+        pause_s = self._topics.first.backoff.next_s()
         # The trace of an outage or of Spark's own error says nothing, and that of a refusal by Postgres ends with the
         # rows that were refused; that of anything else may be all there is.
         known = isinstance(error, psycopg.Error | TransientError)
         log.warning("the sink failed (%s); starts again in %.1f s", reason, pause_s, exc_info=None if known else error)
         return pause_s
 
-    def _run_loop(self, spark: SparkSession, topics: SinkTopics) -> None:
-        settings = self._settings
+    def _work(self, spark: SparkSession) -> None:
+        """Bring the topics into Postgres until stopped, from the positions in Postgres on."""
+        if self._stop.is_set():
+            return
+        require_spark(spark)
+        settings, topics = self._settings, self._topics
         with self._lock(spark) as connection:
             if connection is None:
                 return
             require_topics(settings, "sink")
-            if not self._operations_only:
+            if settings.sink.kind is SinkKind.SPARK:
                 group = settings.sink.connect_group
                 require_no_second_sink(topics.first.admin, settings.kafka, group, settings.wait.topic)
             readers = {topic.name: SparkReader(spark, settings.kafka, topic.columns) for topic in topics.all()}
@@ -191,9 +154,8 @@ class SinkService:
             require_schema(connection)
             connection.execute("set synchronous_commit to on")
             lift_time_limits(connection)
-            key = sink_lock_key(connection, self._settings.wait.topic)
             standby = partial(self._standby, spark)
-            locked = wait_for_lock(connection, key, self._stop, standby)
+            locked = wait_for_lock(connection, self._settings.wait.topic, self._stop, standby)
             self._stands_by = False
             yield connection if locked else None
 
@@ -204,6 +166,3 @@ class SinkService:
             log.info("another sink, or a session that a pooler has kept, holds the lock: waiting as a standby")
         self._stands_by = True
         self.telemetry.waiting("standby")
-
-    def _new_backoff(self) -> Backoff:
-        return Backoff(FIRST_PAUSE_S, self._settings.sink.restart_backoff_max_s, random.random, LONG_RUN_S)

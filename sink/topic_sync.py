@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 class Read:
     """What was read of a topic; ``began`` is the monotonic clock's, s."""
 
-    sync: TopicSync
     batch: Batch
     began: float
 
@@ -92,7 +91,7 @@ class TopicSync:
         if self._is_behind(ends):
             # At once, after those that have waited for longer.
             self.due_at = began
-        return Read(self, batch, began)
+        return Read(batch, began)
 
     def _is_behind(self, ends: Mapping[TopicPartition, int]) -> bool:
         return any(ends[name] > offset for name, offset in self._read_to.items())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
@@ -17,17 +18,20 @@ from sink.read.log_ends import stable_ends
 from sink.read.record_columns import ALL, Columns, columns_up_to
 from sink.read.start_positions import Start, dead_letter_start, operations_start, require_same_topic, wait_start
 from wait_registry.kafka.clients import PRODUCER_MAX_MESSAGE_BYTES, Admin
+from wait_registry.kafka.clients import admin as open_admin
 from wait_registry.kafka.cluster import TopicIdentity
+from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.kafka.topics import delete_retention_ms
 from wait_registry.kafka.wait_topic import require_same_wait_topic
 from wait_registry.outage import Backoff
-from wait_registry.settings.topics import WaitTopicSettings
+from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.tree import Settings
 
-# The label ``stream`` of the metrics.
-WAIT: Final = "wait"
-DEAD_LETTER: Final = "dead_letter"
-OPERATIONS: Final = "operations"
+FIRST_PAUSE_S: Final = 0.5
+# A failure after so long doesn't repeat an earlier one.
+LONG_RUN_S: Final = 60.0
+# Of this many pauses between two signs of life, one may be missed.
+SILENCE_FACTOR: Final = 3
 
 # The default heap passes on one such dead letter, and omits one of twice the size (bench/large_records.py of 2527bb6).
 MAX_SHOWN_BYTES = 33_554_432
@@ -38,33 +42,28 @@ LINEAGE_BYTES = 65_536
 class SinkTopic(ABC):
     """A topic, and what stays from one start of the loop to the next.
 
-    Args:
-        name: of the topic.
-        admin: a client of the cluster.
-        state: what /metrics and /health show.
-        backoff: of the pauses after failures.
-
     Attributes:
+        stream: label of the metrics.
+        writer: writes its batches.
         columns: what is read of each record.
         largest_bytes: how large a record may be, uncompressed.
+        state: what /metrics and /health show.
+        backoff: of the pauses after failures.
         targets: where a sink that is run once stops, listed at its first start.
     """
 
+    stream: ClassVar[str]
+    writer: Writer
     columns: Columns = ALL
     largest_bytes: int = PRODUCER_MAX_MESSAGE_BYTES
 
-    def __init__(self, name: str, admin: Admin, state: TopicState, backoff: Backoff) -> None:
+    def __init__(self, name: str, settings: Settings, admin: Admin) -> None:
         self.name = name
         self.admin = admin
-        self.state = state
-        self.backoff = backoff
+        self.state = TopicState(self.stream, SILENCE_FACTOR * settings.sink.idle_progress_s)
+        self.backoff = Backoff(FIRST_PAUSE_S, settings.sink.restart_backoff_max_s, random.random, LONG_RUN_S)
         self.targets: dict[TopicPartition, int] = {}
         self._whole_from: dict[TopicPartition, int] = {}
-
-    @property
-    @abstractmethod
-    def writer(self) -> Writer:
-        """What writes its batches."""
 
     @abstractmethod
     def start(self, connection: Connection) -> Start:
@@ -91,15 +90,13 @@ class SinkTopic(ABC):
 class WaitTopic(SinkTopic):
     """The wait topic, for the table ``wait``."""
 
-    def __init__(self, wait: WaitTopicSettings, admin: Admin, state: TopicState, backoff: Backoff) -> None:
-        super().__init__(wait.topic, admin, state, backoff)
-        self._wait = wait
-        self.largest_bytes = wait.max_message_bytes
-        self._writer = WaitWriter(wait.topic)
+    stream = "wait"
 
-    @property
-    def writer(self) -> WaitWriter:
-        return self._writer
+    def __init__(self, settings: Settings, admin: Admin) -> None:
+        super().__init__(settings.wait.topic, settings, admin)
+        self._wait = settings.wait
+        self.largest_bytes = settings.wait.max_message_bytes
+        self.writer = WaitWriter(settings.wait.topic)
 
     def start(self, connection: Connection) -> Start:
         return wait_start(connection, self.admin, self._wait)
@@ -114,11 +111,13 @@ class WaitTopic(SinkTopic):
 class DeadLetterTopic(SinkTopic):
     """A dead letter topic, for the table ``dead_letter``; a record that is too large to be registered comes here."""
 
+    stream = "dead_letter"
     writer = DeadLetterWriter()
 
-    def __init__(self, name: str, admin: Admin, state: TopicState, backoff: Backoff, shown_bytes: int) -> None:
-        super().__init__(name, admin, state, backoff)
-        self.columns = columns_up_to(shown_bytes)
+    def __init__(self, name: str, settings: Settings, admin: Admin) -> None:
+        super().__init__(name, settings, admin)
+        # Whatever was registered is shown: what a Connect source exports it takes from there.
+        self.columns = columns_up_to(max(MAX_SHOWN_BYTES, settings.wait.max_message_bytes + LINEAGE_BYTES))
 
     def start(self, connection: Connection) -> Start:
         return dead_letter_start(connection, self.admin, self.name)
@@ -127,6 +126,7 @@ class DeadLetterTopic(SinkTopic):
 class OperationsTopic(SinkTopic):
     """The operations topic, for the tables ``operation`` and ``dead_letter_mark``."""
 
+    stream = "operations"
     writer = OperationWriter()
 
     def start(self, connection: Connection) -> Start:
@@ -159,7 +159,11 @@ class SinkTopics(NamedTuple):
         yield from self.others
 
 
-def max_shown_bytes(settings: Settings) -> int:
-    """Return the size beyond which a dead letter isn't read into its table."""
-    # Whatever was registered is shown: what a Connect source exports it takes from there.
-    return max(MAX_SHOWN_BYTES, settings.wait.max_message_bytes + LINEAGE_BYTES)
+def sink_topics(settings: Settings, once: bool) -> SinkTopics:
+    """Return the wait topic and the others; alongside a Kafka Connect sink the operations topic alone."""
+    admin, operations = open_admin(settings.kafka), settings.operations.topic
+    if settings.sink.kind is SinkKind.CONNECT:
+        return SinkTopics(OperationsTopicAlone(operations, settings, admin), once=once)
+    dead_letters = (DeadLetterTopic(name, settings, admin) for name in dead_letter_topics(settings, "sink"))
+    others = (*dead_letters, OperationsTopic(operations, settings, admin))
+    return SinkTopics(WaitTopic(settings, admin), others, once)

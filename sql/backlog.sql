@@ -28,13 +28,13 @@ with recursive class as (
     select following.consumer_group, following.topic, following.error_class
     from class
     cross join lateral (
-        select letter.consumer_group, letter.topic, letter.error_class
-        from dead_letter as letter
-        where length(letter.consumer_group) < 250
-            and length(letter.error_class) <= 256
-            and (letter.consumer_group, letter.topic, letter.error_class)
+        select dead_letter.consumer_group, dead_letter.topic, dead_letter.error_class
+        from dead_letter
+        where length(dead_letter.consumer_group) < 250
+            and length(dead_letter.error_class) <= 256
+            and (dead_letter.consumer_group, dead_letter.topic, dead_letter.error_class)
             > (class.consumer_group, class.topic, class.error_class)
-        order by letter.consumer_group, letter.topic, letter.error_class
+        order by dead_letter.consumer_group, dead_letter.topic, dead_letter.error_class
         limit 1
     ) as following
 )
@@ -45,15 +45,15 @@ cross join lateral (
     select count(*) as dead_letters
     from (
         select
-        from dead_letter as letter
-        where length(letter.consumer_group) < 250
-            and length(letter.error_class) <= 256
-            and letter.consumer_group = class.consumer_group
-            and letter.topic = class.topic
-            and letter.error_class = class.error_class
-            and letter.dead_letter_time >= now() - make_interval(secs => %(recent_s)s)
+        from dead_letter
+        where length(dead_letter.consumer_group) < 250
+            and length(dead_letter.error_class) <= 256
+            and dead_letter.consumer_group = class.consumer_group
+            and dead_letter.topic = class.topic
+            and dead_letter.error_class = class.error_class
+            and dead_letter.dead_letter_time >= now() - make_interval(secs => %(recent_s)s)
         limit %(most_of_class)s
-    ) as letters
+    ) as dead_letters
 ) as recent
 where recent.dead_letters > 0
     and not exists (
@@ -88,7 +88,7 @@ from (
                 select from wait where wait.wait_expiration_uuid = mark.next_wait_id offset 0
             ) then 'waiting'
             when exists (
-                select from dead_letter as letter where letter.wait_expiration_uuid = mark.next_wait_id offset 0
+                select from dead_letter where dead_letter.wait_expiration_uuid = mark.next_wait_id offset 0
             ) then 'dead_letter'
             else 'other'
         end as outcome
@@ -104,17 +104,22 @@ group by redriven.consumer_group, redriven.outcome;
 
 -- name: jobs
 -- Those that aren't finished, of any age, and those of a day that are.
-select state, count(*) as jobs, max(extract(epoch from clock_timestamp() - changed_at))::float8 as longest_silence_s
+select state, count(*) as jobs
 from (
-    select state, changed_at
+    select state
     from operation
     where state in ('awaiting', 'running', 'paused')
     union all
-    select state, changed_at
+    select state
     from operation
     where changed_at >= now() - make_interval(secs => %(day_s)s) and state not in ('awaiting', 'running', 'paused')
 ) as job
 group by state;
+
+-- name: longest_silence
+select coalesce(extract(epoch from clock_timestamp() - min(changed_at)), 0)::float8 as silence_s
+from operation
+where state in ('awaiting', 'running', 'paused') and state = 'running';
 
 -- name: operations_staleness
 select extract(epoch from clock_timestamp() - min(position_time))::float8 as staleness_s

@@ -93,14 +93,15 @@ where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s
 select mark."offset"
 from dead_letter_mark as mark
 cross join lateral (
-    select 1 from dead_letter as letter where letter.wait_expiration_uuid = mark.next_wait_id
+    select 1 from dead_letter where dead_letter.wait_expiration_uuid = mark.next_wait_id
     union all
     select 1
-    from dead_letter as letter
-    where letter.original_offset = mark.original_offset and letter.original_partition = mark.original_partition
-        and letter.original_topic = mark.original_topic and letter.consumer_group = mark.consumer_group
-        and letter.original_timestamp_ms is not distinct from mark.original_timestamp_ms
-        and letter.delivery > mark.delivery
+    from dead_letter
+    where dead_letter.original_offset = mark.original_offset
+        and dead_letter.original_partition = mark.original_partition
+        and dead_letter.original_topic = mark.original_topic and dead_letter.consumer_group = mark.consumer_group
+        and dead_letter.original_timestamp_ms is not distinct from mark.original_timestamp_ms
+        and dead_letter.delivery > mark.delivery
     limit 1
 ) as again
 where mark.job = %(job)s and mark.kind = 'redrive' and mark."offset" > %(after)s and mark."offset" <= %(until)s;
@@ -130,14 +131,15 @@ with sent as (
 select sent.nth
 from sent
 cross join lateral (
-    select 1 from dead_letter as letter where letter.wait_expiration_uuid = sent.next_wait_id
+    select 1 from dead_letter where dead_letter.wait_expiration_uuid = sent.next_wait_id
     union all
     select 1
-    from dead_letter as letter
-    where letter.original_offset = sent.original_offset and letter.original_partition = sent.original_partition
-        and letter.original_topic = sent.original_topic and letter.consumer_group = sent.consumer_group
-        and letter.original_timestamp_ms is not distinct from sent.original_timestamp_ms
-        and letter.delivery > sent.delivery
+    from dead_letter
+    where dead_letter.original_offset = sent.original_offset
+        and dead_letter.original_partition = sent.original_partition
+        and dead_letter.original_topic = sent.original_topic and dead_letter.consumer_group = sent.consumer_group
+        and dead_letter.original_timestamp_ms is not distinct from sent.original_timestamp_ms
+        and dead_letter.delivery > sent.delivery
     limit 1
 ) as again
 order by sent.nth;

@@ -57,22 +57,12 @@ delete from wait using rebuilt where wait.wait_expiration_uuid = rebuilt.wait_ex
 -- name: insert_rows
 insert into wait select * from rebuilt;
 
--- name: outbox_read
--- Whether Debezium's source reads this schema's outbox now: a row when it does. Every role may ask this.
-select 1
-from pg_replication_slots
-where slot_name = 'waitreg_' || current_schema() || '_expired' and database = current_database() and active;
-
 -- name: has_operations
 select exists (select from operation) or exists (select from dead_letter_mark) or exists (select from operator_event);
 
--- name: hold_marks
-create temp table held_mark on commit drop as table dead_letter_mark;
-
 -- name: hold_operations
+create temp table held_mark on commit drop as table dead_letter_mark;
 create temp table held_operation on commit drop as table operation;
-
--- name: hold_events
 create temp table held_event on commit drop as table operator_event;
 
 -- name: remove_events
@@ -94,7 +84,7 @@ where earlier."offset" < 0 and found."offset" >= 0
 
 -- name: show_all_marks
 -- The state of each dead letter by the last mark that is of it, and `open` without one.
-update dead_letter as letter
+update dead_letter
 set
     state = coalesce(last.state, 'open'), state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from dead_letter as own
@@ -108,8 +98,8 @@ left join (
     where wait_registry_covers(mark.dead_letters, held.topic, read.topic_id, held.partition, held."offset")
     order by held.topic, held.partition, held."offset", mark."offset" desc
 ) as last on last.topic = own.topic and last.partition = own.partition and last."offset" = own."offset"
-where letter.topic = own.topic and letter.partition = own.partition and letter."offset" = own."offset"
-    and (letter.state, letter.state_at, letter.state_by, letter.job)
+where dead_letter.topic = own.topic and dead_letter.partition = own.partition and dead_letter."offset" = own."offset"
+    and (dead_letter.state, dead_letter.state_at, dead_letter.state_by, dead_letter.job)
     is distinct from (coalesce(last.state, 'open'), last.marked_at, last.marked_by, last.job);
 
 -- name: compare_operations

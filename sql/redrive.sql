@@ -40,25 +40,28 @@ select topic, partition, max("offset") + 1 from dead_letter where {where} group 
 -- name: candidates
 -- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
 select
-    letter.topic, letter.partition, letter."offset", letter.original_topic, letter.original_partition,
-    letter.original_offset, letter.reason, letter.wait_expiration_uuid as wait_id, letter.consumer_group as "group",
-    letter.finished_late, letter.delivery, letter.original_timestamp_ms as record_time_ms,
+    dead_letter.topic, dead_letter.partition, dead_letter."offset", dead_letter.original_topic,
+    dead_letter.original_partition, dead_letter.original_offset, dead_letter.reason,
+    dead_letter.wait_expiration_uuid as wait_id, dead_letter.consumer_group as "group",
+    dead_letter.finished_late, dead_letter.delivery, dead_letter.original_timestamp_ms as record_time_ms,
     jsonb_build_array(
-        coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1),
-        coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset"
+        coalesce(dead_letter.original_topic, ''), coalesce(dead_letter.original_partition, -1),
+        coalesce(dead_letter.original_offset, -1), dead_letter.topic, dead_letter.partition, dead_letter."offset"
     ) as cursor,
-    letter.finished_outcome is not distinct from 'dead_lettered' as failed,
-    coalesce(octet_length(letter.key), 0) + coalesce(octet_length(letter.body), 0)
-    + coalesce(octet_length(letter.headers::text), 0) as most_bytes,
+    dead_letter.finished_outcome is not distinct from 'dead_lettered' as failed,
+    coalesce(octet_length(dead_letter.key), 0) + coalesce(octet_length(dead_letter.body), 0)
+    + coalesce(octet_length(dead_letter.headers::text), 0) as most_bytes,
     exists (
-        select from wait where wait.wait_expiration_uuid = letter.wait_expiration_uuid
+        select from wait where wait.wait_expiration_uuid = dead_letter.wait_expiration_uuid
     ) as waiting,
     exists (
         select
         from dead_letter as other
-        where other.wait_expiration_uuid = letter.wait_expiration_uuid
-            and (other.topic, other.partition, other."offset") <> (letter.topic, letter.partition, letter."offset")
-            and (other.key, other.body, other.headers) is distinct from (letter.key, letter.body, letter.headers)
+        where other.wait_expiration_uuid = dead_letter.wait_expiration_uuid
+            and (other.topic, other.partition, other."offset")
+            <> (dead_letter.topic, dead_letter.partition, dead_letter."offset")
+            and (other.key, other.body, other.headers)
+            is distinct from (dead_letter.key, dead_letter.body, dead_letter.headers)
     ) as conflicting,
     coalesce(last.state, 'open') as mark_state,
     last.job as mark_job,
@@ -74,42 +77,46 @@ select
             order by mark."offset" desc
             limit 1
         ) as last on true
-        where twin.wait_expiration_uuid = letter.wait_expiration_uuid
+        where twin.wait_expiration_uuid = dead_letter.wait_expiration_uuid
     ) as twins,
     (
         select count(*)
         from dead_letter_mark as mark
-        where mark.wait_expiration_uuid = letter.wait_expiration_uuid and mark.kind = 'redrive'
+        where mark.wait_expiration_uuid = dead_letter.wait_expiration_uuid and mark.kind = 'redrive'
     ) as number,
     (
         select count(*)
         from dead_letter_mark as mark
-        where mark.original_offset = letter.original_offset and mark.original_partition = letter.original_partition
-            and mark.original_topic = letter.original_topic and mark.consumer_group = letter.consumer_group
-            and mark.original_timestamp_ms is not distinct from letter.original_timestamp_ms
+        where mark.original_offset = dead_letter.original_offset
+            and mark.original_partition = dead_letter.original_partition
+            and mark.original_topic = dead_letter.original_topic and mark.consumer_group = dead_letter.consumer_group
+            and mark.original_timestamp_ms is not distinct from dead_letter.original_timestamp_ms
             and mark.kind = 'redrive'
     ) as of_record
 from unnest(%s::text[], %s::int[], %s::bigint[]) as bound (topic, partition, ends)
-inner join (select * from dead_letter where {where}) as letter
-    on letter.topic = bound.topic and letter.partition = bound.partition and letter."offset" < bound.ends
-left join sink_progress as read on read.topic = letter.topic and read.partition = 0
+inner join (select * from dead_letter where {where}) as dead_letter
+    on dead_letter.topic = bound.topic and dead_letter.partition = bound.partition and dead_letter."offset" < bound.ends
+left join sink_progress as read on read.topic = dead_letter.topic and read.partition = 0
 left join lateral (
     select mark.state, mark.job
     from dead_letter_mark as mark
-    where mark.wait_expiration_uuid = letter.wait_expiration_uuid
-        and wait_registry_covers(mark.dead_letters, letter.topic, read.topic_id, letter.partition, letter."offset")
+    where mark.wait_expiration_uuid = dead_letter.wait_expiration_uuid
+        and wait_registry_covers(
+            mark.dead_letters, dead_letter.topic, read.topic_id, dead_letter.partition, dead_letter."offset"
+        )
     order by mark."offset" desc
     limit 1
 ) as last on true
 where {after}
 order by
-    coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1), coalesce(letter.original_offset, -1),
-    letter.topic, letter.partition, letter."offset";
+    coalesce(dead_letter.original_topic, ''), coalesce(dead_letter.original_partition, -1),
+    coalesce(dead_letter.original_offset, -1),
+    dead_letter.topic, dead_letter.partition, dead_letter."offset";
 
 -- name: contents
-select letter.*, coalesce(letter.headers, '[]')::text as headers_json
+select dead_letter.*, coalesce(dead_letter.headers, '[]')::text as headers_json
 from unnest(%s::text[], %s::int[], %s::bigint[]) as wanted (topic, partition, "offset")
-inner join dead_letter as letter using (topic, partition, "offset");
+inner join dead_letter using (topic, partition, "offset");
 
 -- name: reached
 -- How far the tables have read a topic, and which topic of this name that was.
@@ -169,9 +176,10 @@ select * from (
     where %(deliveries)s and (
         %(place)s::text is null
         or mark.wait_expiration_uuid in (
-            select letter.wait_expiration_uuid
-            from dead_letter as letter
-            where letter.topic = %(topic)s and letter.partition = %(partition)s and letter."offset" = %(offset)s
+            select dead_letter.wait_expiration_uuid
+            from dead_letter
+            where dead_letter.topic = %(topic)s and dead_letter.partition = %(partition)s
+                and dead_letter."offset" = %(offset)s
         )
     )
     union all

@@ -693,11 +693,11 @@ begin
                 )
                 -- Known from the topic, whatever was restored here.
                 and not exists (
-                    select from dead_letter as letter
-                    where letter.wait_expiration_uuid = wait.wait_expiration_uuid
-                        and letter.reason = 'expired'
-                        and letter.wait_partition = wait.wait_partition
-                        and letter.wait_offset = wait.wait_offset
+                    select from dead_letter
+                    where dead_letter.wait_expiration_uuid = wait.wait_expiration_uuid
+                        and dead_letter.reason = 'expired'
+                        and dead_letter.wait_partition = wait.wait_partition
+                        and dead_letter.wait_offset = wait.wait_offset
                     offset 0
                 )
             order by wait.wait_expiration_time
@@ -760,11 +760,11 @@ begin
                 offset 0
             )
             and exists (
-                select from dead_letter as letter
-                where letter.wait_expiration_uuid = wait.wait_expiration_uuid
-                    and letter.reason = 'expired'
-                    and letter.wait_partition = wait.wait_partition
-                    and letter.wait_offset = wait.wait_offset
+                select from dead_letter
+                where dead_letter.wait_expiration_uuid = wait.wait_expiration_uuid
+                    and dead_letter.reason = 'expired'
+                    and dead_letter.wait_partition = wait.wait_partition
+                    and dead_letter.wait_offset = wait.wait_offset
                 offset 0
             )
         order by wait.wait_expiration_time
@@ -821,11 +821,11 @@ where exists (
     offset 0
 )
 and not exists (
-    select from dead_letter as letter
-    where letter.wait_expiration_uuid = outbox.wait_expiration_uuid
-        and letter.reason = 'expired'
-        and letter.wait_partition = outbox.wait_partition
-        and letter.wait_offset = outbox.wait_offset
+    select from dead_letter
+    where dead_letter.wait_expiration_uuid = outbox.wait_expiration_uuid
+        and dead_letter.reason = 'expired'
+        and dead_letter.wait_partition = outbox.wait_partition
+        and dead_letter.wait_offset = outbox.wait_offset
     offset 0
 );
 

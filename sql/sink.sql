@@ -1,5 +1,8 @@
 -- What the sink does in Postgres. Tables are found by search_path.
 
+-- name: try_lock
+select pg_try_advisory_lock(hashtextextended('waitreg.sink ' || current_schema() || ' ' || %(topic)s, 0));
+
 -- name: now
 select clock_timestamp();
 
@@ -214,7 +217,7 @@ with found as (
     ) as finished
 )
 
-update dead_letter as letter
+update dead_letter
 set
     finished_late = finished.outcome <> 'dead_lettered', finished_outcome = finished.outcome,
     finished_time = finished.outcome_time
@@ -225,8 +228,9 @@ from unnest(
     array(select outcome from found),
     array(select outcome_time from found)
 ) as finished (topic, partition, "offset", outcome, outcome_time)
-where letter.topic = finished.topic and letter.partition = finished.partition and letter."offset" = finished."offset"
-    and letter.finished_outcome is null;
+where dead_letter.topic = finished.topic and dead_letter.partition = finished.partition
+    and dead_letter."offset" = finished."offset"
+    and dead_letter.finished_outcome is null;
 
 -- name: upsert_dead_letters
 insert into dead_letter (
@@ -341,7 +345,7 @@ where bounds.last >= 0;
 
 -- name: show_marks
 -- The state of dead letters by the last marks that are of them, whichever of the two came first.
-update dead_letter as letter
+update dead_letter
 set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from (
     select held.topic, held.partition, held."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
@@ -356,12 +360,13 @@ from (
     ) as mark
     where held.wait_expiration_uuid = any(%(wait_ids)s::text[])
 ) as last
-where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset"
-    and (letter.job, letter.state) is distinct from (last.job, last.state);
+where dead_letter.topic = last.topic and dead_letter.partition = last.partition
+    and dead_letter."offset" = last."offset"
+    and (dead_letter.job, dead_letter.state) is distinct from (last.job, last.state);
 
 -- name: show_marks_of_staged
 -- As `show_marks`, for the dead letters of this batch: hardly any has a mark already.
-update dead_letter as letter
+update dead_letter
 set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from (
     select staged.topic, staged.partition, staged."offset", mark.state, mark.marked_at, mark.marked_by, mark.job
@@ -375,11 +380,12 @@ from (
         limit 1
     ) as mark
 ) as last
-where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset";
+where dead_letter.topic = last.topic and dead_letter.partition = last.partition
+    and dead_letter."offset" = last."offset";
 
 -- name: show_marks_of_others
 -- As `show_marks`, for the dead letters that a Kafka Connect sink inserted after their marks were read.
-update dead_letter as letter
+update dead_letter
 set state = last.state, state_at = last.marked_at, state_by = last.marked_by, job = last.job
 from (
     select distinct on (held.topic, held.partition, held."offset")
@@ -391,8 +397,9 @@ from (
     where wait_registry_covers(mark.dead_letters, held.topic, read.topic_id, held.partition, held."offset")
     order by held.topic, held.partition, held."offset", mark."offset" desc
 ) as last
-where letter.topic = last.topic and letter.partition = last.partition and letter."offset" = last."offset"
-    and letter.state = 'open' and letter.job is null;
+where dead_letter.topic = last.topic and dead_letter.partition = last.partition
+    and dead_letter."offset" = last."offset"
+    and dead_letter.state = 'open' and dead_letter.job is null;
 
 -- name: analyze_dead_letters
 analyze staged_dead_letter;
@@ -431,7 +438,7 @@ with found as (
     ) as finished
 )
 
-update dead_letter as letter
+update dead_letter
 set
     finished_late = finished.outcome <> 'dead_lettered', finished_outcome = finished.outcome,
     finished_time = finished.outcome_time
@@ -442,5 +449,6 @@ from unnest(
     array(select outcome from found),
     array(select outcome_time from found)
 ) as finished (topic, partition, "offset", outcome, outcome_time)
-where letter.topic = finished.topic and letter.partition = finished.partition and letter."offset" = finished."offset"
-    and letter.finished_outcome is null;
+where dead_letter.topic = finished.topic and dead_letter.partition = finished.partition
+    and dead_letter."offset" = finished."offset"
+    and dead_letter.finished_outcome is null;

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Final, NamedTuple
 
 import psycopg
-from psycopg.rows import TupleRow, namedtuple_row
+from psycopg.rows import DictRow, TupleRow, dict_row
 
 from wait_registry.postgres.queries import Queries
 from wait_registry.telemetry import metrics
@@ -29,6 +30,29 @@ BOUNDS: Final = {
 Counts = Iterable[tuple[tuple[str, ...], float]]
 
 
+class Series(NamedTuple):
+    """The series of a metric: the query, its column that is the value, and how two values are one."""
+
+    query: str
+    metric: Metric
+    value: str
+    merge: Callable[[float, float], float] = float.__add__
+
+
+# A metric's labels are columns of the same names.
+SERIES: Final = (
+    Series("open_dead_letters", metrics.DEAD_LETTERS_OPEN, "dead_letters"),
+    Series("open_dead_letters", metrics.DEAD_LETTER_OLDEST_OPEN, "oldest_s", max),
+    Series("new_error_classes", metrics.DEAD_LETTER_NEW_ERROR_CLASSES, "classes"),
+    Series("new_error_classes", metrics.DEAD_LETTERS_OF_NEW_ERROR_CLASSES, "dead_letters"),
+    Series("redrive_categories", metrics.REDRIVE_RECORDS, "dead_letters"),
+    Series("redrive_outcomes", metrics.REDRIVE_OUTCOMES, "records"),
+    Series("jobs", metrics.REDRIVE_JOBS, "jobs"),
+    Series("longest_silence", metrics.REDRIVE_LONGEST_SILENCE, "silence_s"),
+    Series("operations_staleness", metrics.OPERATIONS_STALENESS, "staleness_s"),
+)
+
+
 def read_backlog(connection: psycopg.Connection[TupleRow], operations_topic: str) -> list[Reading]:
     """Count open dead letters, new error classes and what redrives did.
 
@@ -42,23 +66,14 @@ def read_backlog(connection: psycopg.Connection[TupleRow], operations_topic: str
     Raises:
         psycopg.Error: Postgres is unavailable; retry.
     """
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
-        parameters = {**BOUNDS, "operations_topic": operations_topic}
-
-        def rows(name: str) -> list[Any]:
-            return cursor.execute(QUERIES[name], parameters).fetchall()
-
-        return [
-            *_of_open(rows("open_dead_letters")),
-            *_of_classes(rows("new_error_classes")),
-            *_of_redrives(rows("redrive_categories"), rows("redrive_outcomes")),
-            *_of_jobs(rows("jobs")),
-            *_of_tables(rows("operations_staleness")),
-        ]
+    parameters = {**BOUNDS, "operations_topic": operations_topic}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        found = {name: cursor.execute(QUERIES[name], parameters).fetchall() for name in QUERIES.names()}
+    return [reading for series in SERIES for reading in _readings(series, found[series.query])]
 
 
 def bounded(counts: Counts, merge: Callable[[float, float], float], most: int = MOST_SERIES) -> Counts:
-    """Keep the largest counts, and merge the others into one.
+    """Merge counts of the same labels, keep the largest, and merge the others into one.
 
     Args:
         counts: label values and their count.
@@ -69,50 +84,21 @@ def bounded(counts: Counts, merge: Callable[[float, float], float], most: int = 
         Each label values once; the merged ones are all `OTHERS`.
     """
     merged: dict[tuple[str, ...], float] = {}
-    for number, (labels, count) in enumerate(sorted(counts, key=lambda each: (-each[1], each[0]))):
-        key = labels if number < most else (OTHERS,) * len(labels)
-        merged[key] = merge(merged[key], count) if key in merged else count
-    return merged.items()
+    for labels, count in counts:
+        merged[labels] = merge(merged[labels], count) if labels in merged else count
+    ordered = sorted(merged.items(), key=lambda each: (-each[1], each[0]))
+    if len(ordered) <= most:
+        return ordered
+    others = reduce(merge, (count for _, count in ordered[most:]))
+    return [*ordered[:most], ((OTHERS,) * len(ordered[0][0]), others)]
 
 
-def _readings(metric: Metric, counts: Counts, merge: Callable[[float, float], float] = float.__add__) -> list[Reading]:
-    return [Reading(metric, count, labels) for labels, count in bounded(counts, merge)]
-
-
-def _of_open(rows: Sequence[Any]) -> Iterator[Reading]:
-    counts = [((row.consumer_group, row.topic, row.reason), float(row.dead_letters)) for row in rows]
-    yield from _readings(metrics.DEAD_LETTERS_OPEN, counts)
-    ages: dict[tuple[str, ...], float] = {}
-    for row in rows:
-        place = (row.consumer_group, row.topic)
-        ages[place] = max(ages.get(place, 0.0), row.oldest_s or 0.0)
-    yield from _readings(metrics.DEAD_LETTER_OLDEST_OPEN, ages.items(), max)
-
-
-def _of_classes(rows: Sequence[Any]) -> Iterator[Reading]:
-    places = [(row.consumer_group, row.topic) for row in rows]
-    classes = zip(places, (float(row.classes) for row in rows), strict=True)
-    yield from _readings(metrics.DEAD_LETTER_NEW_ERROR_CLASSES, classes)
-    dead_letters = zip(places, (float(row.dead_letters) for row in rows), strict=True)
-    yield from _readings(metrics.DEAD_LETTERS_OF_NEW_ERROR_CLASSES, dead_letters)
-
-
-def _of_redrives(categories: Sequence[Any], outcomes: Sequence[Any]) -> Iterator[Reading]:
-    counts = [((row.category,), float(row.dead_letters)) for row in categories]
-    yield from _readings(metrics.REDRIVE_RECORDS, counts)
-    became = [((row.consumer_group, row.outcome), float(row.records)) for row in outcomes]
-    yield from _readings(metrics.REDRIVE_OUTCOMES, became)
-
-
-def _of_jobs(rows: Sequence[Any]) -> Iterator[Reading]:
-    found = {row.state: row for row in rows}
-    for (state,) in metrics.REDRIVE_JOBS.known:
-        yield Reading(metrics.REDRIVE_JOBS, float(found[state].jobs) if state in found else 0.0, (state,))
-    running = found.get("running")
-    yield Reading(metrics.REDRIVE_LONGEST_SILENCE, max(0.0, running.longest_silence_s) if running else 0.0)
-
-
-def _of_tables(rows: Sequence[Any]) -> Iterator[Reading]:
-    for row in rows:
-        if row.staleness_s is not None:
-            yield Reading(metrics.OPERATIONS_STALENESS, max(0.0, row.staleness_s))
+def _readings(series: Series, rows: Sequence[DictRow]) -> list[Reading]:
+    metric = series.metric
+    counts = [
+        (tuple(row[label] for label in metric.labels), max(0.0, float(row[series.value])))
+        for row in rows
+        if row[series.value] is not None
+    ]
+    known = [(labels, 0.0) for labels in metric.known]
+    return [Reading(metric, count, labels) for labels, count in bounded([*known, *counts], series.merge)]

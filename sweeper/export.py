@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from sweeper.due import DueKey
-from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Unsendable, outgoing
 from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
 from sweeper.snapshot import TableSnapshot
@@ -162,21 +162,21 @@ class DueRows:
         Raises:
             WaitRegistryError, psycopg.Error: the export is over, and the next sweep continues.
         """
-        limits, policy = self._task.settings.sweeper, Policy.of(self._task.settings)
+        limits = self._task.settings.sweeper
         try:
             while keys := self._tables.next_keys(limits.chunk_rows, limits.chunk_bytes):
                 self.read_on()
-                yield self._chunk(keys, policy)
+                yield self._chunk(keys)
                 self._tail.ignore(key.wait_id for key in keys)
         finally:
             self._fenced.producer.retire()
 
-    def _chunk(self, keys: Sequence[DueKey], policy: Policy) -> Chunk:
+    def _chunk(self, keys: Sequence[DueKey]) -> Chunk:
         verdicts = [self._tail.verdict(key.wait_id, key.wait_offset) for key in keys]
         still_open = [key for key, verdict in zip(keys, verdicts, strict=True) if verdict is Verdict.OPEN]
         rows, unreadable = self._tables.rows(still_open) if still_open else ([], [])
         now_ms = self._task.clock.now_ms()
-        decided = [outgoing(row, policy, self._targets, now_ms) for row in rows]
+        decided = [outgoing(row, self._task.settings, self._targets, now_ms) for row in rows]
         letters = [item for item in decided if isinstance(item, Outgoing)]
         unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
         counts = Counter(RowOutcome(verdict.value) for verdict in verdicts if verdict is not Verdict.OPEN)

@@ -65,31 +65,12 @@ def unsendable(
     return Unsendable(wait_id, topic[:MAX_TOPIC_LENGTH], partition, offset, obstacle, reason[:MAX_REASON_CHARACTERS])
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The sweeper's defaults, for what a registration doesn't say."""
-
-    dead_letter_template: str
-    redeliver_by_default: bool
-    max_deliveries_by_default: int
-
-    @classmethod
-    def of(cls, settings: Settings) -> Policy:
-        """Take the policy from the settings."""
-        sweeper = settings.sweeper
-        return cls(
-            sweeper.default_dead_letter_topic or settings.dead_letter.topic,
-            sweeper.default_expiry_policy == "redeliver",
-            sweeper.default_max_deliveries,
-        )
-
-
-def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_ms: int) -> Outgoing | Unsendable:
+def outgoing(row: DueRow, settings: Settings, targets: Callable[[str], Target], now_ms: int) -> Outgoing | Unsendable:
     """Decide what is published for a due row.
 
     Args:
         row: the registration.
-        policy: the sweeper's defaults.
+        settings: the sweeper's defaults, for what a registration doesn't say.
         targets: looks a topic up.
         now_ms: time of dead-lettering, ms since the epoch.
 
@@ -101,7 +82,7 @@ def outgoing(row: DueRow, policy: Policy, targets: Callable[[str], Target], now_
     original = row.record.original
     try:
         require_sendable_names(original.headers)
-        candidates = [letter for letter in (_redelivery(row, policy), _dead_letter(row, policy, now_ms)) if letter]
+        candidates = [letter for letter in (_redelivery(row, settings), _dead_letter(row, settings, now_ms)) if letter]
     except (DataError, ConfigurationError) as error:
         found = Obstacle.UNREADABLE, str(error)
     else:
@@ -135,12 +116,12 @@ def _refusal(letter: Outgoing, target: Target) -> tuple[Obstacle, str] | None:
     return None
 
 
-def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
-    record = row.record
-    redelivers = policy.redeliver_by_default if record.expiry_policy is None else record.expiry_policy == "redeliver"
-    delivery, limit = record.delivery or 1, record.max_deliveries or policy.max_deliveries_by_default
+def _redelivery(row: DueRow, settings: Settings) -> Outgoing | None:
+    record, defaults = row.record, settings.sweeper
+    policy = record.expiry_policy or defaults.default_expiry_policy
+    delivery, limit = record.delivery or 1, record.max_deliveries or defaults.default_max_deliveries
     # Without a group there is no redelivery topic, and no processor that continues the count of deliveries.
-    if not redelivers or not record.group or delivery >= limit:
+    if policy != "redeliver" or not record.group or delivery >= limit:
         return None
     original = record.original
     headers = redelivery_headers(original.headers, _lineage(row, delivery + 1, record.max_deliveries))
@@ -150,13 +131,18 @@ def _redelivery(row: DueRow, policy: Policy) -> Outgoing | None:
     return _published(row, again, None, headers, Outcome.REDELIVERED)
 
 
-def _dead_letter(row: DueRow, policy: Policy, now_ms: int) -> Outgoing:
+def _dead_letter(row: DueRow, settings: Settings, now_ms: int) -> Outgoing:
     record = row.record
     topic = record.dead_letter_topic or dead_letter_topic(
-        policy.dead_letter_template, record.original.topic, record.group or ""
+        default_dead_letter_topic(settings), record.original.topic, record.group or ""
     )
     headers = dead_letter_headers(record.original.headers, _lineage(row, record.delivery), _expired(row, now_ms))
     return _published(row, topic, None, headers, Outcome.EXPIRED)
+
+
+def default_dead_letter_topic(settings: Settings) -> str:
+    """Return the template of the dead letter topic for registrations that name none."""
+    return settings.sweeper.default_dead_letter_topic or settings.dead_letter.topic
 
 
 def _expired(row: DueRow, now_ms: int) -> Failure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -17,9 +16,8 @@ from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Reading
 
 log = logging.getLogger(__name__)
 
+# While sweeps fail, one is an error in the log this often, s.
 REMINDER_S = 300.0
-# Ports, offsets and times differ from one failure to the next of the same kind.
-NUMBERS = re.compile(r"\d+")
 # Another sweeper at work is no trouble; the rest are warnings, except those that an operator must fix.
 _LEVELS = {
     Skip.FENCED: logging.INFO,
@@ -28,34 +26,6 @@ _LEVELS = {
     Skip.REFUSED: logging.ERROR,
     Skip.FAILED: logging.ERROR,
 }
-
-
-class _Outage:
-    """Failed sweeps in a row are one outage: logged when it starts, at intervals, and when it is over."""
-
-    def __init__(self) -> None:
-        self._failed = 0
-        self._started_s = 0.0
-        self._logged_s = 0.0
-        self._logged = ""
-
-    def failed(self, now_s: float, reason: str) -> int:
-        """Note a sweep that failed for a reason; return the level at which to log it."""
-        starts, kind = self._failed == 0, NUMBERS.sub("", reason)
-        self._failed += 1
-        if starts:
-            self._started_s = now_s
-        if not starts and kind == self._logged and now_s - self._logged_s < REMINDER_S:
-            return logging.DEBUG
-        self._logged_s, self._logged = now_s, kind
-        return logging.ERROR
-
-    def over(self, now_s: float) -> None:
-        """Note a sweep that didn't fail, and log the end of the outage before it."""
-        if self._failed:
-            since_s = now_s - self._started_s
-            log.info("sweeps work again: %d had failed, the first of them %.0f s ago", self._failed, since_s)
-            self._failed = 0
 
 
 class Instruments:
@@ -75,7 +45,7 @@ class Instruments:
         self._purged = registry.counter(metrics.SWEEPER_PURGED)
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
         self._monotonic = monotonic
-        self._outage = _Outage()
+        self._failure_logged_s: float | None = None
         # Since when, on the monotonic clock, the tables are what they are; and how old they may become, s.
         self._tables: tuple[float, float] | None = None
         registry.collect_from(self._table_readings)
@@ -99,11 +69,15 @@ class Instruments:
         log.log(self._level(sweep), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()})
 
     def _level(self, sweep: Sweep) -> int:
-        """Return the level at which to log a sweep; the end of an outage is logged here."""
-        if sweep.result is SweepResult.FAILED:
-            return self._outage.failed(self._monotonic(), sweep.reason)
-        self._outage.over(self._monotonic())
-        return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
+        """Return the level at which to log a sweep: of failures in a row the first is an error, and later reminders."""
+        if sweep.result is not SweepResult.FAILED:
+            self._failure_logged_s = None
+            return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
+        now_s, logged_s = self._monotonic(), self._failure_logged_s
+        if logged_s is not None and now_s - logged_s < REMINDER_S:
+            return logging.DEBUG
+        self._failure_logged_s = now_s
+        return logging.ERROR
 
     def due(self, due: Due, now: datetime) -> None:
         """Report how many rows are due, and since when."""

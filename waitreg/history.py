@@ -34,5 +34,5 @@ def command(invocation: Invocation, directory: Path, without_keys: bool) -> int:
     configure_logging(settings.log, "history")
     with ended_by_interrupt():
         result = run_history(settings, directory, with_keys=not without_keys)
-    print(orjson.dumps(result.as_fields()).decode())
+    print(orjson.dumps(result).decode())
     return 0

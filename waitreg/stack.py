@@ -12,7 +12,7 @@ from waitreg.command import Entry, Group
     cls=Group,
     package="waitreg.local",
     entries={"Commands": (Entry("up", "Start the stack, print its addresses, and keep it until Ctrl-C.", "local"),)},
-    examples=("waitreg stack up --console", "waitreg stack up --connect"),
+    examples=("waitreg stack up --console",),
 )
 def command() -> None:
     """Run a Kafka broker and Postgres on this machine without Docker."""

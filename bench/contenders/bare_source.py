@@ -23,7 +23,7 @@ from bench.harness.row import Bench, Figures
 from sink.position import TopicPartition
 from sink.read.kafka_reader import source_options
 from sink.read.log_ends import stable_ends
-from sink.read.ranges import as_json, assignment, plan
+from sink.read.ranges import plan, source_range
 from sink.read.record_columns import EXPRESSIONS
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.loading import load_settings
@@ -47,14 +47,12 @@ def read(spark: SparkSession, settings: Settings) -> list[Step]:
     """Read the topic to its end, and return a step per batch."""
     positions = {TopicPartition(settings.wait.topic, number): 0 for number in range(settings.wait.partitions)}
     ends, processes = stable_ends(admin(settings.kafka), positions), process_tree(os.getpid())
-    options = {**source_options(settings.kafka), "kafka.group.id": "bench-bare-source", "assign": assignment(positions)}
+    options = {**source_options(settings.kafka), "kafka.group.id": "bench-bare-source"}
     steps = [Step(time.monotonic(), 0, cpu_s_of_all(processes))]
     while ranges := plan(positions, ends, settings.sink.max_batch_records):
-        read_to = positions | {name: each.end for name, each in ranges.items()}
-        options |= {"startingOffsets": as_json(positions.items()), "endingOffsets": as_json(read_to.items())}
-        frame = spark.read.format("kafka").options(**options).load().selectExpr(*EXPRESSIONS)
+        frame = spark.read.format("kafka").options(**options, **source_range(ranges)).load().selectExpr(*EXPRESSIONS)
         frame.write.format("noop").mode("overwrite").save()
-        positions = read_to
+        positions |= {name: each.end for name, each in ranges.items()}
         steps.append(Step(time.monotonic(), sum(positions.values()), cpu_s_of_all(processes)))
     return steps
 

@@ -1,7 +1,6 @@
 """Kafka Connect with Debezium's JDBC sink in our sink's place, put there from connect-configs/ as users do.
 
-The worker is that of `waitreg stack up --connect`, and its connector that of `waitreg connect print`
-for wait.sink.debezium. Changed are:
+The worker is that of the tests, and its connector that of `waitreg connect print wait.sink.debezium`. Changed are:
 
 - `use.reduction.buffer`, where it is measured without: false is Debezium's default.
 - `reWriteBatchedInserts` in the connection's URL, where it is measured with: Debezium's manual asks for it along with
@@ -33,15 +32,14 @@ from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, 
 from bench.contenders.wait_log import WaitLog
 from bench.harness.process import BYTES_PER_MB, ProcessError
 from bench.harness.row import ROOT, Bench, Figures
+from tests.support.connect_worker import ConnectWorker, plugin_jar
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.settings.connect import ConnectSettings
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.tree import Settings
-from waitreg.connect.connector_file import Connector
-from waitreg.connect.filled import fill_in
+from waitreg.connect.connector_file import Connector, fill_in
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable
 from waitreg.connect.roles import sink_group
-from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 
 # The file of the connector, and the name of its sessions in Postgres.

@@ -12,7 +12,6 @@ from sink.apply.staging import Staging
 from sink.position import LogEnds, Position, Positions, TopicPartition, advanced, refreshed, require_fresh
 from sink.progress import Connection, Written, advance_progress
 from sink.read.record_columns import OFFSET, PARTITION, TIME_MS, TOPIC
-from wait_registry.clock import Clock, SystemClock
 
 
 class Writer(Protocol):
@@ -42,7 +41,6 @@ class Applier:
         list_ends: checks that the topic is the same, reads Postgres' clock and then the high watermarks.
         delete_retention_ms: bounds the positions' age (None: no bound, nothing is compacted).
         whole_from: see `sink.apply.wait_writer.WaitWriter.stage`.
-        clock: for freezing staged tables.
     """
 
     def __init__(
@@ -54,7 +52,6 @@ class Applier:
         *,
         delete_retention_ms: int | None,
         whole_from: dict[TopicPartition, int],
-        clock: Clock | None = None,
     ) -> None:
         self._connection = connection
         self._writer = writer
@@ -62,7 +59,7 @@ class Applier:
         self._list_ends = list_ends
         self._delete_retention_ms = delete_retention_ms
         self._whole_from = whole_from
-        self._staging = Staging(connection, clock or SystemClock())
+        self._staging = Staging(connection)
 
     def apply(self, batch: pa.Table, batch_ends: Mapping[TopicPartition, int]) -> Applied:
         """Write a batch that ends at ``batch_ends`` and move the positions there, all or nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,8 +16,26 @@ from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import HEADERS, KEY, OFFSET, OMITTED_BYTES, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.dead_letter import decode_dead_letter
 
-# Name and type of each column, in the order of `_values`.
-COLUMNS: Final = {
+# Columns that are attributes of the dead letter: the type of each, and where it is.
+ATTRIBUTES: Final = {
+    "reason": ("text", "failure.reason.value"),
+    "error_class": ("text", "failure.error_class"),
+    "error_message": ("text", "failure.error_message"),
+    "error_stacktrace": ("text", "failure.error_stacktrace"),
+    "wait_expiration_uuid": ("text", "lineage.wait_id"),
+    "original_topic": ("text", "lineage.original_topic"),
+    "original_partition": ("int4", "lineage.original_partition"),
+    "original_offset": ("int8", "lineage.original_offset"),
+    "original_timestamp_ms": ("int8", "lineage.original_timestamp_ms"),
+    "original_timestamp_type": ("text", "lineage.original_timestamp_type"),
+    "consumer_group": ("text", "lineage.group"),
+    "instance": ("text", "lineage.instance"),
+    "delivery": ("int4", "lineage.delivery"),
+    "wait_partition": ("int4", "lineage.wait_partition"),
+    "wait_offset": ("int8", "lineage.wait_offset"),
+}
+# Columns that a record of the topic has which is no dead letter.
+_OF_ANY: Final = {
     "topic": "text",
     "partition": "int4",
     "offset": "int8",
@@ -24,27 +43,18 @@ COLUMNS: Final = {
     "headers": "jsonb",
     "body": "bytea",
     "dead_letter_time": "timestamptz",
-    "reason": "text",
-    "error_class": "text",
-    "error_message": "text",
-    "error_stacktrace": "text",
-    "wait_expiration_uuid": "text",
+}
+# Name and type of each column, in the order of `_values`.
+COLUMNS: Final = {
+    **_OF_ANY,
+    **{column: kind for column, (kind, _) in ATTRIBUTES.items()},
     "idempotency_key": "text",
-    "original_topic": "text",
-    "original_partition": "int4",
-    "original_offset": "int8",
     "original_timestamp": "timestamptz",
-    "original_timestamp_ms": "int8",
-    "original_timestamp_type": "text",
-    "consumer_group": "text",
-    "instance": "text",
-    "delivery": "int4",
-    "wait_partition": "int4",
-    "wait_offset": "int8",
     "source_topic": "text",
     "source_partition": "int4",
     "source_offset": "int8",
 }
+_attributes = attrgetter(*(place for _, place in ATTRIBUTES.values()))
 
 
 class DeadLetterWriter:
@@ -78,32 +88,18 @@ def dead_letter_rows(batch: pa.Table, omitted: list[Quarantined]) -> Iterator[tu
 
 
 def _values(record: dict[str, Any]) -> tuple[Any, ...]:
-    letter = decode_dead_letter(record[HEADERS])
+    decoded = decode_dead_letter(record[HEADERS])
+    failure, lineage = decoded.failure, decoded.lineage
     place = (record[TOPIC], record[PARTITION], record[OFFSET], record[KEY])
-    failure, lineage = letter.failure, letter.lineage
-    content = (headers_value(letter.headers), record[VALUE])
+    content = (headers_value(decoded.headers), record[VALUE])
     if failure is None or lineage is None:
-        return (*place, *content, showable(record[TIME_MS]), *[None] * (len(COLUMNS) - 7))
+        return (*place, *content, showable(record[TIME_MS]), *[None] * (len(COLUMNS) - len(_OF_ANY)))
     return (
         *place,
         *content,
         showable(failure.time_ms),
-        failure.reason.value,
-        failure.error_class,
-        failure.error_message,
-        failure.error_stacktrace,
-        lineage.wait_id,
+        *_attributes(decoded),
         lineage.idempotency_key or lineage.wait_id,
-        lineage.original_topic,
-        lineage.original_partition,
-        lineage.original_offset,
         showable(lineage.original_timestamp_ms),
-        lineage.original_timestamp_ms,
-        lineage.original_timestamp_type,
-        lineage.group,
-        lineage.instance,
-        lineage.delivery,
-        lineage.wait_partition,
-        lineage.wait_offset,
         *(lineage.source or (None, None, None)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,6 @@ from psycopg import sql
 from pyarrow import csv
 
 from sink.progress import QUERIES, Connection
-from wait_registry.clock import Clock
 
 FREEZE_EVERY_S = 3600.0
 # About 4 MB of CSV are in memory at a time.
@@ -25,16 +25,15 @@ class Staging:
     in every database of the server.
     """
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection) -> None:
         """Create the tables, over a connection in autocommit."""
         self._connection = connection
-        self._clock = clock
         connection.execute(QUERIES["stage"])
-        self._frozen_at = clock.monotonic()
+        self._frozen_at = monotonic()
 
     def freeze_when_due(self) -> None:
         """Freeze the tables if that is due; never within a transaction. Errors are psycopg's."""
-        now = self._clock.monotonic()
+        now = monotonic()
         if now - self._frozen_at >= FREEZE_EVERY_S:
             self._connection.execute(QUERIES["freeze_staged"])
             self._frozen_at = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,26 +19,32 @@ from wait_registry.errors import DataError
 from wait_registry.records.headers import Headers, encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
+# Columns that are attributes of the wait record: the type of each, and where it is.
+ATTRIBUTES: Final = {
+    "wait_expiration_uuid": ("text", "wait_id"),
+    "original_topic": ("text", "original.topic"),
+    "original_partition": ("int4", "original.partition"),
+    "original_offset": ("int8", "original.offset"),
+    "original_key": ("bytea", "original.key"),
+    "original_timestamp_ms": ("int8", "original.timestamp_ms"),
+    "original_timestamp_type": ("text", "original.timestamp_type"),
+    "body": ("bytea", "original.value"),
+    "consumer_group": ("text", "group"),
+    "instance": ("text", "instance"),
+    "delivery": ("int4", "delivery"),
+    "dead_letter_topic": ("text", "dead_letter_topic"),
+    "expiry_policy": ("text", "expiry_policy"),
+    "max_deliveries": ("int4", "max_deliveries"),
+    "redeliver_to": ("text", "redeliver_to"),
+    "traceparent": ("text", "traceparent"),
+    "tracestate": ("text", "tracestate"),
+}
 # Name and type of each column, in the order of `_values`.
 COLUMNS: Final = {
-    "wait_expiration_uuid": "text",
-    "original_topic": "text",
-    "original_partition": "int4",
-    "original_offset": "int8",
-    "original_key": "bytea",
+    **{column: kind for column, (kind, _) in ATTRIBUTES.items()},
     "original_timestamp": "timestamptz",
-    "original_timestamp_ms": "int8",
-    "original_timestamp_type": "text",
     "original_headers": "jsonb",
     "wait_expiration_time": "timestamptz",
-    "body": "bytea",
-    "consumer_group": "text",
-    "instance": "text",
-    "delivery": "int4",
-    "dead_letter_topic": "text",
-    "expiry_policy": "text",
-    "max_deliveries": "int4",
-    "redeliver_to": "text",
     "idempotency_key": "text",
     "wait_topic": "text",
     "wait_partition": "int4",
@@ -45,9 +52,8 @@ COLUMNS: Final = {
     "source_topic": "text",
     "source_partition": "int4",
     "source_offset": "int8",
-    "traceparent": "text",
-    "tracestate": "text",
 }
+_attributes = attrgetter(*(place for _, place in ATTRIBUTES.values()))
 
 
 def wait_rows(survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
@@ -115,31 +121,14 @@ def _decoded(record: dict[str, Any]) -> WaitRecord | str:
 
 
 def _values(record: dict[str, Any], decoded: WaitRecord) -> tuple[Any, ...]:
-    original = decoded.original
     return (
-        decoded.wait_id,
-        original.topic,
-        original.partition,
-        original.offset,
-        original.key,
-        showable(original.timestamp_ms),
-        original.timestamp_ms,
-        original.timestamp_type,
-        headers_value(original.headers),
+        *_attributes(decoded),
+        showable(decoded.original.timestamp_ms),
+        headers_value(decoded.original.headers),
         moment(decoded.expires_at_ms),
-        original.value,
-        decoded.group,
-        decoded.instance,
-        decoded.delivery,
-        decoded.dead_letter_topic,
-        decoded.expiry_policy,
-        decoded.max_deliveries,
-        decoded.redeliver_to,
         decoded.idempotency_key or decoded.wait_id,
         record[TOPIC],
         record[PARTITION],
         record[OFFSET],
         *(decoded.source or (None, None, None)),
-        decoded.traceparent,
-        decoded.tracestate,
     )

@@ -1,10 +1,10 @@
 """The folder of the history: Parquet files by day and group, and how far the wait topic is in them.
 
     day=2026-11-24/group=payments/part-00000042.parquet
-    _state/position.json      the number of the last part, the topic, the next offset of each partition
-    _state/open-00000042.arrow    registrations that were open there
+    _state/position.arrow     registrations that were open at the last commit; its metadata has the number of the last
+                              part, the topic and the next offset of each partition
 
-Renaming `position.json` is the commit. Parts with a higher number than it says are of a run that broke off: the next
+Renaming `position.arrow` is the commit. Parts with a higher number than it says are of a run that broke off: the next
 run removes them before it reads the same entries again. Readers skip `_state`, whose name begins with an underscore.
 """
 
@@ -40,16 +40,25 @@ MAX_NAME: Final = 200
 # They distinguish longer names with the same beginning.
 DIGEST_CHARACTERS: Final = 16
 FORMAT: Final = 1
+METADATA: Final = b"wait_registry"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the wait topic is in the history: the last part, and the next offset of each partition."""
+    """How far the wait topic is in the history.
+
+    Attributes:
+        part: number of the last part, from 1.
+        topic, topic_id: identity of the wait topic.
+        positions: the next offset of each partition.
+        opened: entries of all registrations that are open there.
+    """
 
     part: int
     topic: str
     topic_id: str
     positions: Mapping[int, int]
+    opened: pa.Table
 
 
 class HistoryDirectory:
@@ -58,8 +67,7 @@ class HistoryDirectory:
     def __init__(self, path: Path) -> None:
         """Name the folder; nothing is read or created yet."""
         self.path = path
-        self._state = path / "_state"
-        self._position = self._state / "position.json"
+        self._position = path / "_state" / "position.arrow"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -70,8 +78,8 @@ class HistoryDirectory:
             ConfigurationError: the folder can't be created or written to.
         """
         try:
-            self._state.mkdir(parents=True, exist_ok=True)
-            with (self._state / "lock").open("w") as file:
+            self._position.parent.mkdir(parents=True, exist_ok=True)
+            with self._position.with_name("lock").open("w") as file:
                 _lock(file, self.path)
                 yield
         except OSError as error:
@@ -92,68 +100,43 @@ class HistoryDirectory:
         self._remove_leftovers(0 if found is None else found.part)
         return found
 
-    def opened(self, progress: Progress | None) -> pa.Table:
-        """Return the entries of the registrations that were open at the last commit.
-
-        Raises:
-            ConfigurationError: the file is missing or damaged.
-        """
-        if progress is None:
-            return ENTRIES.empty_table()
-        try:
-            with pa.ipc.open_file(self._open_file(progress.part)) as reader:
-                return reader.read_all().cast(ENTRIES)
-        except (FileNotFoundError, pa.ArrowInvalid) as error:
-            raise _unreadable(self._open_file(progress.part), error) from None
-
-    def commit(self, progress: Progress, rows: pa.Table, opened: pa.Table) -> int:
+    def commit(self, progress: Progress, rows: pa.Table) -> int:
         """Write a part, and return the number of its files.
 
         Args:
             progress: how far the history is with these rows; its part is the next one.
             rows: what was settled since the last commit.
-            opened: entries of all registrations that are open now.
         """
         files = 0
         for folder, table in self._by_folder(rows):
-            _write(folder / _part_name(progress.part), partial(_write_parquet, table))
+            part = folder / f"part-{progress.part:08d}.parquet"
+            _write(part, partial(pq.write_table, table, compression="zstd"))
             files += 1
-        _write(self._open_file(progress.part), partial(_write_arrow, opened))
-        fields = {
-            "format": FORMAT,
-            "part": progress.part,
-            "topic": progress.topic,
-            "topic_id": progress.topic_id,
-            "positions": {str(partition): offset for partition, offset in sorted(progress.positions.items())},
-        }
-        _write(self._position, lambda file: file.write(json.dumps(fields, indent=1).encode()))
-        self._open_file(progress.part - 1).unlink(missing_ok=True)
+        _write(self._position, partial(_write_progress, progress))
         return files
 
     def _read(self) -> Progress:
         try:
-            fields = json.loads(self._position.read_bytes())
-            if fields["format"] != FORMAT:
-                raise ConfigurationError(
-                    f"{self._position} is of format {fields['format']}: use the version that wrote it"
-                )
-            positions = {int(partition): int(offset) for partition, offset in fields["positions"].items()}
-            return Progress(int(fields["part"]), str(fields["topic"]), str(fields["topic_id"]), positions)
+            with pa.ipc.open_file(self._position) as reader:
+                fields = json.loads(reader.schema.metadata[METADATA])
+                if fields["format"] != FORMAT:
+                    raise ConfigurationError(
+                        f"{self._position} is of format {fields['format']}: use the version that wrote it"
+                    )
+                positions = {int(partition): int(offset) for partition, offset in fields["positions"].items()}
+                opened = reader.read_all().cast(ENTRIES)
+            return Progress(int(fields["part"]), str(fields["topic"]), str(fields["topic_id"]), positions, opened)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise _unreadable(self._position, error) from None
+            raise ConfigurationError(
+                f"{self._position} can't be read ({error}): restore it, or start a history in another folder"
+            ) from None
 
     def _remove_leftovers(self, part: int) -> None:
-        """Remove what a run left that broke off before its commit, or right after it."""
+        """Remove what a run left that broke off before its commit."""
         for file in self.path.glob("day=*/group=*/*part-*.parquet"):
             if file.name.startswith(".") or int(file.stem.removeprefix("part-")) > part:
                 log.info("removing %s, of a run that broke off", file)
                 file.unlink()
-        for file in self._state.glob("open-*.arrow"):
-            if file != self._open_file(part):
-                file.unlink()
-
-    def _open_file(self, part: int) -> Path:
-        return self._state / f"open-{part:08d}.arrow"
 
     def _by_folder(self, rows: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
         days = pc.strftime(rows["settled_at"], "%Y-%m-%d").combine_chunks()
@@ -173,10 +156,6 @@ def require_same_topic(progress: Progress, seen: TopicIdentity) -> None:
         )
 
 
-def _unreadable(path: Path, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"{path} can't be read ({error}): restore it, or start a history in another folder")
-
-
 def _equal(values: pa.Array, value: str | None) -> pa.Array:
     return pc.is_null(values) if value is None else pc.fill_null(pc.equal(values, value), False)
 
@@ -191,10 +170,6 @@ def _folder_name(group: str | None) -> str:
     # Not in the middle of an escape.
     begin = begin[: begin.rfind("%")] if "%" in begin[-2:] else begin
     return f"{begin}-{hashlib.sha256(group.encode()).hexdigest()[:DIGEST_CHARACTERS]}"
-
-
-def _part_name(part: int) -> str:
-    return f"part-{part:08d}.parquet"
 
 
 def _lock(file: IO[Any], path: Path) -> None:
@@ -229,10 +204,14 @@ def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise TransientError(f"{path} can't be written: {error}. Make room, then run this again") from error
 
 
-def _write_parquet(rows: pa.Table, file: IO[bytes]) -> None:
-    pq.write_table(rows, file, compression="zstd")
-
-
-def _write_arrow(entries: pa.Table, file: IO[bytes]) -> None:
-    with pa.ipc.new_file(file, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(entries)
+def _write_progress(progress: Progress, file: IO[bytes]) -> None:
+    fields = {
+        "format": FORMAT,
+        "part": progress.part,
+        "topic": progress.topic,
+        "topic_id": progress.topic_id,
+        "positions": progress.positions,
+    }
+    opened = progress.opened.replace_schema_metadata({METADATA: json.dumps(fields)})
+    with pa.ipc.new_file(file, opened.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(opened)

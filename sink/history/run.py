@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from sink.history.directory import HistoryDirectory, Progress, require_same_topic
-from sink.history.settled import ROWS, columns, entries, settle
+from sink.history.settled import ENTRIES, ROWS, columns, entries, settle
 from sink.position import TopicPartition
 from sink.read.kafka_reader import SparkReader
 from sink.read.limited_reader import LimitedReader
@@ -41,10 +41,6 @@ class HistoryResult:
     without_registration: int
     files: int
     open: int
-
-    def as_fields(self) -> dict[str, int]:
-        """Return the numbers by name."""
-        return asdict(self)
 
 
 def run_history(
@@ -105,7 +101,7 @@ class _Run:
         self._part = 0 if last is None else last.part
         self._positions = _start(last, seen)
         self._ends = stable_ends(admin, self._positions)
-        self._open = directory.opened(last)
+        self._open = ENTRIES.empty_table() if last is None else last.opened
         self._held = ROWS.empty_table()
         self._rows = self._unmatched = self._files = 0
 
@@ -128,8 +124,8 @@ class _Run:
         self._require_same()
         self._part += 1
         positions = {name.partition: offset for name, offset in read_to.items()}
-        progress = Progress(self._part, self._identity.topic, self._identity.topic_id, positions)
-        self._files += self._directory.commit(progress, self._held, self._open)
+        progress = Progress(self._part, self._identity.topic, self._identity.topic_id, positions, self._open)
+        self._files += self._directory.commit(progress, self._held)
         self._rows += self._held.num_rows
         self._unmatched += self._held["registered_at"].null_count
         log.info("part %d: %d rows up to %s", self._part, self._held.num_rows, positions)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
 from sink.read.arrow_result import to_arrow
-from sink.read.ranges import Ranges, as_json, assignment, poll_records
+from sink.read.ranges import Ranges, poll_records, source_range
 from sink.read.record_columns import ALL, Columns
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import java_client_config
@@ -96,9 +96,7 @@ class SparkReader:
             # Spark keeps consumers by their group, and refuses one of other options. The group has no members.
             "kafka.group.id": f"{self._name}-{polls}",
             "kafka.max.poll.records": str(polls),
-            "assign": assignment(ranges),
-            "startingOffsets": as_json((name, each.begin) for name, each in ranges.items()),
-            "endingOffsets": as_json((name, each.end) for name, each in ranges.items()),
+            **source_range(ranges),
         }
         try:
             self._spark.sparkContext.setJobGroup(self._name, "waitreg sink")

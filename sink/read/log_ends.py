@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka.admin import AdminClient
@@ -36,23 +36,19 @@ def is_within_log(admin: AdminClient, positions: Mapping[TopicPartition, int]) -
     return all(first[name.partition] <= offset for name, offset in positions.items())
 
 
-def log_ends(connection: Connection, admin: AdminClient, names: Iterable[TopicPartition]) -> LogEnds:
+def log_ends(connection: Connection, admin: AdminClient, names: Collection[TopicPartition]) -> LogEnds:
     """Read Postgres' clock, then the high watermarks: in this order a record at or above an end is younger."""
     listed_at = postgres_now(connection)
     return LogEnds(_ends(admin, names, "read_uncommitted"), listed_at)
 
 
-def stable_ends(admin: AdminClient, names: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def stable_ends(admin: AdminClient, names: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     """Return the last stable offsets: how far a read_committed reader can get now."""
     return _ends(admin, names, "read_committed")
 
 
-def _ends(admin: AdminClient, names: Iterable[TopicPartition], isolation: Isolation) -> dict[TopicPartition, int]:
-    topics: dict[str, list[int]] = {}
-    for name in sorted(names):
-        topics.setdefault(name.topic, []).append(name.partition)
-    return {
-        TopicPartition(topic, partition): offset
-        for topic, partitions in topics.items()
-        for partition, offset in end_offsets(admin, topic, partitions, isolation).items()
-    }
+def _ends(admin: AdminClient, names: Collection[TopicPartition], isolation: Isolation) -> dict[TopicPartition, int]:
+    """Return the ends of partitions of one topic."""
+    topic = next(iter(names)).topic
+    ends = end_offsets(admin, topic, sorted(name.partition for name in names), isolation)
+    return {name: ends[name.partition] for name in names}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sink.position import TopicPartition
 
@@ -94,17 +94,12 @@ def poll_records(ranges: Ranges) -> int:
     return next((size for size in POLL_RECORDS if size <= wanted), 1)
 
 
-def as_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
-    """Return offsets as Spark's options startingOffsets and endingOffsets take them."""
-    topics: dict[str, dict[str, int]] = {}
-    for name, offset in offsets:
-        topics.setdefault(name.topic, {})[str(name.partition)] = offset
-    return json.dumps(topics)
-
-
-def assignment(names: Iterable[TopicPartition]) -> str:
-    """Return partitions as Spark's option assign takes them."""
-    topics: dict[str, list[int]] = {}
-    for name in names:
-        topics.setdefault(name.topic, []).append(name.partition)
-    return json.dumps(topics)
+def source_range(ranges: Ranges) -> dict[str, str]:
+    """Return the options of Spark's Kafka source that choose ranges of one topic."""
+    topic = next(iter(ranges)).topic
+    options: dict[str, Any] = {
+        "assign": [name.partition for name in ranges],
+        "startingOffsets": {str(name.partition): each.begin for name, each in ranges.items()},
+        "endingOffsets": {str(name.partition): each.end for name, each in ranges.items()},
+    }
+    return {option: json.dumps({topic: value}) for option, value in options.items()}

@@ -65,74 +65,51 @@ def rebuild_operations(
     Returns:
         None if no sink has read the operations topic yet: it reads it from its start, so there is nothing to rebuild.
     """
-    recorded, _ = read_progress(connection, settings.operations.topic)
+    recorded, positions = read_progress(connection, settings.operations.topic)
     row = connection.execute(QUERIES["has_operations"]).fetchone()
     assert row is not None  # a select without from has one row
     if recorded is None and not row[0]:
         return None
-    result = OperationsRebuild(settings, spark, connection, admin).run(dry_run, progress)
+    identity = describe_topic(admin, settings.operations.topic)
+    if recorded is not None:
+        require_same_operations_topic(connection, recorded, identity)
+    name = TopicPartition(identity.topic, 0)
+    ends, end = log_ends(connection, admin, [name]), stable_ends(admin, [name])[name]
+    whole = WholeLog(settings, spark, admin, name, PRODUCER_MAX_MESSAGE_BYTES)
+    with connection.transaction() as transaction:
+        connection.execute(QUERIES["hold_operations"])
+        if recorded is None:
+            keep_earlier_marks(connection, identity.topic)
+        _replace(connection, whole, end, progress)
+        result = _compare(connection, identity.topic, end)
+        if dry_run:
+            raise psycopg.Rollback(transaction)
+        new = {name: Position(end, ends.listed_at, ends.ends[name])}
+        if recorded is None:
+            begin_operations(connection, identity, new)
+        else:
+            advance_progress(connection, positions, new)
     log.info("%s", result)
     return result
 
 
-class OperationsRebuild:
-    """Reads the operations topic from its start, and replaces the marks and jobs that it holds."""
+def _replace(connection: Connection, whole: WholeLog, end: int, progress: Progress) -> None:
+    connection.execute(QUERIES["remove_marks"], {"first": whole.first})
+    connection.execute(QUERIES["remove_events"], {"first": whole.first})
+    writer, begins = OperationWriter(), True
+    for records in whole.batches(end, progress):
+        if begins and records.num_rows:
+            # Jobs that were requested before the first record are only in the table; later events change them.
+            first_ms = pc.min(records[TIME_MS]).as_py()
+            connection.execute(QUERIES["remove_operations"], {"since": moment(clamped(first_ms))})
+            begins = False
+        writer.store(connection, records)
+    connection.execute(QUERIES["forget_earlier_twins"])
 
-    def __init__(self, settings: Settings, spark: SparkSession, connection: Connection, admin: AdminClient) -> None:
-        """Read nothing yet.
 
-        Raises:
-            ConfigurationError: there is no operations topic, or it isn't the one that the tables were made from.
-        """
-        self._connection = connection
-        self._admin = admin
-        self._recorded, self._positions = read_progress(connection, settings.operations.topic)
-        self._identity = describe_topic(admin, settings.operations.topic)
-        if self._recorded is not None:
-            require_same_operations_topic(connection, self._recorded, self._identity)
-        self._name = TopicPartition(settings.operations.topic, 0)
-        self._log = WholeLog(settings, spark, admin, self._name, PRODUCER_MAX_MESSAGE_BYTES)
-
-    def run(self, dry_run: bool, progress: Progress) -> OperationsResult:
-        """Rebuild; errors as `sink.rebuild.tables.rebuild`."""
-        ends = log_ends(self._connection, self._admin, [self._name])
-        end = stable_ends(self._admin, [self._name])[self._name]
-        with self._connection.transaction() as transaction:
-            self._connection.execute(QUERIES["hold_marks"])
-            self._connection.execute(QUERIES["hold_operations"])
-            self._connection.execute(QUERIES["hold_events"])
-            if self._recorded is None:
-                keep_earlier_marks(self._connection, self._name.topic)
-            self._replace(end, progress)
-            result = self._compare(end)
-            if dry_run:
-                raise psycopg.Rollback(transaction)
-            self._record(Position(end, ends.listed_at, ends.ends[self._name]))
-        return result
-
-    def _replace(self, end: int, progress: Progress) -> None:
-        self._connection.execute(QUERIES["remove_marks"], {"first": self._log.first})
-        self._connection.execute(QUERIES["remove_events"], {"first": self._log.first})
-        writer, begins = OperationWriter(), True
-        for records in self._log.batches(end, progress):
-            if begins and records.num_rows:
-                # Jobs that were requested before the first record are only in the table; later events change them.
-                first_ms = pc.min(records[TIME_MS]).as_py()
-                self._connection.execute(QUERIES["remove_operations"], {"since": moment(clamped(first_ms))})
-                begins = False
-            writer.store(self._connection, records)
-        self._connection.execute(QUERIES["forget_earlier_twins"])
-
-    def _compare(self, end: int) -> OperationsResult:
-        states = self._connection.execute(QUERIES["show_all_marks"]).rowcount
-        row = self._connection.execute(QUERIES["compare_operations"]).fetchone()
-        assert row is not None  # a select of counts has one row
-        marks, jobs, events = row
-        return OperationsResult(self._name.topic, end, marks, jobs, events, states)
-
-    def _record(self, position: Position) -> None:
-        expected, new = self._positions, {self._name: position}
-        if self._recorded is None:
-            begin_operations(self._connection, self._identity, new)
-        else:
-            advance_progress(self._connection, expected, new)
+def _compare(connection: Connection, topic: str, end: int) -> OperationsResult:
+    states = connection.execute(QUERIES["show_all_marks"]).rowcount
+    row = connection.execute(QUERIES["compare_operations"]).fetchone()
+    assert row is not None  # a select of counts has one row
+    marks, jobs, events = row
+    return OperationsResult(topic, end, marks, jobs, events, states)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from sink.advisory_lock import sink_lock_key, try_lock
+from sink.advisory_lock import try_lock
 from sink.connect_group import require_no_second_sink, require_stopped
 from sink.position import TopicPartition
 from sink.progress import Connection, begin_progress, forget_progress, postgres_now, read_progress
@@ -33,6 +33,7 @@ from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.topics import require_topics
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.postgres.connection import connect, lift_time_limits
+from wait_registry.postgres.queries import Queries
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.tree import Settings
@@ -88,7 +89,7 @@ def rebuild(
         # The transaction of a partition is long, and idle while Spark reads.
         lift_time_limits(connection)
         require_schema(connection)
-        if not try_lock(connection, sink_lock_key(connection, settings.wait.topic), LAST_SINK_S):
+        if not try_lock(connection, settings.wait.topic, LAST_SINK_S):
             raise FencedError(
                 f"a sink is running on {settings.wait.topic}: stop it, and its standbys, then run the rebuild again"
             )
@@ -108,7 +109,7 @@ def _require_no_connector(settings: Settings, connection: Connection) -> None:
     require_stopped(admin, group)
     # Once our position is forgotten the outbox goes by time alone, and no sink runs yet: what is finished from now on
     # would be in the table, and be exported.
-    if connection.execute(QUERIES["outbox_read"]).fetchone() is not None:
+    if connection.execute(Queries("connect")["outbox_read"]).fetchone() is not None:
         raise FencedError(
             "a Kafka Connect source reads expired_outbox: until the sink has caught up after this rebuild it would "
             "export what is finished meanwhile. Delete the connectors expired.source and "

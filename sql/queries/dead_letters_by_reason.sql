@@ -29,12 +29,12 @@ select
 from counted
 left join lateral (
     select error_message
-    from dead_letter as letter
-    where letter.dead_letter_time = counted.last_at
-        and letter.reason is not distinct from counted.reason
-        and letter.error_class is not distinct from counted.error_class
-        and letter.consumer_group is not distinct from counted.consumer_group
-        and letter.original_topic is not distinct from counted.original_topic
+    from dead_letter
+    where dead_letter.dead_letter_time = counted.last_at
+        and dead_letter.reason is not distinct from counted.reason
+        and dead_letter.error_class is not distinct from counted.error_class
+        and dead_letter.consumer_group is not distinct from counted.consumer_group
+        and dead_letter.original_topic is not distinct from counted.original_topic
     limit 1
 ) as latest on true
 order by counted.dead_letters desc, counted.last_at desc, counted.reason, counted.error_class;

@@ -18,12 +18,12 @@ with recursive open_group as (
     select following.consumer_group
     from open_group
     cross join lateral (
-        select letter.consumer_group
-        from dead_letter as letter
-        where letter.state = 'open'
-            and coalesce(length(letter.consumer_group), 0) < 250
-            and letter.consumer_group > open_group.consumer_group
-        order by letter.consumer_group
+        select dead_letter.consumer_group
+        from dead_letter
+        where dead_letter.state = 'open'
+            and coalesce(length(dead_letter.consumer_group), 0) < 250
+            and dead_letter.consumer_group > open_group.consumer_group
+        order by dead_letter.consumer_group
         limit 1
     ) as following
 ),
@@ -35,22 +35,24 @@ opened as (
         select count(*) as dead_letters
         from (
             select
-            from dead_letter as letter
-            where letter.state = 'open'
-                and coalesce(length(letter.consumer_group), 0) < 250
-                and letter.consumer_group = open_group.consumer_group
+            from dead_letter
+            where dead_letter.state = 'open'
+                and coalesce(length(dead_letter.consumer_group), 0) < 250
+                and dead_letter.consumer_group = open_group.consumer_group
             -- The order of an index, so that no other plan is taken.
-            order by letter.topic, letter.reason, letter.dead_letter_time
+            order by dead_letter.topic, dead_letter.reason, dead_letter.dead_letter_time
             limit 1001
-        ) as letters
+        ) as dead_letters
     ) as counted
     cross join lateral (
-        select letter.dead_letter_time, letter.topic || ':' || letter.partition || ':' || letter."offset" as place
-        from dead_letter as letter
-        where letter.state = 'open'
-            and left(letter.consumer_group, 250) = open_group.consumer_group
-            and letter.consumer_group = open_group.consumer_group
-        order by letter.dead_letter_time
+        select
+            dead_letter.dead_letter_time,
+            dead_letter.topic || ':' || dead_letter.partition || ':' || dead_letter."offset" as place
+        from dead_letter
+        where dead_letter.state = 'open'
+            and left(dead_letter.consumer_group, 250) = open_group.consumer_group
+            and dead_letter.consumer_group = open_group.consumer_group
+        order by dead_letter.dead_letter_time
         limit 1
     ) as oldest
 ),

@@ -45,11 +45,11 @@ select
 from repeated
 left join lateral (
     select reason, error_class, error_message
-    from dead_letter as letter
-    where letter.dead_letter_time = repeated.last_at
-        and letter.key = repeated.key
-        and letter.consumer_group is not distinct from repeated.consumer_group
-        and letter.original_topic is not distinct from repeated.original_topic
+    from dead_letter
+    where dead_letter.dead_letter_time = repeated.last_at
+        and dead_letter.key = repeated.key
+        and dead_letter.consumer_group is not distinct from repeated.consumer_group
+        and dead_letter.original_topic is not distinct from repeated.original_topic
     limit 1
 ) as latest on true
 order by repeated.dead_letters desc, repeated.last_at desc;

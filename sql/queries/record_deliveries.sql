@@ -56,8 +56,9 @@ ids as (
     from keys
     cross join lateral (
         select wait_expiration_uuid
-        from dead_letter as letter
-        where letter.idempotency_key = keys.idempotency_key and letter.idempotency_key <> letter.wait_expiration_uuid
+        from dead_letter
+        where dead_letter.idempotency_key = keys.idempotency_key
+            and dead_letter.idempotency_key <> dead_letter.wait_expiration_uuid
         offset 0
     ) as later
 ),

@@ -25,6 +25,7 @@ from tests.support.command import run_waitreg
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
+from wait_registry.kafka.topics import create_topics
 from wait_registry.records.header_names import ORIGINAL_KEY, ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.tree import Settings
@@ -33,6 +34,7 @@ from waitreg.demo.plan import DemoPlan
 from waitreg.demo.platform import INPUT_PARTITIONS, Platform, running_platform
 from waitreg.local.background import Background
 from waitreg.local.guard import signal_tree
+from waitreg.reconcile.evidence import query
 from waitreg.reconcile.screen import Screen
 
 PAGE = Path(__file__).parents[2] / "docs" / "incident.md"
@@ -64,8 +66,8 @@ class Stage:
         }
         section = ProcessorSettings(group=group, topics=(topic,), handler=handler, instance=instance, **values)
         settings = self.limited(self.platform.settings_of(section))
-        self.platform.create_topics_of(settings)
-        return self.platform.backgrounds.service("processor", settings, instance)
+        create_topics(settings, INPUT_PARTITIONS)
+        return self.platform.service("processor", settings, instance)
 
     @staticmethod
     def limited(settings: Settings) -> Settings:
@@ -78,7 +80,7 @@ class Stage:
 
     def count(self, condition: str, *parameters: Any) -> int:
         """Return the count that a `from ... where ...` has."""
-        ((count,),) = self.platform.query(f"select count(*) {condition}", *parameters)
+        ((count,),) = query(self.platform.settings, f"select count(*) {condition}", *parameters)
         return int(count)
 
     def wait_for(self, condition: str, least: int = 1) -> None:
@@ -115,8 +117,8 @@ def stage() -> Iterator[Stage]:
     with temporary as name, running_platform(Path(name), PLAN) as platform:
         shutil.copy(Path(__file__).with_name("incident_shop.py"), Path(name, "shop.py"))
         platform.settings = Stage.limited(platform.settings)
-        platform.create_topics_of(platform.settings_of(ProcessorSettings(topics=TOPICS)))
-        sink, sweeper = platform.start("sink"), platform.start("sweeper")
+        create_topics(platform.settings_of(ProcessorSettings(topics=TOPICS)), INPUT_PARTITIONS)
+        sink, sweeper = (platform.service(command, platform.settings) for command in ("sink", "sweeper"))
         sink.wait_ready(DEADLINE_S)
         sweeper.wait_ready(DEADLINE_S)
         yield Stage(platform, sink, sweeper)
@@ -210,12 +212,15 @@ def play(screen: Screen, shop: Stage) -> None:
 
 def facts(shop: Stage) -> dict[str, str]:
     """Return the names of the records that the queries are asked about."""
-    ((late_id,),) = shop.platform.query("select wait_expiration_uuid from dead_letter where finished_late limit 1")
-    ((partition, offset),) = shop.platform.query(
+    ((late_id,),) = query(
+        shop.platform.settings, "select wait_expiration_uuid from dead_letter where finished_late limit 1"
+    )
+    ((partition, offset),) = query(
+        shop.platform.settings,
         """
         select original_partition, original_offset from dead_letter
         where reason = 'expired' and instance = 'payments-1' order by dead_letter_time limit 1
-        """
+        """,
     )
     return {"id": late_id, "partition": str(partition), "offset": str(offset)}
 

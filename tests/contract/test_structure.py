@@ -23,7 +23,6 @@ LONG_FILES = {"wait_registry/telemetry/metrics.py": "one list, the only place wi
 MANY_PARAMETERS = {
     "wait_registry/records/consumed.py:consumed": "what a client returns of a message",
     "wait_registry/records/lineage.py:of": "the block's fields, by name",
-    "sink/apply/applier.py:__init__": "what the log says, by name",
     "waitreg/testing.py:record": "what a test may choose of a record, by name",
 }
 # Every other import stands at the top of its file.
@@ -41,7 +40,6 @@ INNER_IMPORTS = {
     "waitreg/doctor/catalogue.py:_postgres": "extra query",
     "waitreg/main.py:_known": "extra query",
     "waitreg/query.py:_ask": "extra query",
-    "waitreg/rewind/registered.py:read_registered": "extra query",
 }
 
 # Files that assign attributes of objects that aren't ours, and have the name of one that is.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sweeper.due import due_row
-from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Unsendable, outgoing
 from tests.support.golden_vectors import FOLDER, Vector, binary, golden_vectors, headers_of
 from tests.support.wait_record_encoding import encode_wait_record
 from wait_registry.errors import ConfigurationError, DataError
@@ -33,6 +33,8 @@ from wait_registry.records.tombstone import Outcome, decode_outcome, tombstone_h
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
+from wait_registry.settings.sweeper import SweeperSettings
+from wait_registry.settings.tree import Settings
 
 
 def plain(value: Any) -> Any:
@@ -104,8 +106,8 @@ def published(given: Any) -> Outgoing:
         "max_deliveries": None,
         "redeliver_to": None,
     }
-    policy = Policy(given["template"], False, 1)
-    decided = outgoing(due_row(columns), policy, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])
+    settings = Settings(sweeper=SweeperSettings(default_dead_letter_topic=given["template"], default_max_deliveries=1))
+    decided = outgoing(due_row(columns), settings, lambda topic: Target(topic, 1, 1 << 30), given["now_ms"])
     if isinstance(decided, Unsendable):
         raise DataError(decided.reason)
     return decided

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sweeper.due import DueRow
-from sweeper.export_decision import Outgoing, Policy, Unsendable, outgoing
+from sweeper.export_decision import Outgoing, Unsendable, outgoing
 from tests.fuzz import sink_batch
 from tests.fuzz.inputs import RECORD_WORDS, RecordInput, golden_records
 from tests.support.golden_vectors import golden_vectors
@@ -27,13 +27,25 @@ from wait_registry.records.lineage import split_lineage
 from wait_registry.records.tombstone import Outcome
 from wait_registry.records.wait_record import ExpiryRule, WaitRecord, WaitRecordEncoder, decode_wait_record
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.processor import ExpiryPolicy
+from wait_registry.settings.sweeper import SweeperSettings
 from wait_registry.settings.tree import Settings
 
 GROUP: Final = "billing"
 WAIT_ID: Final = "019fc448-d29b-8abc-9def-0123456789ab"
 ENCODER: Final = WaitRecordEncoder(GROUP, "host-1", "waitreg.dlq", ExpiryRule("redeliver", 3))
 NOW_MS: Final = 1_795_227_600_123
-POLICIES: Final = (Policy("{topic}.{group}.dlq", True, 3), Policy("waitreg.dlq", False, 1))
+DEFAULTS: Final = tuple(
+    Settings(
+        sweeper=SweeperSettings(
+            default_dead_letter_topic=template, default_expiry_policy=policy, default_max_deliveries=most
+        )
+    )
+    for template, policy, most in (
+        ("{topic}.{group}.dlq", ExpiryPolicy.REDELIVER, 3),
+        ("waitreg.dlq", ExpiryPolicy.DLQ, 1),
+    )
+)
 SECRET: Final = "s3cr3t-word"
 # An object is 56 bytes at least and "[]," takes three in JSON; what a first call imports and caches is in the base.
 BYTES_PER_BYTE: Final = 64
@@ -149,7 +161,7 @@ def read_wait_record(data: bytes) -> list[Outgoing | Unsendable]:
     if (record := decoded(data)) is None:
         return []
     row = DueRow(record, 3, 41)
-    return [outgoing(row, policy, lambda topic: Topic(topic, 8, 1 << 20), NOW_MS) for policy in POLICIES]
+    return [outgoing(row, settings, lambda topic: Topic(topic, 8, 1 << 20), NOW_MS) for settings in DEFAULTS]
 
 
 def check_wait_record(data: bytes) -> None:

@@ -43,7 +43,7 @@ def without_dead_letters_before_sources_tombstones(patch: Patch) -> None:
 @safeguard("P4.15")
 def without_exports_in_the_log(patch: Patch) -> None:
     """After a restore of Postgres a source exports again what has its dead letter in the log."""
-    _in_the_schema(patch, "and letter.reason = 'expired'", "and letter.reason = 'none'")
+    _in_the_schema(patch, "and dead_letter.reason = 'expired'", "and dead_letter.reason = 'none'")
 
 
 @safeguard("P1.16")

@@ -134,7 +134,7 @@ def without_refusal_of_connect_sinks(*_):
 @safeguard("P6.7")
 def without_standby(patch: Patch) -> None:
     """A second sink works at once, and the two end each other again and again."""
-    patch.replace("sink.advisory_lock.try_lock", lambda connection, key: True)
+    patch.replace("sink.advisory_lock.try_lock", lambda connection, topic: True)
 
 
 @safeguard("P6.6", "P3", at="sink.apply.applier.require_fresh", real=True, world=lambda w: w.aging())

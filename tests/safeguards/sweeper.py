@@ -229,9 +229,9 @@ def without_partitions_of_tombstones(original, self, letters):
 
 
 @safeguard("P4.7", at="sweeper.export_decision._redelivery")
-def without_delivery_limit(original, row, policy):
+def without_delivery_limit(original, row, settings):
     """A record that kills its processor never reaches the dead letter topic."""
-    return original(row._replace(record=row.record._replace(max_deliveries=sys.maxsize)), policy)
+    return original(row._replace(record=row.record._replace(max_deliveries=sys.maxsize)), settings)
 
 
 @safeguard("P4.9")

@@ -124,7 +124,7 @@ def install(patch: MonkeyPatch) -> None:
     patch.setattr("sink.rebuild.tables.try_lock", lambda *_: True)
     # No operations topic is in this world.
     patch.setattr("sink.rebuild.tables.rebuild_operations", lambda *_: None)
-    for check in ("lift_time_limits", "require_schema", "sink_lock_key", "require_topics", "require_no_second_sink"):
+    for check in ("lift_time_limits", "require_schema", "require_topics", "require_no_second_sink"):
         patch.setattr(f"sink.rebuild.tables.{check}", lambda *_: None)
     patch.setattr("sink.rebuild.replacement.delete_retention_ms", lambda *_: RETENTION_MS)
     patch.setattr("sink.rebuild.replacement.WaitWriter", StagesOnce)

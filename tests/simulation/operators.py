@@ -50,15 +50,12 @@ class Operators:
     def _rewind(self, place: TopicPartition, target: int) -> str:
         """`waitreg rewind`."""
         world, before = self._world, self._world.committed.get(place)
-        registered = [offset for offset, _ in world.log(place) if world.registrations((*place, offset))]
         recorded = None if before is None else metadata_of(before)
         position = Position(
             world.first.get(place, 0),
             world.end(place),
             None if before is None else before.offset,
             recorded or CommitMetadata(WAIT_TOPIC, TOPIC_ID),
-            registered,
-            complete=True,
         )
         said = plan(place, position, target).metadata
         self._move(place, Committed(target, said.uncommitted_max, said.registration))

@@ -7,19 +7,17 @@ from typing import Any
 
 from sink.apply.applier import Applied, Applier
 from sink.apply.wait_writer import WaitWriter
-from sink.metrics import TopicState
 from sink.position import Position
 from sink.read.kafka_reader import Batch, SparkReader
 from sink.read.log_ends import log_ends, stable_ends
 from sink.read.ranges import plan
 from sink.rebuild.tables import rebuild
 from sink.topic_sync import TopicSync
-from sink.topics import WAIT, WaitTopic
+from sink.topics import WaitTopic
 from tests.simulation.clients import SETTINGS, Spark, table_of
 from tests.simulation.postgres import Connection
 from tests.simulation.wait_log import NAME, RETENTION_MS, Records
 from wait_registry.kafka.cluster import TopicIdentity
-from wait_registry.outage import Backoff
 
 _NO_CLIENT: Any = None
 
@@ -27,14 +25,10 @@ _NO_CLIENT: Any = None
 class _Topic(WaitTopic):
     """The wait topic, which stays the same."""
 
-    def __init__(self, *arguments: Any) -> None:
-        *others, self._given = arguments
-        super().__init__(*others)
+    def __init__(self, writer: WaitWriter) -> None:
+        super().__init__(SETTINGS, _NO_CLIENT)
+        self.writer = writer
         self.targets = {NAME: 0}
-
-    @property
-    def writer(self) -> WaitWriter:
-        return self._given
 
     def require_same(self, identity: TopicIdentity) -> None:
         pass
@@ -46,8 +40,7 @@ class _Topic(WaitTopic):
 def start(writer: WaitWriter) -> tuple[int, Position]:
     """Start a sink; return where it reads on, and the position that it has left."""
     connection: Any = Connection()
-    topic = _Topic(SETTINGS.wait, _NO_CLIENT, TopicState(WAIT, 60), Backoff(1, 1, lambda: 0.5), writer)
-    sync = TopicSync(topic, _NO_CLIENT, SETTINGS.sink, connection)
+    sync = TopicSync(_Topic(writer), _NO_CLIENT, SETTINGS.sink, connection)
     return sync._read_to[NAME], sync.refresh().positions[NAME]
 
 

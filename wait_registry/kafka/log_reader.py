@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from wait_registry.kafka.clients import consumer_config
+from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.kafka.errors import kafka_failure
 from wait_registry.kafka.positions import Isolation
 from wait_registry.settings.kafka import KafkaSettings
@@ -88,7 +88,9 @@ def _reader(
     kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int], own: Mapping[str, object]
 ) -> Iterator[Consumer]:
     common = {"group.id": group, "enable.partition.eof": True, "auto.offset.reset": "earliest"}
-    with closing(Consumer(consumer_config(kafka, **common, **own))) as consumer:
+    with usable_settings():
+        reader = Consumer(consumer_config(kafka, **common, **own))
+    with closing(reader) as consumer:
         consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
         yield consumer
 

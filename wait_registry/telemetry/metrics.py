@@ -427,11 +427,6 @@ CONNECT_POSTGRES_UP = _gauge(
 CONNECT_RESTARTS = _counter(
     "waitreg_connect_restarts_total", "Restarts of a connector after it or one of its tasks failed", connector=OPEN
 )
-CONNECT_RESTART_LIMIT_REACHED = _gauge(
-    "waitreg_connect_restart_limit_reached",
-    "1 while a connector has used all restarts of its window, so restarting doesn't help",
-    connector=OPEN,
-)
 
 
 def all_metrics() -> tuple[Metric, ...]:

@@ -13,8 +13,7 @@ from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.connect.caught_up import Report, await_sinks
 from waitreg.connect.conflicts import require_no_conflict, require_place
-from waitreg.connect.connector_file import Connector, plain_secrets
-from waitreg.connect.filled import fill_in
+from waitreg.connect.connector_file import Connector, fill_in, plain_secrets
 from waitreg.connect.our_services import OurServices
 from waitreg.connect.rest import ConnectRest
 from waitreg.connect.roles import exports, keeps_tables

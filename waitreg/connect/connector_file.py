@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,13 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wait_registry.errors import ConfigurationError
+from wait_registry.settings.connect import require_connect
+from wait_registry.settings.tree import Settings
+from waitreg.connect.state import NAMES
+from waitreg.connect.variables import variable
 
 FAMILIES: Final = ("debezium", "jdbc")
-# This project's connectors, and their files in connect-configs/ without `.json`.
-NAMES: Final = ("wait.sink", "dead_letter.sink", "expired.source", "expired.tombstones")
+# The files of connect-configs/ without `.json`.
 OWN_FILES: Final = tuple(f"{name}.{family}" for family in FAMILIES for name in NAMES)
 # `$${` is a plain `${`; `${env:NAME}` is for the worker's ConfigProviders, `${topic}` and `${source.table}` are sink
 # connectors' own.
@@ -39,6 +43,20 @@ class Connector:
 def connector_path(given: str) -> Path:
     """Return the file that a name of `OWN_FILES` or a path stands for."""
     return Path(str(resources.files("wait_registry_connect"))) / f"{given}.json" if given in OWN_FILES else Path(given)
+
+
+def fill_in(given: Iterable[str], settings: Settings) -> list[Connector]:
+    """Read connectors, and fill in their variables from settings.
+
+    Args:
+        given: names of this project's files, or paths.
+        settings: what they are filled from.
+
+    Raises:
+        ConfigurationError: a file can't be read or filled in, or settings of Kafka Connect contradict each other.
+    """
+    require_connect(settings.connect)
+    return [read_connector(connector_path(name), partial(variable, settings=settings)) for name in given]
 
 
 def read_connector(path: Path, variable: Callable[[str], str | None]) -> Connector:

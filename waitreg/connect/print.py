@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from waitreg.command import Command, Invocation
-from waitreg.connect.filled import fill_in
+from waitreg.connect.connector_file import fill_in
 
 
 @click.command(

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from waitreg.connect.connector_file import NAMES
-
+# This project's connectors.
+NAMES: Final = ("wait.sink", "dead_letter.sink", "expired.source", "expired.tombstones")
 RUNNING: Final = "RUNNING"
 FAILED: Final = "FAILED"
 # All that Kafka knows (AbstractStatus.State), as metrics have them.
 STATES: Final = ("running", "failed", "paused", "stopped", "unassigned", "restarting", "destroyed")
-_LINE_CHARS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,7 @@ def essence(trace: str) -> str:
     if not lines:
         return "no reason given"
     causes = [line for line in lines if line.startswith("Caused by:")]
-    # The kind of error is at the start of a long line, the reason at its end.
-    return " ".join(
-        line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS // 3]}…{line[-_LINE_CHARS // 3 * 2 :]}"
-        for line in [lines[0], *causes[-1:]]
-    )
+    return " ".join([lines[0], *causes[-1:]])
 
 
 def choose(states: Mapping[str, ConnectorState], named: Sequence[str]) -> tuple[list[ConnectorState], list[str]]:

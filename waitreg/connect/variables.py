@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from sweeper.export_decision import Policy
+from sweeper.export_decision import default_dead_letter_topic
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
@@ -75,7 +75,7 @@ def _copied_dead_letter_topics(settings: Settings) -> str:
 DERIVED: Final[Mapping[str, Callable[[Settings], str | None]]] = {
     **{f"postgres.{part}": partial(postgres_part, part) for part in PARTS},
     "sink.dead_letter_topics": _copied_dead_letter_topics,
-    "sweeper.dead_letter_topic": lambda settings: Policy.of(settings).dead_letter_template,
+    "sweeper.dead_letter_topic": default_dead_letter_topic,
     "dead_letter.max_message_bytes": lambda settings: str(settings.wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),
 }
 # Names that people try first, and what they should write.
@@ -83,8 +83,6 @@ _INSTEAD: Final = {
     "postgres.url": "${postgres.jdbc_url}, or ${postgres.host}, ${postgres.port} and ${postgres.database}, with "
     "${postgres.user} and ${connect.secrets.postgres_password}",
     "postgres.password": "${connect.secrets.postgres_password}",
-    "kafka.security.password": "${connect.secrets.kafka_password}",
-    "kafka.security.key": "${connect.secrets.kafka_key}",
 }
 
 

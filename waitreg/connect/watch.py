@@ -7,10 +7,11 @@ operator restarts it.
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +20,7 @@ import psycopg
 
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.logs import configure_logging
+from wait_registry.outage import Backoff
 from wait_registry.postgres.connection import connect_pooled
 from wait_registry.postgres.queries import Queries
 from wait_registry.service.health import Health
@@ -27,20 +29,18 @@ from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.sweeper import SweeperKind
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry import metrics as m
-from wait_registry.telemetry.certificate_ends import expose_certificate_ends
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading
-from wait_registry.telemetry.server import TelemetryServer
+from wait_registry.telemetry.server import service_server
 from waitreg.command import Command, Invocation
 from waitreg.connect.lag import sink_lags
 from waitreg.connect.rest import ConnectRest, WorkerUnavailable
-from waitreg.connect.restarts import Restarts
 from waitreg.connect.state import STATES, ConnectorState, choose
 
 log = logging.getLogger(__name__)
 
 QUERIES: Final = Queries("connect")
-# What a due registration lacks, and the query for the oldest; the second may pass over many rows.
-_OLDEST: Final = {"tombstone": "oldest_due", "dead_letter": "oldest_unexported"}
+# What a due registration lacks, and whether its dead letter is looked for, which may pass over many rows.
+_UNEXPORTED: Final = {"tombstone": False, "dead_letter": True}
 
 
 @click.command("watch", cls=Command, examples=("waitreg connect watch --set telemetry.port=9467",))
@@ -64,15 +64,13 @@ class Look:
     """What one look found and did.
 
     ``trouble`` is why the worker couldn't be asked, None when it could. ``connectors`` are those watched that exist,
-    ``missing`` those that should exist, ``restarted`` those restarted now, ``at_limit`` those whose restarts don't
-    help.
+    ``missing`` those that should exist, ``restarted`` those restarted now.
     """
 
     trouble: str | None = None
     connectors: tuple[ConnectorState, ...] = ()
     missing: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
-    at_limit: tuple[str, ...] = ()
     lags: Mapping[str, int] = field(default_factory=dict)
 
     def reasons(self) -> list[str]:
@@ -87,7 +85,7 @@ class Look:
 class WatchService:
     """One watcher, which continues while no worker answers; several do no harm, they only restart more often."""
 
-    def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Check the settings; nothing is asked yet.
 
         Raises:
@@ -95,16 +93,15 @@ class WatchService:
         """
         self._settings = settings
         self._rest = ConnectRest(settings.connect)
-        self._monotonic = monotonic
         self._stop = threading.Event()
         self._let_in = False
-        self._restarts: dict[str, Restarts] = {}
+        self._pauses: dict[str, Backoff] = {}
+        self._next_restart_s: dict[str, float] = {}
         self._said: dict[str, str] = {}
         self._look = Look("the first look has not ended yet")
         # How long registrations have been due, and why this isn't known; None while nothing was asked.
         self._due: tuple[Mapping[str, float], str | None] | None = None
         self._registry = MetricsRegistry()
-        expose_certificate_ends(self._registry, settings)
         self._restarted = self._registry.counter(m.CONNECT_RESTARTS)
 
     def run(self) -> None:
@@ -113,10 +110,9 @@ class WatchService:
         Raises:
             ConfigurationError: as `run_once`.
         """
-        telemetry, connect = self._settings.telemetry, self._settings.connect
+        connect = self._settings.connect
         self._registry.collect_from(self._readings)
-        alive = Health(True)
-        with TelemetryServer(telemetry.host, telemetry.port, self._registry, lambda: alive, self.ready) as server:
+        with service_server(self._settings, "connect", self._registry, lambda: Health(True), self.ready) as server:
             log.info("watching %s every %g s, metrics on port %d", connect.url, connect.watch_interval_s, server.port)
             self.run_once()
             while not self._stop.wait(connect.watch_interval_s):
@@ -158,20 +154,18 @@ class WatchService:
         present, missing = choose(self._rest.states(), self._settings.connect.connectors)
         self._let_in = True
         restarted = tuple(state.name for state in present if state.to_restart and self._restart(state))
-        now = self._monotonic()
-        at_limit = tuple(name for name, restarts in self._restarts.items() if restarts.limit_reached(now))
         lags, trouble = sink_lags(self._settings.kafka, present)
         self._say("lags", logging.WARNING, trouble or "")
         for state in present:
             self._restarted.labels(state.name).inc(state.name in restarted)  # there with 0, so that the first one shows
-        look = Look(None, tuple(present), tuple(missing), restarted, at_limit, lags)
+        look = Look(None, tuple(present), tuple(missing), restarted, lags)
         self._say("worker", logging.INFO, "the worker answers")
         self._say("missing", logging.WARNING, "; ".join(look.reasons()))
         return look
 
     def _restart(self, state: ConnectorState) -> bool:
-        restarts = self._restarts.setdefault(state.name, Restarts(self._settings.connect))
-        if not restarts.due(self._monotonic()):
+        connect, now_s = self._settings.connect, time.monotonic()
+        if now_s < self._next_restart_s.get(state.name, now_s):
             return False
         try:
             self._rest.restart_failed(state.name)
@@ -179,7 +173,9 @@ class WatchService:
             # The next look tries again, and what else this one did still counts.
             log.warning("%s can't be restarted: %s", state.name, error)
             return False
-        restarts.note(self._monotonic())
+        first_s, longest_s = connect.restart_backoff_s, connect.restart_backoff_max_s
+        pauses = self._pauses.setdefault(state.name, Backoff(first_s, longest_s, random.random, longest_s))
+        self._next_restart_s[state.name] = now_s + pauses.next_s()
         log.warning("restarted %s; it had failed: %s", state.name, "; ".join(state.failures()))
         return True
 
@@ -191,7 +187,6 @@ class WatchService:
 
     def _readings(self) -> Iterator[Reading]:
         look = self._look
-        yield Reading(m.READY, float(not look.reasons()), ("connect",))
         yield Reading(m.CONNECT_UP, float(look.trouble is None))
         yield Reading(m.CONNECT_KEEPS_TABLES, float(self._settings.sink.kind is SinkKind.CONNECT))
         yield Reading(m.CONNECT_EXPORTS, float(self._settings.sweeper.kind is SweeperKind.CONNECT))
@@ -201,7 +196,6 @@ class WatchService:
             yield from (Reading(m.CONNECT_OLDEST_DUE, age_s, (lacks,)) for lacks, age_s in ages_s.items())
         for state in look.connectors:
             yield Reading(m.CONNECT_RUNNING, float(state.runs), (state.name,))
-            yield Reading(m.CONNECT_RESTART_LIMIT_REACHED, float(state.name in look.at_limit), (state.name,))
             counted = Counter(task.state.lower() for task in state.tasks)
             for word in dict.fromkeys((*STATES, *counted)):
                 yield Reading(m.CONNECT_TASKS, counted[word], (state.name, word))
@@ -221,10 +215,11 @@ def oldest_due(settings: Settings) -> tuple[dict[str, float], str | None]:
     try:
         limit_s, name = settings.postgres.connect_timeout_s, "waitreg connect watch"
         with connect_pooled(settings.postgres, application_name=name, statement_timeout_s=limit_s) as connection:
-            for lacks, query in _OLDEST.items():
+            for lacks, unexported in _UNEXPORTED.items():
+                asked = {**question, "unexported": unexported}
                 try:
                     with connection.transaction():
-                        rows = connection.execute(QUERIES[query], question).fetchall()
+                        rows = connection.execute(QUERIES["oldest_due"], asked).fetchall()
                 except psycopg.errors.QueryCanceled:
                     continue
                 found[lacks] = float(rows[0][0])

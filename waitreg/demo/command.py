@@ -12,12 +12,13 @@ from pathlib import Path
 import click
 
 from wait_registry.errors import ReconciliationError
+from wait_registry.kafka.topics import create_topics
 from wait_registry.service.process import stop_requests
 from waitreg.command import Command, Invocation
 from waitreg.demo.comparison import compare, show_measurements
 from waitreg.demo.crash import crash
 from waitreg.demo.plan import STRATEGIES, DemoPlan
-from waitreg.demo.platform import Platform, running_platform
+from waitreg.demo.platform import INPUT_PARTITIONS, Platform, running_platform
 from waitreg.demo.run import Run, comparison_run, crash_run
 from waitreg.local.background import Background
 from waitreg.reconcile.screen import Screen
@@ -95,10 +96,10 @@ def _working_directory(screen: Screen) -> Iterator[Path]:
 def _start(screen: Screen, platform: Platform, runs: Sequence[Run]) -> Background:
     """Start what all runs share, and return the console."""
     for run in runs:
-        platform.create_topics_of(run.settings)
+        create_topics(run.settings, INPUT_PARTITIONS)
     screen.step("Starting the sink and the sweeper (two Spark sessions), and the console")
-    console = platform.backgrounds.console(platform.settings)
-    services = [platform.start(command) for command in ("sink", "sweeper")]
+    console = platform.console()
+    services = [platform.service(command, platform.settings) for command in ("sink", "sweeper")]
     for part in (console, *services, *(run.downstream for run in runs)):
         part.wait_ready()
     screen.note(f"the console, until the demo ends: {console.address}")

@@ -9,7 +9,7 @@ from waitreg.demo.run import DEADLINE_S, Run, within_deadline
 from waitreg.downstream.calls import ABORTED, read_calls
 from waitreg.local.background import Background
 from waitreg.local.server import ServerError
-from waitreg.reconcile.evidence import read_dead_letters, sink_lag
+from waitreg.reconcile.evidence import query, read_dead_letters, sink_lag
 from waitreg.reconcile.reconciliation import EXPIRED
 from waitreg.reconcile.screen import Screen
 
@@ -43,7 +43,7 @@ def crash(screen: Screen, run: Run) -> None:
     screen.step(f"Processor {pid} killed with SIGKILL; its running calls are interrupted")
     if not within_deadline(lambda: sink_lag(run.settings) == 0):
         raise ServerError(f"the sink did not catch up within {DEADLINE_S:.0f} s")
-    registered = run.platform.query(REGISTERED, run.settings.processor.group)
+    registered = query(run.settings, REGISTERED, run.settings.processor.group)
     cut_off = sum(1 for call in read_calls(run.calls) if call.status == ABORTED)
     screen.note(f"{len(registered)} records are in Postgres: {cut_off} were in a call, the others in the prefetch")
     rows = [*registered[:SHOWN], *([("...", "", "", "")] if len(registered) > SHOWN else [])]
@@ -60,7 +60,7 @@ def _await_ends(screen: Screen, run: Run, ids: Set[str], replacement: Background
 
         def everything_ended() -> bool:
             replacement.require_running()
-            left = {row[0] for row in run.platform.query(REGISTERED, run.settings.processor.group)}
+            left = {row[0] for row in query(run.settings, REGISTERED, run.settings.processor.group)}
             show({done: run.completed(), settled: len(ids - left)})
             if left or sink_lag(run.settings):
                 return False

@@ -53,8 +53,8 @@ class Run:
     def start_processor(self, name: str) -> Background:
         """Start a processor of the group, or the baseline; not ready yet."""
         if self.strategy == BATCH:
-            return self.platform.backgrounds.baseline(name, self.settings)
-        return self.platform.backgrounds.service("processor", self.settings, name)
+            return self.platform.baseline(name, self.settings)
+        return self.platform.service("processor", self.settings, name)
 
     def completed(self) -> int:
         """Return how many calls the downstream has answered with success."""
@@ -109,8 +109,8 @@ def _run(
     processor: ProcessorSettings,
     strategy: str = RegistrationMode.EAGER.value,
 ) -> Run:
-    calls = platform.backgrounds.directory / f"{name}.calls.jsonl"
-    downstream = platform.backgrounds.downstream(MIXTURE, calls, f"downstream-{name}")
+    calls = platform.directory / f"{name}.calls.jsonl"
+    downstream = platform.downstream(MIXTURE, calls, f"downstream-{name}")
     own = {"group": f"demo-{name}", "topics": (f"orders-{name}",), "handler": downstream.address}
     settings = platform.settings_of(processor.model_copy(update=own))
     return Run(platform, name, records, settings, downstream, calls, strategy)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from processor.intake.consumed_topics import ConsumedTopics
@@ -23,7 +23,6 @@ from wait_registry.kafka.clients import Admin, admin, consumer_config
 from wait_registry.kafka.cluster import describe_topic, topic_names
 from wait_registry.kafka.committed_offsets import committed_offsets
 from wait_registry.kafka.group_description import group_members
-from wait_registry.kafka.log_reader import first_records
 from wait_registry.kafka.outside_log import REWIND, outside_log, partitions_text
 from wait_registry.kafka.positions import earliest_offsets, end_offsets, offsets_from_time
 from wait_registry.kafka.requests import persistently
@@ -35,9 +34,7 @@ from wait_registry.settings.tree import Settings
 from waitreg.doctor.kafka_permissions import is_access_refused
 
 OFFSETS_FIX: Final = "choose where the group continues (`waitreg rewind`), or another processor.group"
-# As a processor warns of one.
-OPEN_FOR_S: Final = 60.0
-# Where producers set the timestamps: few transactions of a producer that is well take that long.
+# Few transactions of a producer that is well take that long.
 LOOK_AGAIN_S: Final = 5.0
 # A timestamp further in the future is a producer's, and doesn't show when its record is due.
 AHEAD_MS: Final = 60_000
@@ -162,7 +159,7 @@ def _topic_lines(
     stable = end_offsets(client, topic, logs.offsets)
     begins = {number: at for number, at in stable.items() if at < logs.ends[number]}
     if begins:
-        yield from _open_transactions(client, settings, topic, begins, now_ms)
+        yield from _open_transactions(client, topic, begins)
 
 
 def _due(client: Admin, topic: str, logs: Logs, delay_ms: int, now_ms: int) -> str:
@@ -181,27 +178,15 @@ def _due(client: Admin, topic: str, logs: Logs, delay_ms: int, now_ms: int) -> s
     return f"at least {due}" if hidden else str(due)
 
 
-def _open_transactions(
-    client: Admin, settings: Settings, topic: str, begins: Mapping[int, int], now_ms: int
-) -> Iterator[Diagnosis]:
-    """Warn of transactions that are open for long: by the append time of the first record of each, or by two looks."""
-    found = first_records(settings.kafka, settings.processor.group, topic, begins, "read_uncommitted")
-    times = {number: first.timestamp() for number, first in found.items() if first is not None}
-    old_ms = now_ms - round(1000 * OPEN_FOR_S)
-    appended = {number for number, (kind, _) in times.items() if kind == TIMESTAMP_LOG_APPEND_TIME}
-    yield from _open_line(topic, begins, [n for n in appended if times[n][1] < old_ms], f"more than {OPEN_FOR_S:g} s")
-    if unknown := times.keys() - appended:
-        time.sleep(LOOK_AGAIN_S)
-        still = [n for n, at in end_offsets(client, topic, unknown).items() if at == begins[n]]
-        seen = f"{LOOK_AGAIN_S:g} s or longer (how long isn't known, since producers set the timestamps of the topic)"
-        yield from _open_line(topic, begins, still, seen)
-
-
-def _open_line(topic: str, begins: Mapping[int, int], numbers: Collection[int], how_long: str) -> Iterator[Diagnosis]:
-    if numbers:
-        places = ", ".join(f"{topic}[{number}] at offset {begins[number]}" for number in sorted(numbers))
+def _open_transactions(client: Admin, topic: str, begins: Mapping[int, int]) -> Iterator[Diagnosis]:
+    """Warn of transactions that are open at two looks: their timestamps may be the producers', and say nothing."""
+    time.sleep(LOOK_AGAIN_S)
+    still = sorted(number for number, at in end_offsets(client, topic, begins).items() if at == begins[number])
+    if still:
+        places = ", ".join(f"{topic}[{number}] at offset {begins[number]}" for number in still)
+        since = f"{LOOK_AGAIN_S:g} s or longer"
         yield warning(
-            f"a transaction has been open for {how_long}, and nothing behind it can be read: {places}",
+            f"a transaction has been open for {since}, and nothing behind it can be read: {places}",
             'end it: docs/runbook.md, "Transaction stays open"',
         )
 

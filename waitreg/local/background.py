@@ -39,7 +39,9 @@ class Endpoint(NamedTuple):
 
 
 class Background(EmbeddedServer):
-    """One running subcommand of `waitreg`."""
+    """One running subcommand of `waitreg`, or another module of ours."""
+
+    module = "waitreg"
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Background(EmbeddedServer):
         *,
         temporary: bool = False,
     ) -> None:
-        """Describe `waitreg ARGUMENTS` with these variables.
+        """Describe `python -m MODULE ARGUMENTS` with these variables.
 
         It runs in the directory, so that it reads no settings file.
         """
@@ -97,7 +99,7 @@ class Background(EmbeddedServer):
     def _command(self) -> list[str]:
         inherited = [key for key in os.environ if key.startswith(PREFIX) and key != JARS_VARIABLE]
         unset = [part for key in inherited if key not in self.environment for part in ("-u", key)]
-        return ["env", *unset, sys.executable, "-m", "waitreg", *self._arguments]
+        return ["env", *unset, sys.executable, "-m", self.module, *self._arguments]
 
     def _serving(self) -> bool:
         status, body = self.get(self._ready)

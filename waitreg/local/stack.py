@@ -22,8 +22,8 @@ from waitreg.local.ports import free_ports, is_free
 from waitreg.local.postgres import EmbeddedPostgres
 
 PORTS_FILE = "ports.json"
-# The broker has two, Postgres and a Kafka Connect worker have one each.
-PORTS = 4
+# The broker has two, Postgres has one.
+PORTS = 3
 
 
 class EmbeddedStack:
@@ -55,7 +55,6 @@ class EmbeddedStack:
         self._postgres_settings = postgres_settings
         self._started = ExitStack()
         self.data_dir = Path()
-        self.worker_port = 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -96,7 +95,7 @@ class EmbeddedStack:
         """
         with ExitStack() as started:
             self.data_dir = self._take_data_dir(started)
-            client, controller, postgres, self.worker_port = self._ports()
+            client, controller, postgres = self._ports()
             self.broker = EmbeddedBroker(
                 self.data_dir / "broker",
                 (client, controller),

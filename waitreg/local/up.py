@@ -15,53 +15,41 @@ from wait_registry.service.process import stop_requests
 from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.local.background import Background, console_background
-from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 from waitreg.local.server import EmbeddedServer
 from waitreg.local.stack import EmbeddedStack, install
 
-CHECKOUT = Path(__file__).parents[2]
 LOOK_S = 0.5
 # One broker can keep one replica. The services get the same settings, or their start checks would ask for three.
 ONE_BROKER = {"replication_factor": 1, "min_insync_replicas": 1}
-# What Debezium's source reads the outbox by.
-LOGICAL_DECODING = {"wal_level": "logical"}
 
 
 @click.command(
     "up",
     cls=Command,
-    examples=("waitreg stack up --console", "waitreg stack up --connect", "waitreg stack up --data-dir .waitreg/stack"),
+    examples=("waitreg stack up --console", "waitreg stack up --data-dir .waitreg/stack"),
 )
 @click.option("--data-dir", metavar="DIR", type=click.Path(path_type=Path), help="Keep the data there.")
-@click.option("--connect", is_flag=True, help="Start a Kafka Connect worker too (run `make connect` first).")
 @click.option("--console", is_flag=True, help="Serve the console too, at console.port.")
 @click.pass_obj
-def command(invocation: Invocation, data_dir: Path | None, connect: bool, console: bool) -> int:
+def command(invocation: Invocation, data_dir: Path | None, console: bool) -> int:
     """Start the stack, print its addresses, and keep it until Ctrl-C.
 
     Starts a Kafka broker and Postgres as child processes on free loopback ports, creates topics and schema, and
     prints the addresses as WAITREG_* lines for your shell. Ctrl-C, or any other end of this process, stops both and
     deletes their data and logs. With --data-dir the data remains, and the next start continues with it. Kafka's own
     kafka-... tools are not included. Needs Java 17 or newer.
-
-    With --connect, a Kafka Connect worker runs too, with this project's plugin and Debezium's connectors.
     """
     settings = invocation.settings()
-    plugin = plugin_jar(CHECKOUT) if connect else None
     with stop_requests() as stop, ExitStack() as running:
         running.callback(_report, "Stopped.")
         _report("Starting Kafka and Postgres (10 s; a minute on a busy machine)...")
-        stack = running.enter_context(EmbeddedStack(data_dir, postgres_settings=LOGICAL_DECODING if connect else None))
+        stack = running.enter_context(EmbeddedStack(data_dir))
         settings = _settings_of(stack, settings)
         _report("Creating topics and tables...")
         install(settings)
         servers: list[EmbeddedServer] = [stack.broker, stack.postgres]
         variables = {**stack.environment, **{f"WAITREG_WAIT__{name.upper()}": str(n) for name, n in ONE_BROKER.items()}}
-        if plugin is not None:
-            worker = running.enter_context(_worker(stack, plugin))
-            servers.append(worker)
-            variables["WAITREG_CONNECT__URL"] = worker.url
         if console:
             pages = running.enter_context(_console(stack, settings))
             servers.append(pages)
@@ -72,12 +60,6 @@ def command(invocation: Invocation, data_dir: Path | None, connect: bool, consol
                 server.require_running()
         _report("Stopping...")
     return 0
-
-
-def _worker(stack: EmbeddedStack, plugin: Path) -> ConnectWorker:
-    _report("Starting the Kafka Connect worker...")
-    directory, cluster = stack.data_dir / "connect", {"bootstrap.servers": stack.bootstrap_servers}
-    return ConnectWorker(directory, stack.worker_port, cluster, plugins=[plugin], temporary=stack.temporary)
 
 
 def _console(stack: EmbeddedStack, settings: Settings) -> Background:

@@ -171,7 +171,7 @@ def _after(cursor: Cursor | None) -> str:
     if cursor is None:
         return "true"
     return (
-        "(coalesce(letter.original_topic, ''), coalesce(letter.original_partition, -1), "
-        'coalesce(letter.original_offset, -1), letter.topic, letter.partition, letter."offset") '
+        "(coalesce(dead_letter.original_topic, ''), coalesce(dead_letter.original_partition, -1), "
+        'coalesce(dead_letter.original_offset, -1), dead_letter.topic, dead_letter.partition, dead_letter."offset") '
         "> (%s, %s, %s, %s, %s, %s)"
     )

@@ -17,9 +17,8 @@ from wait_registry.settings.tree import Settings
 from waitreg.command import Command, Invocation
 from waitreg.rewind.offsets import commit, log_ends, members_text, outside, positions, require_no_members
 from waitreg.rewind.plan import plan_all
-from waitreg.rewind.registered import read_registered
 from waitreg.rewind.report import report
-from waitreg.rewind.targets import Target, by_topic, chosen_topics, landings, target_of
+from waitreg.rewind.targets import Target, chosen_topics, landings, target_of
 
 
 @click.command(
@@ -67,8 +66,7 @@ def command(
     """Move the committed offsets of a group.
 
     Moves processor.group in its input topics, in both directions. Prints per partition how many records, at most, are
-    handled again or skipped, and how many of them are registered now. Registrations aren't changed: a registered record
-    that the group skips still expires.
+    handled again or skipped. Registrations aren't changed: a registered record that the group skips still expires.
 
     Stop every processor of the group first. The command ends with 3 if the group has a member. After a move back, the
     processors first register the records that may be registered already, so that none of these is handled and expires
@@ -100,8 +98,7 @@ def _move(
     dry_run: bool,
 ) -> None:
     kafka, group = settings.kafka, settings.processor.group
-    registered = read_registered(settings, admin, by_topic(ends))
-    found = positions(settings, admin, ends, registered)
+    found = positions(settings, admin, ends)
     if only_outside_log:
         found = outside(admin, found)
         ends = {place: ends[place] for place in found}
@@ -111,7 +108,7 @@ def _move(
     targets = landings(admin, target, ends)
     offsets = {place: landing.offset for place, landing in targets.items()}
     moves = plan_all(found, offsets)
-    for line in report(moves, registered, target.time_ms, targets):
+    for line in report(moves, target.time_ms, targets):
         print(line)
     if not dry_run:
         commit(kafka, group, moves)

@@ -23,7 +23,6 @@ from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.tree import Settings
 from waitreg.rewind.plan import Move, Position
-from waitreg.rewind.registered import Registered
 from waitreg.rewind.targets import by_topic
 
 # The answers to a commit by a client that isn't a member, while the group has members.
@@ -83,7 +82,6 @@ def positions(
     settings: Settings,
     admin: AdminClient,
     ends: Mapping[TopicPartition, tuple[int, int]],
-    registered: Registered,
 ) -> dict[TopicPartition, Position]:
     """Return where the group is in each partition.
 
@@ -91,7 +89,6 @@ def positions(
         settings: group and wait topic.
         admin: the client to ask.
         ends: first and end offset by partition.
-        registered: what the group has registered.
     """
     wait_topic = describe_wait_topic(admin, settings.wait.topic, settings.wait.partitions)
     ids = {topic: describe_topic(admin, topic).topic_id for topic in by_topic(ends)}
@@ -99,9 +96,7 @@ def positions(
     for answer in committed_offsets(settings.kafka, settings.processor.group, ends):
         place = (answer.topic, answer.partition)
         committed, metadata = _as_of_this_topic(answer, wait_topic, ids[answer.topic])
-        # The tables name registrations by their input topics.
-        of_input = registered.of(place) if answer.topic in settings.processor.topics else None
-        found[place] = Position(*ends[place], committed, metadata, of_input, not registered.missing)
+        found[place] = Position(*ends[place], committed, metadata)
     return found
 
 

@@ -8,7 +8,7 @@ offset. See docs/decisions/0026.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,16 +31,12 @@ class Position:
         end: the last stable offset.
         committed: the group's offset; None if it has none, or one of a deleted topic of this name.
         metadata: of that commit; without one, only the topics as they are now.
-        registered: offsets of records of the partition that this group has registered now; None is unknown.
-        complete: whether these are all.
     """
 
     first: int
     end: int
     committed: int | None
     metadata: CommitMetadata
-    registered: Collection[int] | None
-    complete: bool
 
     @property
     def start(self) -> int:
@@ -59,7 +55,6 @@ class Move:
         again: how many records at most the group handles again.
         skipped: the range of records in the log that the group skips; empty unless the move is forward.
         deleted: how many skipped offsets are no longer in the log.
-        registered: how many of the records in between are registered now; None is unknown.
         metadata: of the new commit.
     """
 
@@ -69,7 +64,6 @@ class Move:
     again: int
     skipped: range
     deleted: int
-    registered: int | None
     metadata: CommitMetadata
 
     @property
@@ -98,7 +92,6 @@ def plan(place: TopicPartition, position: Position, target: int) -> Move:
         max(0, min(start, position.end) - target),
         skipped,
         max(0, target - start) - len(skipped),
-        _count(position.registered, min(start, target), max(start, target)),
         _metadata(position, target),
     )
 
@@ -130,11 +123,5 @@ def _mode(position: Position, target: int) -> str | None:
         return mode
     if mode is not None and position.committed is not None and target >= position.committed:
         return mode
-    if position.complete and _count(position.registered, target, position.end) == 0:
-        return mode
     # The records that come in again may be from before a change to `off`.
     return MAY_BE_REGISTERED
-
-
-def _count(registered: Collection[int] | None, first: int, end: int) -> int | None:
-    return None if registered is None else sum(first <= offset < end for offset in registered)

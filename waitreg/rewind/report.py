@@ -12,16 +12,14 @@ from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import TopicPartition
 from waitreg.result_rows import render_rows
 from waitreg.rewind.plan import Move
-from waitreg.rewind.registered import Registered
 from waitreg.rewind.targets import Landing
 
 _FAR_MS: Final = 3_600_000
-_COLUMNS: Final = ("topic", "partition", "committed", "target", "handled_again", "skipped", "registered")
+_COLUMNS: Final = ("topic", "partition", "committed", "target", "handled_again", "skipped")
 
 
 def report(
     moves: Sequence[Move],
-    registered: Registered,
     time_ms: int | None = None,
     landings: Mapping[TopicPartition, Landing] = MappingProxyType({}),
 ) -> Iterator[str]:
@@ -29,7 +27,6 @@ def report(
 
     Args:
         moves: of all chosen partitions.
-        registered: where the numbers of registered records come from.
         time_ms: the time to which they are moved, ms since 1970; None if they aren't moved to a time.
         landings: the records that decided where they go.
     """
@@ -37,10 +34,6 @@ def report(
     if time_ms is not None:
         yield from _decided(time_ms, landings)
     yield "Counts are offsets: a log with gaps has fewer records."
-    if registered.offsets is None:
-        yield f"How many of them are registered now is unknown: {registered.missing}."
-    elif registered.missing:
-        yield f"Of those that are registered now, some may be missing here: {registered.missing}."
     yield from _deleted(moves)
     yield from _skipped(moves)
 
@@ -49,8 +42,7 @@ def _row(move: Move) -> tuple[object, ...]:
     topic, partition = move.place
     committed = "none" if move.committed is None else move.committed
     skipped = len(move.skipped) + move.deleted
-    registered = "unknown" if move.registered is None else move.registered
-    return topic, partition, committed, move.target, move.again, skipped, registered
+    return topic, partition, committed, move.target, move.again, skipped
 
 
 def _decided(time_ms: int, landings: Mapping[TopicPartition, Landing]) -> Iterator[str]:

@@ -21,12 +21,12 @@ from bench.harness.report import judged
 from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
 from bench.rows.sink import BUFFERED
 from tests.support.chosen_stack import skips_are_failures
+from tests.support.connect_worker import plugin_jar
 from tests.support.naming import Names
 from tests.support.stack import Stack
 from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
-from waitreg.local.connect_worker import plugin_jar
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
 MIXTURE = (Share(10, 30), Share(90, 5))

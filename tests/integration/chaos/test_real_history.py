@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from sweeper.due import DueRow
-from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, outgoing
 from sweeper.result import RowOutcome
 from tests.chaos.checker.verdict import FEWEST_SNAPSHOTS, RULES, check
 from tests.chaos.history.entries import Registration, Republished, WaitEntry
@@ -67,9 +67,9 @@ class Judged:
 
     def letters(self, items: Sequence[Registered]) -> list[Outgoing]:
         """Return the dead letters of a sweeper that ignores the log."""
-        policy, now_ms = Policy.of(self.at.settings), time.time_ns() // 1_000_000 + LATER_MS
+        now_ms = time.time_ns() // 1_000_000 + LATER_MS
         rows = [DueRow(item.record, item.partition, item.offset) for item in items]
-        decided = [outgoing(row, policy, lambda topic: Target(topic, 2, 1_000_000), now_ms) for row in rows]
+        decided = [outgoing(row, self.at.settings, lambda topic: Target(topic, 2, 1_000_000), now_ms) for row in rows]
         return [letter for letter in decided if isinstance(letter, Outgoing)]
 
     def abort(self, items: Sequence[Registered]) -> None:

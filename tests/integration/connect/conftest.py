@@ -14,6 +14,7 @@ from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_rest import ConnectRest
+from tests.support.connect_worker import ConnectWorker, plugin_jar
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.stack import Stack
@@ -21,7 +22,6 @@ from tests.support.topics import Topics
 from wait_registry.errors import ConfigurationError
 from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 from wait_registry.settings.tree import Settings
-from waitreg.local.connect_worker import ConnectWorker, plugin_jar
 from waitreg.local.ports import free_ports
 
 ROOT = Path(__file__).parents[3]

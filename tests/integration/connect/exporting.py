@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import psycopg
 
 from sweeper.due import due_row
-from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, outgoing
 from tests.support.connect_connectors import Connectors
 from tests.support.database import Database
 from tests.support.kafka_io import Headers, ReadRecord
@@ -108,8 +108,7 @@ ExportingFactory = Callable[[Settings], Exporting]
 
 def as_the_sweeper_would(rows: Sequence[dict[str, object]], settings: Settings) -> list[Published]:
     """Return the dead letters that our sweeper would write for rows of `wait`, without their time."""
-    policy = Policy.of(settings)
-    found = [outgoing(due_row({**row, "expiry_policy": "dlq"}), policy, _target, 0) for row in rows]
+    found = [outgoing(due_row({**row, "expiry_policy": "dlq"}), settings, _target, 0) for row in rows]
     assert all(isinstance(letter, Outgoing) for letter in found), found
     return [published(letter) for letter in found if isinstance(letter, Outgoing)]
 

@@ -14,9 +14,9 @@ from tests.integration.connect.exporting import Exporting, ExportingFactory
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.integration.sink.wait_topic import rows_of
 from tests.integration.sweeper.scenario import Registered, Scenario, ids
+from tests.support.connect_worker import ConnectWorker
 from tests.support.processes import Service, Services
 from tests.support.waiting import wait_until
-from waitreg.local.connect_worker import ConnectWorker
 
 Role = Literal["sink", "sweeper"]
 OURS: Final = "ours"

@@ -11,7 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from sweeper.due import QUERIES, due_row
-from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, outgoing
 from tests.integration.connect.exporting import Exporting, as_the_sweeper_would, published
 from tests.integration.connect.golden_corpus import Corpus
 from tests.integration.connect.outbox import Connection, fill, places, register
@@ -118,10 +118,10 @@ def test_the_outbox_has_the_rows_that_our_sweeper_would_export(
 
 def exported_by_our_sweeper(settings: Settings, outbox: Connection, template: str) -> set[str]:
     """Return the ids of the rows that it would export with a broker that has every topic that can be."""
-    policy = Policy.of(changed(settings, "dead_letter", topic=template))
+    ours = changed(settings, "dead_letter", topic=template)
     ids = [f"w{number}" for number in range(len(ROWS))]
     rows = outbox.cursor(row_factory=dict_row).execute(QUERIES["due_rows"], {"ids": ids}).fetchall()
-    found = [outgoing(due_row(row), policy, _any_topic_that_can_be, 0) for row in rows]
+    found = [outgoing(due_row(row), ours, _any_topic_that_can_be, 0) for row in rows]
     return {letter.wait_id for letter in found if isinstance(letter, Outgoing)}
 
 

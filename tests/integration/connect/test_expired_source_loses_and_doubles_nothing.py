@@ -16,13 +16,13 @@ from tests.integration.connect.outbox import EXPORTED
 from tests.support.certificates import Authority
 from tests.support.connect_connectors import CONFIGS
 from tests.support.connect_rest import ConnectRest
+from tests.support.connect_worker import ConnectWorker
 from tests.support.database import Database
 from tests.support.own_postgres import own_postgres
 from tests.support.stack import Stack
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from waitreg.local.connect_worker import ConnectWorker
 from waitreg.local.ports import free_ports
 from waitreg.local.postgres import EmbeddedPostgres
 

@@ -16,6 +16,7 @@ import pytest
 from tests.integration.sweeper.scenario import Scenario
 from tests.support.connect_connectors import Connectors, Role, our_connector, own_files
 from tests.support.connect_rest import ConnectRest
+from tests.support.connect_worker import ConnectWorker
 from tests.support.database import Database
 from tests.support.naming import Names
 from tests.support.rights import grant_sink, grant_source, grant_worker
@@ -27,8 +28,6 @@ from tests.support.waiting import wait_until
 from wait_registry.kafka.security import java_security
 from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector
-from waitreg.connect.filled import with_client_security
-from waitreg.local.connect_worker import ConnectWorker
 from waitreg.local.ports import free_ports
 
 pytestmark = pytest.mark.timeout(300)
@@ -63,7 +62,7 @@ class SecuredConnect:
             {
                 "bootstrap.servers": secured.address("SASL_SSL"),
                 "group.id": self.names("connect"),
-                **self._security_of_the_worker(worker),
+                **self._security(worker),
             },
             plugins=[plugin],
             environment={"POSTGRES_PASSWORD": POSTGRES_PASSWORD},
@@ -81,7 +80,7 @@ class SecuredConnect:
         user = self.user(f"mistaken-{role}" if wrong_password else role, given=wrong_password)
         settings = self.settings(user)
         found = [our_connector(path, settings) for path in own_files(role, "debezium")]
-        return [with_client_security(self._named(connector, user), settings) for connector in found]
+        return [self._of(user, connector) for connector in found]
 
     def user(self, name: str, given: str = "") -> str:
         """Return a user, created at the first call; ``given`` is its password in the worker's file."""
@@ -94,12 +93,9 @@ class SecuredConnect:
         return user
 
     def settings(self, user: str) -> Settings:
-        """Return settings with a user's password; connectors get a reference to it."""
+        """Return settings with a user's password."""
         security = self.secured.security("SASL_SSL", user, self.passwords[user])
-        by_file = {"connect.client_security": True, "connect.secrets.kafka_password": f"file:{self._file}:{user}"}
-        return settings_against(
-            self.secured.operator, self._postgres_url, self.names, {**SETTINGS, **security, **by_file}
-        )
+        return settings_against(self.secured.operator, self._postgres_url, self.names, {**SETTINGS, **security})
 
     def start(self, connectors: list[Connector]) -> None:
         """Create connectors and wait until they run."""
@@ -114,11 +110,17 @@ class SecuredConnect:
         self.topics.close()
         self.database.close()
 
-    def _named(self, connector: Connector, user: str) -> Connector:
+    def _of(self, user: str, connector: Connector) -> Connector:
         quick = {name: value for name, value in QUICK.items() if name in connector.config}
-        return Connector(f"{user}.{connector.name}", {**connector.config, **quick}, connector.origin)
+        own = {
+            f"{client}.override.{name}": value
+            for client in ("consumer", "producer", "admin")
+            for name, value in self._security(user).items()
+        }
+        return Connector(f"{user}.{connector.name}", {**own, **connector.config, **quick}, connector.origin)
 
-    def _security_of_the_worker(self, user: str) -> Mapping[str, str]:
+    def _security(self, user: str) -> Mapping[str, str]:
+        """Return a user's properties of a Java client, with a reference to the password."""
         properties = java_security(self.settings(user).kafka)
         reference = f"${{file:{self._file}:{user}}}"
         return {name: value.replace(self.passwords[user], reference) for name, value in properties.items()}

@@ -11,12 +11,12 @@ from tests.conftest import SettingsFactory
 from tests.integration.connect.sinking import Sinking, SinkingFactory
 from tests.integration.sink.wait_topic import new_id, tombstone, wait_record
 from tests.support.connect_connectors import Connectors
+from tests.support.connect_worker import ConnectWorker
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.stack import OwnStack
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from waitreg.local.connect_worker import ConnectWorker
 
 PARTITIONS = 3
 REFUSED = b"refused by the database"

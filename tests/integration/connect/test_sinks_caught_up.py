@@ -17,6 +17,7 @@ from tests.integration.connect.commands import Commands
 from tests.integration.connect.exporting import ExportingFactory
 from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
 from tests.support.committed_offsets import commit_as_operator
+from tests.support.connect_worker import ConnectWorker
 from tests.support.database import Database
 from tests.support.kafka_io import Outgoing
 from tests.support.naming import Names
@@ -26,7 +27,6 @@ from wait_registry.settings.tree import Settings
 from waitreg.connect.caught_up import SinksBehind, TableSink, await_sinks, table_sinks
 from waitreg.connect.our_services import OurServices
 from waitreg.connect.state import ConnectorState
-from waitreg.local.connect_worker import ConnectWorker
 from waitreg.local.environment import as_environment
 
 TWO = (Outgoing(b"", key=b"one"), Outgoing(b"", key=b"two"))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sink.advisory_lock import sink_lock_key, try_lock
+from sink.advisory_lock import try_lock
 from sink.progress import forget_progress
 from sweeper.connect_policy import require_no_source_at_work
 from sweeper.due import find_due
@@ -89,7 +89,7 @@ def test_the_role_of_the_sink_fills_and_clears_every_table(
     letter = Row(b"k", b"body", 0, 1, headers=tuple(dead_letter_headers((), lineage, failure)), topic="dlq")
     with closing(HandFed(settings)) as waits, closing(HandFed(settings, "dlq", dead_letters=True)) as letters:
         require_schema(waits.connection)
-        assert try_lock(waits.connection, sink_lock_key(waits.connection, "wait"))
+        assert try_lock(waits.connection, "wait")
         waits.feed([wait])
         letters.feed([letter])
         waits.feed([unreadable, done])

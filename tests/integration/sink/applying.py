@@ -12,7 +12,6 @@ from sink.progress import Connection, begin_progress, postgres_now, read_progres
 from tests.integration.sink.wait_topic import new_id
 from tests.support.kafka_io import Outgoing, ReadRecord
 from tests.unit.sink.batches import Row, batch_of
-from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.postgres.connection import connect
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
@@ -37,7 +36,6 @@ class HandFed:
         identity: TopicIdentity | None = None,
         retention_ms: int | None = None,
         whole_from: int = 0,
-        clock: Clock | None = None,
     ) -> None:
         self.connection: Connection = connect(settings.postgres, autocommit=True, application_name="test")
         self.topic = topic
@@ -54,7 +52,6 @@ class HandFed:
             list_ends=lambda: LogEnds(dict.fromkeys(names, self.log_end), postgres_now(self.connection)),
             delete_retention_ms=retention_ms,
             whole_from=dict.fromkeys(names, whole_from),
-            clock=clock,
         )
 
     def feed(self, rows: list[Row], ends: dict[int, int] | None = None) -> Applied:

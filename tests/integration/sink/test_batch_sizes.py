@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sink.loop import SinkLoop
-from sink.metrics import SinkTelemetry, TopicState
+from sink.metrics import SinkTelemetry
 from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY, Batch
 from sink.read.ranges import GROWTH, Ranges
 from sink.read.record_columns import SCHEMA
@@ -27,7 +26,6 @@ from tests.support.topics import Topics
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
-from wait_registry.outage import Backoff
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry
 
@@ -115,11 +113,10 @@ def settings(prepared: SettingsFactory, topics: Topics) -> Settings:
 
 
 def run(settings: Settings, database: Database, reader: CountingReader) -> None:
-    state = TopicState("wait", 90.0)
-    topic = WaitTopicInSink(settings.wait, admin(settings.kafka), state, Backoff(1, 1, random.random))
+    topic = WaitTopicInSink(settings, admin(settings.kafka))
     with closing(database.connect(settings)) as connection:
         connection.autocommit = True
-        telemetry = SinkTelemetry(MetricsRegistry(), [state])
+        telemetry = SinkTelemetry(MetricsRegistry(), [topic.state])
         topics, readers = SinkTopics(topic, once=True), {topic.name: reader}
         loop = SinkLoop(settings.sink, connection, topics, readers, telemetry, lambda positions: None)
         loop.run(threading.Event())

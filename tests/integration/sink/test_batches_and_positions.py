@@ -18,7 +18,6 @@ from tests.conftest import SettingsFactory
 from tests.integration.sink.applying import PARTITIONS, HandFed, row_of
 from tests.integration.sink.wait_topic import ENCODER, new_id, rows_of, tombstone, wait_record
 from tests.support.database import Database
-from tests.unit.processor.parts import HaltedClock
 from tests.unit.sink.batches import Row
 from wait_registry.errors import FencedError
 from wait_registry.records.original import Original
@@ -181,13 +180,14 @@ def test_no_batch_follows_a_position_older_than_half_of_the_retention(ours: Sett
 
 
 @pytest.mark.guarantee("P6.9")
-def test_staged_tables_are_frozen_every_hour_between_batches(ours: Settings) -> None:
-    clock = HaltedClock()
-    with closing(HandFed(ours, clock=clock)) as sink:
+def test_staged_tables_are_frozen_every_hour_between_batches(ours: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr("sink.apply.staging.monotonic", lambda: now_s[0])
+    with closing(HandFed(ours)) as sink:
         for hour in range(8):  # more often than a statement is run before the driver prepares it
             sink.feed([Row(b"unreadable", bytes(10_000), 0, hour)])
             [(now,)] = sink.connection.execute("select pg_current_xact_id()::xid::text").fetchall()
             for older in (6, 0):  # three tables with their toast tables, half an hour later and an hour later
-                clock.now_s += FREEZE_EVERY_S / 2
+                now_s[0] += FREEZE_EVERY_S / 2
                 sink.applier.refresh()
                 assert sink.connection.execute(OLDER_THAN, (now,)).fetchone() == (6, older)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from sink.history.directory import HistoryDirectory
+from sink.history.directory import METADATA, HistoryDirectory
 from sink.history.run import HistoryResult, run_history
 from tests.integration.sink.wait_topic import WaitTopic, new_id, tombstone, transaction, wait_record
 from tests.support.kafka_io import Outgoing
@@ -144,20 +144,24 @@ def test_two_runs_at_once_and_another_topic_are_refused(
     with HistoryDirectory(tmp_path).locked(), pytest.raises(FencedError, match="another run"):
         run_history(settings, tmp_path, spark)
     run_history(settings, tmp_path, spark)
-    position = tmp_path / "_state" / "position.json"
-    kept = position.read_text("utf-8")
+    position = tmp_path / "_state" / "position.arrow"
+    kept = position.read_bytes()
+    with pa.ipc.open_file(pa.BufferReader(kept)) as reader:
+        opened = reader.read_all()
+    fields = opened.schema.metadata[METADATA]
     for changed, message in (
-        (kept.replace('"topic_id": "', '"topic_id": "other-'), "set wait.topic"),
-        (kept.replace('"0": ', '"0": 9'), "has lost records"),
-        (kept.replace('"format": 1', '"format": 2'), "of format 2"),
-        (kept[:20], "can't be read"),
+        (fields.replace(b'"topic_id": "', b'"topic_id": "other-'), "set wait.topic"),
+        (fields.replace(b'"0": ', b'"0": 9'), "has lost records"),
+        (fields.replace(b'"format": 1', b'"format": 2'), "of format 2"),
+        (fields[:20], "can't be read"),
     ):
-        position.write_text(changed, "utf-8")
+        other = opened.replace_schema_metadata({METADATA: changed})
+        with pa.ipc.new_file(str(position), other.schema) as writer:
+            writer.write_table(other)
         with pytest.raises(ConfigurationError, match=message):
             run_history(settings, tmp_path, spark)
-    position.write_text(kept, "utf-8")
+    position.write_bytes(kept)
     assert run_history(settings, tmp_path, spark).open == 1
-    (opened,) = tmp_path.glob("_state/open-*.arrow")
-    opened.write_bytes(opened.read_bytes()[:100])
+    position.write_bytes(kept[:100])
     with pytest.raises(ConfigurationError, match="can't be read"):
         run_history(settings, tmp_path, spark)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sink.advisory_lock import sink_lock_key, try_lock, wait_for_lock
+from sink.advisory_lock import try_lock, wait_for_lock
 from sink.connect_group import require_no_second_sink
 from sink.mirror import MirrorState, OffsetMirror
 from sink.position import Position, TopicPartition
@@ -99,11 +99,11 @@ def test_the_lock_has_one_holder_until_its_session_ends(prepared: SettingsFactor
     settings = prepared()
     first, second, other = (connect(settings.postgres, autocommit=True, application_name="test") for _ in range(3))
     with closing(second), closing(other):
-        key = sink_lock_key(first, settings.wait.topic)
-        assert try_lock(first, key)
-        assert not try_lock(second, key)
-        assert try_lock(other, sink_lock_key(other, f"{settings.wait.topic}.other")), "another topic, another lock"
-        assert wait_for_lock(second, key, threading.Event(), waiting=first.close)
+        topic = settings.wait.topic
+        assert try_lock(first, topic)
+        assert not try_lock(second, topic)
+        assert try_lock(other, f"{topic}.other"), "another topic, another lock"
+        assert wait_for_lock(second, topic, threading.Event(), waiting=first.close)
 
 
 @pytest.mark.fault("F58")

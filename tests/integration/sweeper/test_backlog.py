@@ -217,6 +217,7 @@ PLANS: dict[str, tuple[set[str], int]] = {
     "redrive_categories": ({"operation_age"}, 1_500),
     "redrive_outcomes": ({"dead_letter_mark_age", "wait_pkey", "dead_letter_wait"}, 11_500),
     "jobs": ({"operation_unfinished", "operation_age"}, 1_500),
+    "longest_silence": ({"operation_unfinished"}, 1_500),
 }
 
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from sweeper.due import DueRow
 from sweeper.export import fence
-from sweeper.export_decision import Outgoing, Policy, outgoing
+from sweeper.export_decision import Outgoing, outgoing
 from sweeper.export_transaction import ExportProducer, transactional_id
 from sweeper.result import PartitionResult, RowOutcome, Skip
 from tests.integration.sweeper.scenario import Registered, Scenario, export_all, ids
@@ -98,7 +98,7 @@ def test_a_fence_is_recognised_between_two_batches_of_a_transaction(at: Scenario
 
 def dead_letter_of(at: Scenario, item: Registered) -> Outgoing:
     row = DueRow(item.record, item.partition, item.offset)
-    decided = outgoing(row, Policy.of(at.settings), lambda topic: Target(topic, 1, 1_000_000), 0)
+    decided = outgoing(row, at.settings, lambda topic: Target(topic, 1, 1_000_000), 0)
     assert isinstance(decided, Outgoing)
     return decided
 

@@ -15,7 +15,6 @@ from tests.integration.processor.calls import HANDLERS, Calls
 from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, numbers
 from tests.support.command import Ended, run_waitreg
 from tests.support.committed_offsets import commit_as_operator
-from tests.support.database import Database
 from tests.support.kafka_io import Outgoing, group_member
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
@@ -35,9 +34,8 @@ UNREACHABLE = {"WAITREG_POSTGRES__URL": "postgresql://127.0.0.1:1/none"}
 def rewind(tmp_path: Path) -> Rewind:
     """Run `waitreg rewind` with the settings of a scenario."""
 
-    def run(at: ProcessorScenario, *arguments: str, postgres: bool = False) -> Ended:
-        variables = {} if postgres else UNREACHABLE
-        return run_waitreg(tmp_path, "rewind", *arguments, settings=at.settings, variables=variables)
+    def run(at: ProcessorScenario, *arguments: str) -> Ended:
+        return run_waitreg(tmp_path, "rewind", *arguments, settings=at.settings, variables=UNREACHABLE)
 
     return run
 
@@ -77,10 +75,9 @@ def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
     shown = rewind(at, "--to-latest", "--dry-run")
     assert shown.code == 0, shown.errors
     assert [line.split() for line in shown.output.splitlines() if line.startswith(at.topic + " ")] == [
-        [at.topic, "0", "3", "3", "0", "0", "unknown"],
-        [at.topic, "1", "3", "7", "0", "4", "unknown"],
+        [at.topic, "0", "3", "3", "0", "0"],
+        [at.topic, "1", "3", "7", "0", "4"],
     ]
-    assert "How many of them are registered now is unknown: Postgres can't be reached" in shown.output
     assert f"  waitreg replay {at.topic}:1:3-7\n" in shown.output
     assert at.committed() == [3, 3]
     assert rewind(at, "--to-latest").code == 0
@@ -145,45 +142,10 @@ def test_a_group_with_a_member_is_refused(protocol: str, processor_scenario: Sce
         assert shown.code == 0
         assert "The move itself would be refused now" in shown.output
         wait_topic = describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions)
-        move = Move((at.topic, 0), None, 5, 0, range(5), 0, None, CommitMetadata(wait_topic))
+        move = Move((at.topic, 0), None, 5, 0, range(5), 0, CommitMetadata(wait_topic))
         with pytest.raises(FencedError, match="has a member by now"):
             commit(at.settings.kafka, at.group, [move])
     assert at.committed() == [-1, -1]
-
-
-def test_the_tables_say_how_many_are_registered(
-    processor_scenario: ScenarioFactory, database: Database, rewind: Rewind
-) -> None:
-    at = processor_scenario(partitions=1, registration="off")
-    database.install(at.settings)
-    at.produce(numbers(10))
-    at.run_once()
-    waits = at.settings.wait.topic
-    client = admin(at.settings.kafka)
-    topic_id = describe_wait_topic(client, waits, at.settings.wait.partitions).topic_id
-    with database.connect(at.settings) as connection:
-        connection.cursor().executemany(
-            "insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at) "
-            "values (%s, %s, %s, 0, now(), now())",
-            [(waits, topic_id, partition) for partition in range(at.settings.wait.partitions)],
-        )
-        connection.cursor().executemany(
-            "insert into wait (wait_expiration_uuid, original_topic, original_partition, original_offset, "
-            "source_topic, source_partition, source_offset, wait_expiration_time, consumer_group, wait_topic, "
-            "wait_partition, wait_offset) values (%s, %s, 0, %s, %s, %s, %s, now(), %s, %s, 0, 0)",
-            [
-                ("counted", at.topic, 4, None, None, None, at.group, waits),
-                ("before the target", at.topic, 2, None, None, None, at.group, waits),
-                ("of another group", at.topic, 5, None, None, None, "another", waits),
-                ("from a retry topic", at.topic, 6, f"{at.topic}.{at.group}.retry.10s", 0, 0, at.group, waits),
-                ("redelivered to its origin", at.topic, 1, at.topic, 0, 7, at.group, waits),
-            ],
-        )
-    shown = rewind(at, "--to-offset", "3", "--dry-run", postgres=True)
-    assert shown.code == 0, shown.errors
-    assert f"{at.topic}  0          10         3       7              0        2" in shown.output
-    assert "unknown" not in shown.output
-    assert "missing" not in shown.output
 
 
 @pytest.mark.guarantee("P8.6")

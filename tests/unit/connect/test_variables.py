@@ -88,8 +88,8 @@ SECRET_REFUSED = "would put a secret"
     [
         ("postgres.url", (SECRET_REFUSED, "${postgres.jdbc_url}")),
         ("postgres.password", (SECRET_REFUSED, "${connect.secrets.postgres_password}")),
-        ("kafka.security.password", (SECRET_REFUSED, "${connect.secrets.kafka_password}")),
-        ("kafka.security.key", (SECRET_REFUSED, "${connect.secrets.kafka_key}")),
+        ("kafka.security.password", (SECRET_REFUSED, "${env:NAME}")),
+        ("kafka.security.key", (SECRET_REFUSED, "${env:NAME}")),
         ("connect.password", (SECRET_REFUSED, "${env:NAME}")),
         ("wait.topik", ("did you mean ${wait.topic}?",)),
         ("postgres.jdbcurl", ("did you mean ${postgres.jdbc_url}?",)),

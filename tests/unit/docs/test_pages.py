@@ -23,7 +23,7 @@ from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.telemetry.metrics import all_metrics
-from waitreg.connect.connector_file import NAMES as CONNECTORS
+from waitreg.connect.state import NAMES as CONNECTORS
 
 DOCS = ROOT / "docs"
 LINKS = [(page, link) for page in pages() for link in page.links if not link.startswith(("http://", "https://"))]

@@ -20,7 +20,6 @@ from wait_registry.kafka.offset_ranges import parse_ranges, ranges_text
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.processor import ProcessorSettings
 from waitreg.rewind.plan import Move, Position, plan
-from waitreg.rewind.registered import Registered
 from waitreg.rewind.report import report
 from waitreg.rewind.targets import Landing, Target, chosen_topics, parse_time
 
@@ -34,13 +33,13 @@ def metadata(mode: str | None = EAGER, bound: int | None = 100) -> CommitMetadat
 
 
 def position(committed: int | None = 500, recorded: CommitMetadata | None = None, **other: object) -> Position:
-    given = {"first": 200, "end": 1000, "registered": None, "complete": False, **other}
+    given = {"first": 200, "end": 1000, **other}
     return Position(committed=committed, metadata=recorded or metadata(), **given)  # type: ignore[arg-type]
 
 
 def test_a_move_back_counts_what_is_handled_again() -> None:
-    move = plan(PLACE, position(registered=[250, 299, 300, 499, 500]), 300)
-    assert (move.again, move.skipped, move.deleted, move.registered) == (200, range(300, 300), 0, 2)
+    move = plan(PLACE, position(), 300)
+    assert (move.again, move.skipped, move.deleted) == (200, range(300, 300), 0)
 
 
 def test_an_offset_behind_the_end_of_the_log_adds_no_records() -> None:
@@ -49,8 +48,8 @@ def test_an_offset_behind_the_end_of_the_log_adds_no_records() -> None:
 
 
 def test_a_move_forward_names_the_range_that_is_skipped() -> None:
-    move = plan(PLACE, position(registered=[499, 500, 899, 900]), 900)
-    assert (move.again, move.skipped, move.deleted, move.registered) == (0, range(500, 900), 0, 2)
+    move = plan(PLACE, position(), 900)
+    assert (move.again, move.skipped, move.deleted) == (0, range(500, 900), 0)
 
 
 def test_skipped_offsets_that_the_log_no_longer_has_are_no_range_to_replay() -> None:
@@ -93,23 +92,18 @@ def test_the_recorded_number_grows_by_the_distance(
 
 
 @pytest.mark.parametrize(
-    ("mode", "target", "registered", "complete", "expected"),
+    ("mode", "target", "expected"),
     [
-        pytest.param(EAGER, 300, [], True, EAGER, id="a mode with a warm-up stays"),
-        pytest.param(OFF, 300, None, False, DEFERRED, id="off, back, unknown"),
-        pytest.param(OFF, 300, [], False, DEFERRED, id="off, back, tables that lack something"),
-        pytest.param(OFF, 300, [600], True, DEFERRED, id="off, back, one is registered"),
-        pytest.param(OFF, 300, [299], True, OFF, id="off, back, none is registered"),
-        pytest.param(OFF, 900, None, False, OFF, id="off, forward: the last commit says so"),
-        pytest.param(None, 900, None, False, DEFERRED, id="unknown, forward"),
-        pytest.param(None, 900, [899], True, None, id="unknown, forward, none is registered"),
+        pytest.param(EAGER, 300, EAGER, id="a mode with a warm-up stays"),
+        pytest.param(OFF, 300, DEFERRED, id="off, back"),
+        pytest.param(OFF, 900, OFF, id="off, forward: the last commit says so"),
+        pytest.param(None, 900, DEFERRED, id="unknown, forward"),
     ],
 )
-def test_a_processor_in_off_gets_a_warm_up_unless_none_is_registered(
-    mode: str | None, target: int, registered: list[int] | None, complete: bool, expected: str | None
+def test_a_processor_in_off_gets_a_warm_up_unless_none_can_be_registered(
+    mode: str | None, target: int, expected: str | None
 ) -> None:
-    before = position(recorded=metadata(mode), registered=registered, complete=complete)
-    assert plan(PLACE, before, target).metadata.registration == expected
+    assert plan(PLACE, position(recorded=metadata(mode)), target).metadata.registration == expected
 
 
 MODES = st.sampled_from([EAGER, DEFERRED, OFF])
@@ -129,9 +123,7 @@ def logs(draw: st.DrawFn) -> tuple[list[int], Position, set[int]]:
     ahead = [] if mode == OFF else [offset for offset in offsets if offset >= committed][:bound]
     possible = [offset for offset in offsets if offset < committed] + ahead
     registered = draw(st.sets(st.sampled_from(possible))) if possible else set()
-    complete = draw(st.booleans())
-    known = sorted(registered) if complete else None
-    return offsets, Position(0, 61, committed, metadata(mode, bound), known, complete), registered
+    return offsets, Position(0, 61, committed, metadata(mode, bound)), registered
 
 
 def not_in_the_warm_up(move: Move, mode: RegistrationMode, own: int, offsets: list[int], end: int) -> list[int]:
@@ -186,7 +178,7 @@ def test_the_record_that_decides_is_named_with_a_warning_if_it_is_far_from_the_t
         ("a", 0): Landing(7, asked_ms + 500), ("a", 1): Landing(10, year_2099_ms), ("a", 2): Landing(0, micros),
         ("a", 3): Landing(9),
     }  # fmt: skip
-    lines = [line for line in report([], Registered({}), asked_ms, landings) if line.startswith("a[")]
+    lines = [line for line in report([], asked_ms, landings) if line.startswith("a[")]
     assert lines[0] == "a[0]: the record at 7 decides, of 2023-11-14T22:13:20.500Z."
     assert lines[1].startswith("a[1]: the record at 10 decides, of 2099-01-01T00:00:00.000Z. That is long after")
     assert lines[2].startswith("a[2]: the record at 0 decides, of 1700000000000000 ms since 1970. That is long after")

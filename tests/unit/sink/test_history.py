@@ -145,10 +145,8 @@ def test_a_second_commit_adds_a_part_and_replaces_what_is_open(tmp_path: Path) -
         settled = settle(opened, entries(batch_of([tombstone(IDS[part], 5 + part)])))
         opened = settled.open
         with directory.locked():
-            assert directory.commit(Progress(part, "waits", "id-1", {0: 6 + part}), settled.rows, opened) == 1
-    again = HistoryDirectory(tmp_path)
-    assert again.progress() == Progress(2, "waits", "id-1", {0: 8})
-    assert again.opened(again.progress()) == opened
+            assert directory.commit(Progress(part, "waits", "id-1", {0: 6 + part}, opened), settled.rows) == 1
+    assert HistoryDirectory(tmp_path).progress() == Progress(2, "waits", "id-1", {0: 8}, opened)
     files = sorted(tmp_path.rglob("*.parquet"))
     assert [pq.read_table(file, partitioning=None)["wait_offset"].to_pylist() for file in files] == [[6], [7]]
     assert len({file.parent for file in files}) == 1
@@ -161,7 +159,7 @@ def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.Mon
     directory = HistoryDirectory(tmp_path)
     monkeypatch.setattr(os, "fsync", full)
     with directory.locked(), pytest.raises(TransientError, match="No space left on device"):
-        directory.commit(Progress(1, "waits", "id-1", {0: 6}), ROWS.empty_table(), ENTRIES.empty_table())
+        directory.commit(Progress(1, "waits", "id-1", {0: 6}, ENTRIES.empty_table()), ROWS.empty_table())
 
 
 @pytest.mark.parametrize("begin", ["g" * 210, "ä" * 60], ids=["ascii", "escaped"])
@@ -172,7 +170,7 @@ def test_long_groups_with_one_beginning_have_a_folder_each(begin: str, tmp_path:
     rows = rows.set_column(column, ROWS.field(column), pa.array(groups))
     directory = HistoryDirectory(tmp_path)
     with directory.locked():
-        directory.commit(Progress(1, "waits", "id-1", {0: 2}), rows, ENTRIES.empty_table())
+        directory.commit(Progress(1, "waits", "id-1", {0: 2}, ENTRIES.empty_table()), rows)
     files = tmp_path.rglob("*.parquet")
     found = [pq.read_table(file, partitioning=None)["consumer_group"].to_pylist() for file in files]
     assert sorted(found) == [[group] for group in groups]

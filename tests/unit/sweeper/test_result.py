@@ -157,7 +157,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return lines
 
 
-def test_an_outage_is_logged_at_its_start_at_intervals_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_is_logged_at_its_start_and_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     now_s, registry = [0.0], MetricsRegistry()
     instruments = Instruments(registry, lambda: now_s[0])
@@ -179,18 +179,11 @@ def test_an_outage_is_logged_at_its_start_at_intervals_and_at_its_end(caplog: py
     assert "Kafka is away" in text, "the present reason"
     now_s[0] += 30
     assert sweep_fails("Kafka is away") == []
-    [(_, text)] = sweep_fails("Postgres at port 5432 is away")
-    assert "Postgres at port 5432" in text, "another reason is logged at once"
-    assert sweep_fails("Postgres at port 5433 is away") == [], "the same reason with another number"
-    now_s[0] += 30
     instruments.swept(DONE)
-    assert logged(caplog) == [
-        ("INFO", "sweeps work again: 8 had failed, the first of them 360 s ago"),
-        ("INFO", DONE.in_words()),
-    ]
+    assert logged(caplog) == [("INFO", DONE.in_words())]
     assert [level for level, _ in sweep_fails("Postgres is away")] == ["ERROR"], "the next one is logged at once"
     failed = registry.prometheus.get_sample_value("waitreg_sweeper_sweeps_total", {"result": "failed"})
-    assert failed == 9, "each is counted"
+    assert failed == 7, "each is counted"
 
 
 @pytest.fixture
