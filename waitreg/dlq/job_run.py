@@ -114,7 +114,7 @@ def begin(settings: Settings, found: DryRun, aim: str, *, send: bool, as_json: b
 
 
 def _result(found: DryRun, ended: Progress | None) -> dict[str, object]:
-    """Return what scripts are told: the dry run and, if the job was begun, how it ended."""
+    """Return the JSON for scripts: the dry run and, if the job was begun, how it ended."""
     job = found.job
     ran = ended is not None and ended.state is not State.AWAITING
     named = {} if ended is None else {"job": job.job, "state": ended.state.value}
