@@ -13,7 +13,7 @@ from sink.apply.applier import Applied
 from sink.read.kafka_reader import ReadFailed
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.records.tombstone import oldest_allowed
 from wait_registry.service.health import Health
 from wait_registry.telemetry import metrics

@@ -25,7 +25,7 @@ from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.topics import require_topics
 from wait_registry.outage import through_outage
 from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
 from wait_registry.service.start_checks import check_before_spark

@@ -12,7 +12,7 @@ from sweeper.backlog import read_backlog
 from sweeper.schedule import pause_after
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings

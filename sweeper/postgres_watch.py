@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from wait_registry.errors import WaitRegistryError
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.tree import Settings
 

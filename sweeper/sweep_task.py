@@ -16,7 +16,7 @@ from wait_registry.errors import ConfigurationError, FencedError, TransientError
 from wait_registry.kafka.tail_reader import OpenTransaction
 from wait_registry.logs import configure_logging
 from wait_registry.postgres.connection import PostgresRefused
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.service.gc_tuning import tune_gc
 from wait_registry.settings.runtime import TelemetrySettings
 from wait_registry.telemetry.tracing import Tracer, start_tracing

@@ -24,7 +24,7 @@ from wait_registry.kafka.clients import admin
 from wait_registry.kafka.cluster import require_same_identity
 from wait_registry.kafka.topics import require_topics
 from wait_registry.postgres.connection import PostgresUnavailable, lift_time_limits
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.tree import Settings

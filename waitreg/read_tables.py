@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.connection import connect_pooled
-from wait_registry.postgres.error_text import server_message
+from wait_registry.postgres.errors import server_message
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.tree import Settings
 from waitreg.tables_age import age_line, connect_line

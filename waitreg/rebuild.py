@@ -10,7 +10,7 @@ import psycopg
 from sink.rebuild.tables import rebuild
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.logs import configure_logging
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.service.process import ended_by_interrupt
 from waitreg.command import Command, Invocation
 

@@ -15,7 +15,7 @@ from sweeper.alerts.notice import most_counted
 from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.alerts import AlertRule

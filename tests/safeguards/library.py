@@ -45,7 +45,7 @@ def without_exit_status(original, *arguments):
     return 0
 
 
-@safeguard("P8.16", at="wait_registry.postgres.error_text.error_text")
+@safeguard("P8.16", at="wait_registry.postgres.errors.error_text")
 def without_shortened_messages(_, error):
     """A message of Postgres is logged with the row that it quotes."""
     return f"{type(error).__name__}: {error}"

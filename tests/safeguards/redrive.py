@@ -94,7 +94,7 @@ def without_counted_deliveries(original, row):
 @safeguard("R1.6", at="waitreg.redrive.classifier.obstacle")
 def without_allowed_categories(original, candidate, standing, job, most):
     """A record that may be done is handled twice, and no operator has said so."""
-    allowed = resolve_name("waitreg.redrive.category.ALLOWABLE")
+    allowed = resolve_name("waitreg.redrive.job_decision.ALLOWABLE")
     return original(candidate, standing, job.model_copy(update={"allowed": allowed}), most)
 
 

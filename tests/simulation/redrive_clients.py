@@ -25,8 +25,8 @@ from wait_registry.records.operation import (
 )
 from wait_registry.settings.tree import Settings
 from waitreg.redrive import execution, executor
-from waitreg.redrive.category import Candidate, Standing
 from waitreg.redrive.executor import Executor
+from waitreg.redrive.job_decision import Candidate, Standing
 from waitreg.redrive.progress import Progress, begun
 
 SETTINGS: Final = Settings()

@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 from pydantic import SecretStr
 
 from wait_registry.errors import ConfigurationError, TransientError
-from wait_registry.postgres.error_text import fix_of_passing, refusal_of, server_message
+from wait_registry.postgres.errors import fix_of_passing, refusal_of, server_message
 from wait_registry.postgres.own_session import has_lock, has_own_session
 from wait_registry.settings.postgres import PostgresSettings
 

@@ -11,7 +11,7 @@ from wait_registry.diagnosis import refuse_errors
 from wait_registry.errors import TransientError
 from wait_registry.kafka.broker_checks import require_brokers
 from wait_registry.kafka.topics import check_topics
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.schema import require_schema
 from wait_registry.settings.tree import Settings

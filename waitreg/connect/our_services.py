@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from sweeper.health import longest_silence_s
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.postgres.connection import connect_pooled
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.tree import Settings
 from waitreg.connect.connector_file import Connector

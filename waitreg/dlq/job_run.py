@@ -16,9 +16,9 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import to_send
-from waitreg.redrive.category import DONE, MEANINGS, Category
 from waitreg.redrive.dry_run import DryRun, dry_run
 from waitreg.redrive.executor import Executor
+from waitreg.redrive.job_decision import DONE, MEANINGS, Category
 from waitreg.redrive.operator_events import write_request
 from waitreg.redrive.progress import Progress, begun
 from waitreg.redrive.request import Options, asker_of_command, open_job, selection

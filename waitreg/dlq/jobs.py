@@ -16,8 +16,8 @@ from waitreg.command import Group, Invocation
 from waitreg.read_tables import read_tables
 from waitreg.redrive import job_listing
 from waitreg.redrive.approval import require_awaiting, require_begun, to_send
-from waitreg.redrive.category import DONE
 from waitreg.redrive.edit import what_changes
+from waitreg.redrive.job_decision import DONE
 from waitreg.redrive.operator_events import approve, change, change_rate
 from waitreg.redrive.request import asker_of_command, open_job, require_rate
 from waitreg.result_rows import render_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
 from wait_registry.settings.redrive import RedriveSettings
-from waitreg.redrive.category import DONE
+from waitreg.redrive.job_decision import DONE
 from waitreg.redrive.progress import Progress
 
 

@@ -17,9 +17,9 @@ from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Requested
 from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import DONE, Candidate, Category, obstacle
 from waitreg.redrive.edit import replaced
 from waitreg.redrive.exact_marks import ExactMarks
+from waitreg.redrive.job_decision import DONE, Candidate, Category, obstacle
 from waitreg.redrive.target import Route
 
 # The dead letters that are classified together; the last one may be beyond the bytes.

@@ -18,7 +18,7 @@ from wait_registry.records.operation import Kind
 from wait_registry.settings.sink import SinkKind
 from wait_registry.settings.tree import Settings
 from waitreg.connect.lag import read_group_lag
-from waitreg.redrive.category import Category
+from waitreg.redrive.job_decision import Category
 
 # A worker commits every minute by default (offset.flush.interval.ms).
 MAX_AGE_S: Final = 600.0

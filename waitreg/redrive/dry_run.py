@@ -14,11 +14,11 @@ from wait_registry.kafka.targets import Targets
 from wait_registry.records.operation import Kind, Place, Replacement, Requested
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import with_approval
-from waitreg.redrive.category import Category
 from waitreg.redrive.classifier import CHUNK, Classifier, next_candidates
 from waitreg.redrive.connect_tables import require_current, require_said
 from waitreg.redrive.edit import require_room
 from waitreg.redrive.exact_marks import ExactMarks, exact_marks
+from waitreg.redrive.job_decision import Category
 from waitreg.redrive.request import Asker, Options, new_request, only_group, with_rate
 
 EXAMPLES = 3

@@ -11,7 +11,7 @@ from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.tail_reader import LogPartition, TailReader
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import Candidate, Standing
+from waitreg.redrive.job_decision import Candidate, Standing
 from waitreg.redrive.operations_tail import OperationsTail
 from waitreg.redrive.progress import Progress
 from waitreg.redrive.snapshot import TableSnapshot

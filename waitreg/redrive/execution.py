@@ -31,10 +31,10 @@ from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
 from wait_registry.records.operation import Advanced, Changed, Event, Mark, Place, Requested, State, encode_event
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import to_send
-from waitreg.redrive.category import DONE, Candidate
 from waitreg.redrive.classifier import CHUNK, Classifier, Decision, next_candidates
 from waitreg.redrive.connect_tables import require_current
 from waitreg.redrive.exact_marks import ExactMarks, exact_marks
+from waitreg.redrive.job_decision import DONE, Candidate
 from waitreg.redrive.marking import Acknowledged, mark_of
 from waitreg.redrive.outcome_check import CHECK_S, OutcomeCheck
 from waitreg.redrive.progress import Progress

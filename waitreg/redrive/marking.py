@@ -7,8 +7,8 @@ from typing import NamedTuple
 from wait_registry.records.lineage import one_more
 from wait_registry.records.operation import Kind, Mark, Place, Requested
 from wait_registry.records.wait_id import wait_id
-from waitreg.redrive.category import Candidate, Standing, is_marked
 from waitreg.redrive.exact_marks import ExactMarks
+from waitreg.redrive.job_decision import Candidate, Standing, is_marked
 
 
 class Acknowledged(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wait_registry.errors import DataError, TransientError
 from wait_registry.records.operation import Event, JobEvent, Kind, Mark, Place, Requested, decode_event
-from waitreg.redrive.category import Standing
+from waitreg.redrive.job_decision import Standing
 from waitreg.redrive.progress import Progress, begun
 
 if TYPE_CHECKING:

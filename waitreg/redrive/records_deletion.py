@@ -28,8 +28,8 @@ from wait_registry.kafka.tail_reader import TailReader
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.operation import DeletionRequested, Place, RecordsDeleted
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import Standing
 from waitreg.redrive.exact_marks import ExactMarks, exact_marks, operations_log
+from waitreg.redrive.job_decision import Standing
 from waitreg.redrive.job_listing import new_job
 from waitreg.redrive.operator_events import write_event
 from waitreg.redrive.prefix_cut import Obstacle, Prefix, obstacle, prefix

@@ -17,8 +17,8 @@ from wait_registry.kafka.clients import admin
 from wait_registry.records.operation import Kind, Replacement, Requested
 from wait_registry.records.wait_id import is_wait_id
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import Category
 from waitreg.redrive.exact_marks import exact_marks
+from waitreg.redrive.job_decision import Category
 from waitreg.redrive.job_listing import new_job
 from waitreg.redrive.progress import ENDED, Progress
 from waitreg.redrive.target import REDELIVERY

@@ -18,7 +18,7 @@ from wait_registry.postgres.schema import require_schema
 from wait_registry.records.operation import Place
 from wait_registry.records.topics import kept_topic_name
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.category import Candidate, Standing, Twin
+from waitreg.redrive.job_decision import Candidate, Standing, Twin
 from waitreg.redrive.job_listing import find_row
 from waitreg.redrive.progress import Progress
 

@@ -11,7 +11,7 @@ from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, one_more, redelivery_headers
 from wait_registry.records.topics import input_of, is_topic_name, redelivery_topic
-from waitreg.redrive.category import Candidate, Category
+from waitreg.redrive.job_decision import Candidate, Category
 
 # What the lineage block adds at most, with the longest names of topics and groups (255 bytes each), bytes.
 LINEAGE_BYTES: Final = 4_096

@@ -19,7 +19,7 @@ from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable, connect, connect_pooled, lift_time_limits
-from wait_registry.postgres.error_text import error_text
+from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.postgres.own_session import has_own_session
 from wait_registry.settings.postgres import PostgresSettings

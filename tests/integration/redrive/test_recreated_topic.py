@@ -17,12 +17,12 @@ from tests.support.console import ask, running_console
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until
-from tests.unit.redrive.test_category import COVERED
+from tests.unit.redrive.test_job_decision import COVERED
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.operation import Kind, Place, State
 from wait_registry.settings.processor import RedeliverTo
-from waitreg.redrive.category import Category
+from waitreg.redrive.job_decision import Category
 from waitreg.redrive.target import ORIGIN
 
 

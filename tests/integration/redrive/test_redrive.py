@@ -24,8 +24,8 @@ from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
 from wait_registry.records.operation import Kind, Mark, Requested, State, encode_event
 from wait_registry.records.wait_id import wait_id
-from waitreg.redrive.category import ALLOWABLE, DONE, Category
 from waitreg.redrive.executor import Executor
+from waitreg.redrive.job_decision import ALLOWABLE, DONE, Category
 from waitreg.redrive.operator_events import change
 from waitreg.redrive.request import Asker
 

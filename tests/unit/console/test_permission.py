@@ -16,7 +16,7 @@ from wait_registry.records.operation import Kind, Replacement, Requested
 from waitreg.console.access.grants import Person, Right, parse_grants, person, role_with
 from waitreg.console.access.permission import may_follow, permit, permit_approval, rights, select
 from waitreg.console.refusals import NotAllowed
-from waitreg.redrive.category import DONE
+from waitreg.redrive.job_decision import DONE
 
 EDIT = Replacement(edited="0" * 64)
 NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from wait_registry.postgres.connection import PostgresRefused, connect
-from wait_registry.postgres.error_text import fix_of_passing, refusal_of
+from wait_registry.postgres.errors import fix_of_passing, refusal_of
 from wait_registry.settings.postgres import PostgresSettings
 
 

@@ -17,7 +17,7 @@ from wait_registry.records.operation import Kind, Place, Replacement, Requested
 from waitreg.console.access.grants import Person, Right, role_with
 from waitreg.console.refusals import NotAllowed
 from waitreg.redrive.approval import to_send
-from waitreg.redrive.category import Category
+from waitreg.redrive.job_decision import Category
 from waitreg.redrive.request import Asker, only_group
 from waitreg.redrive.target import ORIGIN
 

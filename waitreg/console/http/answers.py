@@ -15,7 +15,7 @@ from aiohttp import web
 from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable
-from wait_registry.postgres.error_text import server_message
+from wait_registry.postgres.errors import server_message
 from waitreg.console.access.grants import Person
 from waitreg.console.http.forms import SAFE, read_bytes, read_form
 from waitreg.console.http.rendering import render

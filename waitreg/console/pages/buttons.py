@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from wait_registry.records.operation import Kind
 from waitreg.console.access.grants import Person
 from waitreg.console.access.permission import lacking, rights
-from waitreg.redrive.category import Category
+from waitreg.redrive.job_decision import Category
 
 _OF_STATE: Final = {
     "open": (Kind.REDRIVE, Kind.ARCHIVE),

@@ -18,8 +18,8 @@ from waitreg.console.page import Asked, Page, Redirect, address, require_reason
 from waitreg.console.pages.job_changes import to_job
 from waitreg.console.tables import Tables
 from waitreg.redrive.approval import to_send
-from waitreg.redrive.category import DONE, MEANINGS, Category
 from waitreg.redrive.dry_run import DryRun
+from waitreg.redrive.job_decision import DONE, MEANINGS, Category
 from waitreg.redrive.request import Options, selection
 from waitreg.redrive.target import ORIGIN, REDELIVERY
 

@@ -26,8 +26,8 @@ from waitreg.console.pages.dry_run import ALLOWANCES, begin, category_rows
 from waitreg.console.pages.edit_form import part, read_edit, value_part
 from waitreg.console.refusals import NotAllowed
 from waitreg.console.tables import Tables
-from waitreg.redrive.category import Category
 from waitreg.redrive.edit import is_locked, review
+from waitreg.redrive.job_decision import Category
 from waitreg.redrive.request import Options, selection
 
 # An edit is of a delivery that wasn't redriven meanwhile.

@@ -25,8 +25,8 @@ from waitreg.console.pages.job_changes import hidden_of
 from waitreg.console.refusals import NotThere
 from waitreg.console.tables import Tables
 from waitreg.redrive.approval import to_send
-from waitreg.redrive.category import DONE, Category
 from waitreg.redrive.edit import what_changes
+from waitreg.redrive.job_decision import DONE, Category
 from waitreg.redrive.job_listing import audit as done
 from waitreg.redrive.job_listing import done_before, history, require_job
 from waitreg.redrive.job_listing import jobs as newest

@@ -16,7 +16,7 @@ from waitreg.console.charts import Chart, chart_of
 from waitreg.console.page import Asked, Page, View
 from waitreg.console.refusals import NotAllowed, NotThere
 from waitreg.console.tables import Answer, Tables
-from waitreg.redrive.category import MEANINGS
+from waitreg.redrive.job_decision import MEANINGS
 
 INSTANCES: Final = ("waiting_by_instance", "waiting_by_partition")
 TIMELINE: Final = ("burst_timeline", "dead_letters_over_time")

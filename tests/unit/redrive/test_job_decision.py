@@ -38,16 +38,7 @@ from wait_registry.records.operation import (
     encode_event,
 )
 from wait_registry.records.topics import is_topic_name
-from waitreg.redrive.category import (
-    ALLOWABLE,
-    DONE,
-    MEANINGS,
-    Candidate,
-    Category,
-    Standing,
-    is_marked,
-    obstacle,
-)
+from waitreg.redrive.job_decision import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Standing, is_marked, obstacle
 from waitreg.redrive.operations_tail import OperationsTail
 from waitreg.redrive.progress import Progress
 from waitreg.redrive.target import ORIGIN, REDELIVERY, Route
