@@ -194,7 +194,7 @@ class Flow:
         held = held or (not partition.is_announced and partition.position != UNKNOWN)
         # So few of these are in memory, and other partitions continue.
         refused = self._records.refused
-        held = held or (len(refused) > 0 and refused.at([place]) > 0)
+        held = held or (len(refused) > 0 and any(entry.partition.place == place for entry in refused))
         return not (held or self.paused or self.draining or (self._retries_paused and partition.retries))
 
     def give_up(self, partitions: Collection[Partition], left: Iterable[Entry]) -> None:

@@ -91,7 +91,7 @@ class Assignments:
             if entry.offset < targets.get(entry.partition, entry.partition.requested):
                 continue
             running = entry.state in RUNNING
-            # Where a commit passes settled records only, the next owner handles a registered one too.
+            # In off, the next owner handles a registered one, too.
             abandons = entry.state in KEPT and not self._rules.passes_registered
             if entry.take(Step.ABANDON if abandons else Step.DROP):
                 dropped.append(entry)

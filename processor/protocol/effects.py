@@ -87,7 +87,8 @@ class Slots(Protocol):
     def add(self, entries: Sequence[Entry]) -> None: ...
     def leave(self, entries: Iterable[Entry]) -> None: ...
 
-    # Records start, and those that must be registered again before are returned; their registrations are reported.
+    # Records start (they take the step START here), and those that must be registered again before are returned; when
+    # these are registered again, `renewed` lets them start (RELEASE).
     waiting: int
 
     def start(self, now_s: float) -> tuple[list[Entry], list[Entry]]: ...

@@ -148,7 +148,8 @@ class Engine:
         self._effects += self.flow.is_early(partition, due_s, now.s)
         self._effects.append(Rewind(event.place, event.offsets[count]))
         parts = (event.offsets[:count], event.records[:count], event.sizes[:count])
-        return events.Polled(event.place, *parts, event.malformed, event.foreign)
+        malformed = {offset: error for offset, error in event.malformed.items() if offset in parts[0]}
+        return events.Polled(event.place, *parts, malformed, event.foreign)
 
     def _entries(self, partition: Partition, event: events.Polled, polled_s: float) -> list[Entry]:
         number, offsets = partition.polled, event.offsets

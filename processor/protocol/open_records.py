@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from processor.protocol.partition import Partition
@@ -20,9 +20,9 @@ _TO_SETTLE: Final = frozenset({State.HELD, State.READY_REGISTERED, State.RENEWIN
 
 
 class RefusedDeadLetters:
-    """Records whose dead letters are too large for their topic: each holds its partition until the topic takes it.
+    """Records whose dead letters are too large for their topic, and when these are written again.
 
-    It knows when their dead letters are written again.
+    Each holds its partition until the topic takes it, or until its wait record is acknowledged if that comes later.
     """
 
     def __init__(self) -> None:
@@ -30,6 +30,9 @@ class RefusedDeadLetters:
 
     def __len__(self) -> int:
         return len(self._again_s)
+
+    def __contains__(self, entry: Entry) -> bool:
+        return entry in self._again_s
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._again_s))
@@ -53,17 +56,13 @@ class RefusedDeadLetters:
         self._again_s.update(dict.fromkeys(due, math.inf))
         return due
 
-    def at(self, places: Collection[TopicPartition]) -> int:
-        """Return how many records are of these places."""
-        return sum(entry.partition.place in places for entry in self._again_s)
-
 
 class OpenRecords:
-    """The partitions, and every open record in the order of polling, those that aren't registered apart.
+    """The partitions, and every open record in the order of polling, those apart about which nothing is written.
 
     Attributes:
         partitions: that are assigned now; a record stays open when its partition is given up if it is settled here.
-        unregistered: nothing has been written about them.
+        unregistered: neither a registration nor a dead letter or retry record of them was ever sent.
         held: those of each partition that are registered before their calls, and wait for the broker.
         refused: whose dead letters their topic has refused.
         size: keys, values and headers of all, bytes.
@@ -153,8 +152,8 @@ class OpenRecords:
         In the states ``again`` it would handle them again. A refused dead letter isn't waited for.
         """
         wanted = set(places)
-        of_them = (entry.state for entry in self if entry.partition.place in wanted)
-        return sum(state in IN_FLIGHT or state in again for state in of_them) - self.refused.at(wanted)
+        waited_for = (entry for entry in self if entry.partition.place in wanted and entry not in self.refused)
+        return sum(entry.state in IN_FLIGHT or entry.state in again for entry in waited_for)
 
     def registering_s(self, now_s: float) -> float:
         """Return for how long the oldest wait record has waited for its acknowledgment, s; 0 without; any thread."""
@@ -166,7 +165,7 @@ class OpenRecords:
     def unsettled(self) -> int:
         """Return how many records an orderly stop must settle, or start, before it gives the partitions up.
 
-        These are the records that aren't registered, which another process would handle again, and registered ones
-        whose calls haven't started.
+        These are the records about which nothing is written, which another process would handle again, and those of
+        the others whose calls haven't started and that wait for no report. What is sent is waited for as `in_flight`.
         """
         return len(self.unregistered) + sum(entry.state in _TO_SETTLE for entry in self._others)

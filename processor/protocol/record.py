@@ -105,8 +105,8 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
     },
     S.READY_REGISTERED: {OVERDUE: S.RENEWING, START: S.RUNNING_REGISTERED, DROP: S.DROPPED},
     S.READY_UNREGISTRABLE: {START: S.RUNNING_UNREGISTRABLE, DROP: S.DROPPED},
-    # A second registration may come after the next owner's tombstone, and then only our tombstone ends it. Where a
-    # commit passes settled records only, the record is abandoned all the same: the next owner calls it.
+    # DROP: a second registration may come after the next owner's tombstone, and then only a tombstone of this process
+    # ends it. In off, the record is abandoned all the same: no commit can have passed it, so the next owner calls it.
     S.RENEWING: {REGISTERED: S.HELD, DROP: IGNORED, ABANDON: S.DROPPED},
     S.RUNNING: {
         REGISTER: S.RUNNING_REGISTERING,
@@ -123,7 +123,7 @@ TRANSITIONS: Final[dict[State, dict[Step, State | None]]] = {
         DROP: S.DROPPED,
         ABANDON: S.DROPPED,
     },
-    # DROP: the outcome of this call settles the registration.
+    # DROP: the outcome of this call ends the registration; the next owner may call it, too.
     S.RUNNING_REGISTERED: {SUCCEED: S.SETTLED, FAIL: S.PUBLISHING_REGISTERED, DROP: IGNORED, ABANDON: S.DROPPED},
     S.RUNNING_UNREGISTRABLE: {SUCCEED: S.SETTLED, FAIL: S.PUBLISHING, DROP: S.DROPPED, ABANDON: S.DROPPED},
     S.DONE_REGISTERING: {REGISTERED: S.SETTLED, REFUSE: S.SETTLED, DROP: IGNORED},
@@ -149,7 +149,7 @@ def _that_take(step: Step) -> frozenset[State]:
 # Its call hasn't started, so the next owner can have it.
 UNSTARTED: Final = frozenset({S.POLLED, S.REGISTERING, S.HELD}) | _that_take(START)
 RUNNING: Final = _that_take(SUCCEED)
-# It stays with this process when its partition is given up, unless commits pass settled records only.
+# It stays with this process when its partition is given up, but not in off.
 KEPT: Final = frozenset({S.RENEWING, S.RUNNING_REGISTERED})
 # It is registered, and its call hasn't started.
 _MAY_RENEW: Final = _that_take(OVERDUE)
@@ -157,7 +157,7 @@ _MAY_RENEW: Final = _that_take(OVERDUE)
 IN_FLIGHT: Final = _that_take(REGISTERED)
 # It is worked on, and the next owner of its partition would handle it again.
 UNREGISTERED_WORK: Final = frozenset({S.RUNNING, S.RUNNING_UNREGISTRABLE, S.PUBLISHING})
-# The same where a commit passes settled records only.
+# The same in off.
 WORK: Final = UNREGISTERED_WORK | {S.RUNNING_REGISTERED, S.PUBLISHING_REGISTERED}
 
 _FAULT: Final = object()

@@ -187,16 +187,18 @@ class Registering:
             self.leave_held(partition)
 
     def refused(self, event: RegistrationRefused, now: Instant) -> None:
-        """Take the refusal of a wait record: nothing is known of its record but what this process holds."""
+        """Take the refusal of a wait record: its record stays without a registration."""
         entry = event.entry
         if not entry.refuse():
             return
-        if entry.state is State.POLLED and self._rules.hold_oversized:
-            entry.refuse()
-            self._slots.add([entry])
-        elif entry.state is State.POLLED:
-            self._records.fail(entry, DeadLetter("unregistrable", event.error, ours=True))
-            self._effects.append(Publish([entry]))
+        if entry.state is State.POLLED:
+            if self._rules.hold_oversized:
+                entry.refuse()  # it is called all the same
+                self._slots.add([entry])
+            else:
+                self._records.fail(entry, DeadLetter("unregistrable", event.error, ours=True))
+                self._effects.append(Publish([entry]))
+            self.release_held(entry.partition)
         elif entry.state is State.READY_UNREGISTRABLE:
             self._slots.reported(entry)
         elif entry.state is State.SETTLED:
@@ -224,7 +226,8 @@ class Registering:
     def release_held(self, partition: Partition) -> None:
         """Let calls start, in the order of polling.
 
-        The record of each is registered, and every one before it; in the warm-up, it is below the confirmed offset too.
+        The record of each is registered, and every one before it is registered or settled; in the warm-up, a confirmed
+        commit covers it too. In `off`, where commits wait for calls, no record before it waits for its registration.
         """
         queue = self._held.get(partition)
         if queue is None:
@@ -244,9 +247,10 @@ class Registering:
         self._slots.add(ready)
 
     def leave_held(self, partition: Partition) -> None:
-        """Let the held records of a partition that was given up expire, unless another commit may cover them.
+        """Let the held records of a partition that was given up expire, unless the answer of a commit is awaited.
 
-        Nothing shows that a commit covers them, and a call might kill this process as it killed the last one.
+        If none shows that a commit covers them, the next owner may call them too; whatever kills its process would be
+        called a third time.
         """
         if self._records.is_assigned(partition) or self._commits.may_cover_more(partition):
             return

@@ -57,6 +57,7 @@ RESULTS: dict[str, results.Result | None] = {
 ASKED: dict[str, Callable[[EngineBench], object]] = {
     "open?": lambda bench: len(bench.engine.records),
     "in_flight?": lambda bench: bench.engine.records.in_flight(),
+    "unfinished?": lambda bench: bench.engine.unfinished([A]),
     "unsettled?": lambda bench: bench.engine.records.unsettled(),
     "room?": lambda bench: bench.flow.room(),
     "worth_a_poll?": lambda bench: bench.flow.is_worth_a_poll(bench.flow.room()),

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from processor.flow.concurrency import FixedLimit
 from processor.flow.prefetch import Prefetch
 from processor.flow.scheduler import Unordered
-from processor.protocol.effects import Commit
+from processor.protocol.effects import Commit, Pause, Register, Rewind
 from processor.protocol.events import Assigned, CallsEnded, Polled, Tick
 from processor.protocol.partition import Recorded
 from processor.protocol.record import Entry, LifecycleError
 from processor.protocol.registering import Rules
 from processor.protocol.results import Done
-from tests.unit.processor.engine_bench import A, EngineBench, play, stories
+from tests.unit.processor.engine_bench import BEGAN_MS, A, EngineBench, play, stories
 from tests.unit.processor.parts import entries
 from wait_registry.records.wait_record import RegistrationMode
 
@@ -501,6 +501,8 @@ def test_a_record_whose_dead_letter_is_refused_holds_the_offset(story: str) -> N
     after 1 > commit 1
     one whose wait record is on its way holds the offset until it is there
     SLOW | failed 0 > dead letter 0 | letter_refused 0 > pause a | lost | registered 0 | open? > 0
+    a revocation waits for no refused dead letter, be its wait record on its way or there
+    SLOW | failed 0 > dead letter 0 | letter_refused 0 > pause a | unfinished? > 0 | registered 0 | unfinished? > 0
 """)
 def test_a_registered_record_is_kept_by_its_registration(story: str) -> None:
     play(story, mode="deferred" if "after 0.6" in story else "eager")
@@ -512,3 +514,21 @@ def test_what_cannot_be_registered_holds_those_behind_it_until_its_call_ends() -
         "poll 0 1 > register 0 1 | registered 1 | refused 0 > start 0 | done 0 > start 1 | after 1 > commit 2",
         hold_oversized=True,
     )
+
+
+@pytest.mark.guarantee("P1.37")
+def test_what_cannot_be_registered_does_not_hold_those_behind_it_where_commits_pass_settled_records() -> None:
+    play(
+        "poll 0 1 > register 0 1 | registered 1 | refused 0 > start 0 1 | done 0 1 > tombstone 1 | after 1 > commit 2",
+        mode="off",
+        end=100,
+        hold_oversized=True,
+    )
+
+
+def test_a_malformed_record_that_is_not_due_is_left_for_the_next_poll() -> None:
+    bench = EngineBench(delay=10)
+    bench.now_s = 15.0
+    times_ms = [BEGAN_MS, BEGAN_MS + 20_000]
+    effects = bench.step(Polled(A, (0, 20), (0, 20), [10, 10], {20: ValueError("malformed")}, (), times_ms))
+    assert [type(effect) for effect in effects] == [Pause, Rewind, Register]
