@@ -10,7 +10,7 @@ from threading import Event
 
 from processor.fault import Fault
 from processor.intake.membership import Membership
-from processor.intake.range_progress import Progress
+from processor.intake.replay_progress import ReplayProgress
 from processor.intake.stop_at_ends import StopAtEnds
 from processor.loop import Loop
 from processor.protocol.events import Draining
@@ -40,7 +40,7 @@ class Run:
         self,
         loop: Loop,
         membership: Membership,
-        ends: StopAtEnds | Progress | None,
+        ends: StopAtEnds | ReplayProgress | None,
         drain_timeout_s: float,
         clock: Clock,
         fault: Fault,

@@ -24,7 +24,7 @@ from processor.health.stall_watchdog import StallWatchdog, StopGuard
 from processor.inbox import Inbox
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.lost_offsets import warn_of_lost_offsets
-from processor.intake.range_progress import Progress
+from processor.intake.replay_progress import ReplayProgress
 from processor.intake.share_group_limits import require_share_group
 from processor.intake.stop_at_ends import StopAtEnds, ends_now
 from processor.intake.subscription import subscription
@@ -77,7 +77,7 @@ class ProcessorService:
         clock: Clock | None = None,
         random: Callable[[], float] = random.random,
         tracer: Tracer | None = None,
-        replay: Progress | None = None,
+        replay: ReplayProgress | None = None,
     ) -> None:
         self._once = once
         self._tracer = tracer

@@ -41,9 +41,9 @@ from processor.intake.group_consumer import GroupConsumer
 from processor.intake.log_ends import LogEnds
 from processor.intake.membership import Membership
 from processor.intake.open_transactions import OpenTransactions
-from processor.intake.range_consumer import RangeConsumer
-from processor.intake.range_progress import Progress
 from processor.intake.record_source import RecordSource
+from processor.intake.replay_consumer import ReplayConsumer
+from processor.intake.replay_progress import ReplayProgress
 from processor.intake.share_group_consumer import ShareGroupConsumer
 from processor.intake.start_offsets import ASK_LIMIT_S, StartOffsets
 from processor.intake.stop_at_ends import StopAtEnds
@@ -96,7 +96,7 @@ class Process:
     inbox: Inbox
     connection: BrokerConnection
     stop: Event
-    replay: Progress | None = None
+    replay: ReplayProgress | None = None
 
     def ending(self, timeout_s: float) -> bool:
         """Wait for the timeout or the stop; return whether the process must end."""
@@ -260,7 +260,7 @@ def _intake(
     deliveries = Deliveries(GroupIdentity(facts.cluster_id, processor.group), facts.topics, clock_watch, shares)
     common = (settings, inbox, deliveries, process.connection, membership)
     if process.replay is not None:
-        return _Intake(RangeConsumer(*common, process.replay))
+        return _Intake(ReplayConsumer(*common, process.replay))
     if shares:
         return _Intake(ShareGroupConsumer(*common))
 

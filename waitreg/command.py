@@ -57,7 +57,7 @@ class Invocation:
             raise ConfigurationError(f"{missing}; --config takes an existing TOML file")
         # `waitreg --help` and completion in a shell need no settings, whose models take a tenth of a second to load.
         from wait_registry.settings.loading import load_settings
-        from wait_registry.settings.secrets import refuse_secrets
+        from wait_registry.settings.masking import refuse_secrets
 
         refuse_secrets(self.overrides)
         return load_settings(self.overrides, self.config_file)

@@ -9,8 +9,8 @@ import click
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.kafka import kafka_problems
+from wait_registry.settings.masking import describe, shown_settings
 from wait_registry.settings.names import setting_names, variable_of
-from wait_registry.settings.secrets import describe, shown_settings
 from wait_registry.settings.topic_relations import topic_problems
 from waitreg.command import Command, Invocation
 

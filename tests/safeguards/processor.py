@@ -200,7 +200,7 @@ def without_waiting_for_schema_registries(patch: Patch) -> None:
     patch.replace("wait_registry.schemas.registry.TransientError", resolve_name("wait_registry.errors.MalformedError"))
 
 
-@safeguard("P1.33", at="processor.intake.range_consumer.RangeConsumer._settle")
+@safeguard("P1.33", at="processor.intake.replay_consumer.ReplayConsumer._settle")
 def without_offsets_left_alone_by_replays(original, self, commit):
     """A replay moves the offsets of the running group."""
     from confluent_kafka import TopicPartition
@@ -210,7 +210,7 @@ def without_offsets_left_alone_by_replays(original, self, commit):
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
 
-@safeguard("P1.34", at="processor.intake.range_progress.Progress.left")
+@safeguard("P1.34", at="processor.intake.replay_progress.ReplayProgress.left")
 def without_names_of_unsettled_records(_, self):
     """A stopped replay doesn't name the records in flight, and no other process handles them."""
     return {place: range(self._polled[place], offsets.stop) for place, offsets in self.ranges.items()}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from wait_registry.settings.masking import shown_value
 from wait_registry.settings.names import find_setting
-from wait_registry.settings.secrets import shown_value
 from wait_registry.settings.sources import Given
 
 

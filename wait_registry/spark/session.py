@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 from wait_registry.errors import ConfigurationError, TransientError, WaitRegistryError
 from wait_registry.java.jars import jar_directory, java_command
+from wait_registry.settings.masking import sounds_secret
 from wait_registry.settings.runtime import SparkSettings
-from wait_registry.settings.secrets import sounds_secret
 from wait_registry.settings.tree import Settings
 from wait_registry.spark import SparkGone, StartStopped, jvm_gone
 from wait_registry.spark.scratch import require_scratch

@@ -11,8 +11,8 @@ from sweeper.export_decision import default_dead_letter_topic
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import dead_letter_topics
 from wait_registry.records.dead_letter import DEAD_LETTER_EXTRA_BYTES
+from wait_registry.settings.masking import value_of
 from wait_registry.settings.names import find_setting, nearest, setting_names
-from wait_registry.settings.secrets import value_of
 from wait_registry.settings.tree import Settings
 from waitreg.connect.postgres_address import PARTS, postgres_part
 

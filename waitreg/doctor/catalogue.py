@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from wait_registry.diagnosis import Diagnosis
+from wait_registry.diagnosis import Diagnosis, ok
 from wait_registry.kafka.broker_rules import ASK_FIX, VERSION_ID
 from wait_registry.kafka.topic_specs import TopicUser
-from wait_registry.settings.relations import Service
+from wait_registry.settings.relations import Service, relation_problems
 from wait_registry.settings.tree import Settings
-from waitreg.doctor import certificates, clocks, group, host, kafka_cluster, kafka_permissions
-from waitreg.doctor import settings as settings_checks
+from waitreg.doctor import certificates, clocks, group, handler, kafka_cluster, kafka_permissions, machine
 from waitreg.doctor.check import (
     EVERY,
     EXPORTING,
@@ -30,6 +30,7 @@ from waitreg.doctor.check import (
 SERVICES: Final[tuple[Service, ...]] = ("processor", "sink", "sweeper")
 _USE_KAFKA: Final[tuple[TopicUser, ...]] = (*SERVICES, "redrive")
 _USE_TABLES: Final[tuple[TopicUser, ...]] = ("sink", "sweeper", "redrive")
+_SET: Final = "change one of them in waitreg.toml, or by its variable, which `waitreg config --all` lists"
 _KAFKA: Final = "kafka.reachable"
 _POSTGRES: Final = "postgres.reachable"
 _SCHEMA: Final = "postgres.schema"
@@ -54,22 +55,22 @@ def check_all(
 
 def all_checks(services: Sequence[Concerned] = SERVICES) -> list[Check]:
     """List every check, those that others need first; some check for all these services at once."""
-    return [*_host(services), *_kafka(services), *_postgres(), *_group()]
+    return [*_machine(services), *_kafka(services), *_postgres(), *_group()]
 
 
-def _host(services: Sequence[Concerned]) -> Iterator[Check]:
+def _machine(services: Sequence[Concerned]) -> Iterator[Check]:
     for name in SERVICES:
-        look = partial(settings_checks.relations, name)
+        look = partial(_relations, name)
         yield Check(f"settings.{name}", f"settings of the {name}", look, frozenset({name}))
-    yield Check("version.packages", "Python and Kafka client", host.packages, EVERY | REDRIVE)
-    yield Check("version.java", "Java", host.java, SPARK, fix=host.INSTALL_JAVA)
-    yield Check("version.spark", "Spark", host.spark, SPARK)
-    yield Check("jars", "jars of Spark's Kafka source", host.jars, SPARK, fix="`waitreg jars fetch`")
-    yield Check("handler", "handler", settings_checks.handler, PROCESSOR, fix=settings_checks.HANDLER_FIX)
+    yield Check("version.packages", "Python and Kafka client", machine.packages, EVERY | REDRIVE)
+    yield Check("version.java", "Java", machine.java, SPARK, fix=machine.INSTALL_JAVA)
+    yield Check("version.spark", "Spark", machine.spark, SPARK)
+    yield Check("jars", "jars of Spark's Kafka source", machine.jars, SPARK, fix="`waitreg jars fetch`")
+    yield Check("handler", "handler", handler.handler, PROCESSOR, fix=handler.HANDLER_FIX)
     ends = certificates.configured
     yield Check("certificate.configured", "certificates of the settings", ends, EVERY | REDRIVE, fix=certificates.FIX)
-    yield Check("telemetry.port", "telemetry port", partial(host.telemetry_port, services))
-    yield Check("disk.spark", "disk for Spark's scratch", host.disk, SPARK)
+    yield Check("telemetry.port", "telemetry port", partial(machine.telemetry_port, services))
+    yield Check("disk.spark", "disk for Spark's scratch", machine.disk, SPARK)
 
 
 def _kafka(services: Sequence[Concerned]) -> Iterator[Check]:
@@ -127,3 +128,11 @@ def _postgres() -> Iterator[Check]:
 
 def _without_extra(absence: ImportError, _settings: Settings) -> Iterator[Diagnosis]:
     raise absence
+
+
+def _relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
+    """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
+    problems = relation_problems(settings, service)
+    yield from (replace(problem, fix=_SET) for problem in problems)
+    if not problems:
+        yield ok("no contradictions")

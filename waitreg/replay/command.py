@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import click
 
-from processor.intake.range_progress import Window
+from processor.intake.replay_progress import Window
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import admin
 from wait_registry.kafka.commit_metadata import decode_metadata

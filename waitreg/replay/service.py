@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from processor.intake.range_progress import Progress, Window
+from processor.intake.replay_progress import ReplayProgress, Window
 from processor.service import ProcessorService
 from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
@@ -31,7 +31,7 @@ class ReplayService:
     def __init__(
         self, settings: Settings, ranges: Mapping[TopicPartition, range], window: Window | None = None
     ) -> None:
-        self._progress = Progress(ranges, window)
+        self._progress = ReplayProgress(ranges, window)
         self.processor = ProcessorService(replay_settings(settings), replay=self._progress)
 
     def run(self) -> None:

@@ -18,13 +18,13 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topic_specs import TopicUser
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.tree import Settings
-from waitreg.doctor import certificates, clocks, host, sweeps, tables
+from waitreg.doctor import certificates, clocks, machine, sweeps, tables
 from waitreg.doctor.catalogue import all_checks
 from waitreg.doctor.check import Concerned
 from waitreg.doctor.command import services_of
 from waitreg.doctor.group import Logs, lag_line, retention_line
+from waitreg.doctor.handler import handler
 from waitreg.doctor.needed_permissions import Need, grant, needs
-from waitreg.doctor.settings import handler
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -55,11 +55,11 @@ RULE = "with no member, or with nothing committed, are a warning"
 @pytest.mark.parametrize(
     ("line", "severity", "said"),
     [
-        (host.space_line("/scratch", 3 * GIB), Severity.OK, "3,072 MiB free in /scratch"),
-        (host.space_line("/scratch", GIB), Severity.OK, "1,024 MiB free in /scratch"),
-        (host.space_line("/scratch", GIB - 1), Severity.WARNING, "1,023 MiB free in /scratch, less than 1 GiB"),
-        (host.space_line("/scratch", 100 * MIB), Severity.WARNING, "100 MiB free in /scratch"),
-        (host.space_line("/scratch", 100 * MIB - 1), Severity.ERROR, "99 MiB free in /scratch"),
+        (machine.space_line("/scratch", 3 * GIB), Severity.OK, "3,072 MiB free in /scratch"),
+        (machine.space_line("/scratch", GIB), Severity.OK, "1,024 MiB free in /scratch"),
+        (machine.space_line("/scratch", GIB - 1), Severity.WARNING, "1,023 MiB free in /scratch, less than 1 GiB"),
+        (machine.space_line("/scratch", 100 * MIB), Severity.WARNING, "100 MiB free in /scratch"),
+        (machine.space_line("/scratch", 100 * MIB - 1), Severity.ERROR, "99 MiB free in /scratch"),
         (clock(1.2, 10, 5), Severity.OK, "off"),
         (clock(1.25, 10, 5), Severity.WARNING, "a quarter of wait.skew_allowance_s = 5 s"),
         (clock(2.5, 10, 5), Severity.ERROR, "half of wait.skew_allowance_s = 5 s"),

@@ -24,7 +24,7 @@ from waitreg.check_report import exit_code
 from waitreg.doctor import check as running
 from waitreg.doctor.catalogue import SERVICES, all_checks
 from waitreg.doctor.check import Check, Look, run_checks
-from waitreg.doctor.host import telemetry_port
+from waitreg.doctor.machine import telemetry_port
 
 SETTINGS = Settings()
 

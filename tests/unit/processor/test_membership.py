@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
-from processor.intake.range_progress import Progress, Window
+from processor.intake.replay_progress import ReplayProgress, Window
 from processor.intake.share_group_limits import share_group_problems
 from processor.intake.stop_at_ends import Share, StopAtEnds, share_of
 from tests.support.naming import Names
@@ -153,9 +153,9 @@ def test_unassigned_partitions_are_waited_for() -> None:
 PLACE = ("orders", 0)
 
 
-def progress(*steps: tuple[str, int]) -> Progress:
+def progress(*steps: tuple[str, int]) -> ReplayProgress:
     """Return the progress of the range 10 to 19 after some steps."""
-    found, log = Progress({PLACE: range(10, 20)}), AssignedLog(PLACE, 10)
+    found, log = ReplayProgress({PLACE: range(10, 20)}), AssignedLog(PLACE, 10)
     for step, offset in steps:
         if step == "poll":
             log.polled_below(offset)
@@ -196,7 +196,7 @@ def test_a_range_is_left_from_its_first_unsettled_record(steps: list[tuple[str, 
 
 
 def test_all_ranges_must_be_read() -> None:
-    two = Progress({PLACE: range(10, 20), ("orders", 1): range(3)})
+    two = ReplayProgress({PLACE: range(10, 20), ("orders", 1): range(3)})
     logs = {place: AssignedLog(place, 0) for place in two.ranges}
     logs[PLACE].polled_below(20)
     assert [two.note_read(log) for log in logs.values()] == [True, False]
@@ -208,7 +208,7 @@ def test_all_ranges_must_be_read() -> None:
 
 @pytest.mark.guarantee("P1.34")
 def test_the_command_for_the_rest_has_the_window() -> None:
-    rest = Progress({PLACE: range(10, 20)}, Window(1_700_000_000_001, 1_700_000_060_000)).rest()
+    rest = ReplayProgress({PLACE: range(10, 20)}, Window(1_700_000_000_001, 1_700_000_060_000)).rest()
     assert rest == (
         "waitreg replay --from-time 2023-11-14T22:13:20.001Z --to-time 2023-11-14T22:14:20.000Z orders:0:10-20"
     )

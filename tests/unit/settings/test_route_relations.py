@@ -11,9 +11,9 @@ import pytest
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.alerts import NOT_EVALUATED, AlertsSettings, alert_problems
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.masking import describe
 from wait_registry.settings.processor import ProcessorSettings
 from wait_registry.settings.routes import Route, RouteMatch, route_problems
-from wait_registry.settings.secrets import describe
 
 EXPRESS = {"header": "shipping", "value": "express"}
 SHIP = {"match": EXPRESS, "handler": "shop:ship"}

@@ -6,8 +6,8 @@ import pytest
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.masking import describe, refuse_secrets
 from wait_registry.settings.names import setting_names
-from wait_registry.settings.secrets import describe, refuse_secrets
 from waitreg.main import main
 
 SECRET = "hunter2-s3cr3t"

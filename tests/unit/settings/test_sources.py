@@ -12,8 +12,8 @@ import pytest
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.kafka import SecurityProtocol
 from wait_registry.settings.loading import load_settings
+from wait_registry.settings.masking import value_of
 from wait_registry.settings.names import variable_of
-from wait_registry.settings.secrets import value_of
 from wait_registry.settings.tree import Settings
 from waitreg.local.account import unprivileged_account
 

@@ -1,32 +1,21 @@
-"""Check the settings of a service: whether they contradict each other, and whether the handler can be called."""
+"""Check the handler of a processor: whether it can be loaded, and whether its service can be reached."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
 from processor.handlers.routed import load_handlers
 from wait_registry.diagnosis import Diagnosis, ok, warning
-from wait_registry.settings.relations import Service, relation_problems
-from wait_registry.settings.secrets import without_credentials
+from wait_registry.settings.masking import without_credentials
 from wait_registry.settings.tree import Settings
 from waitreg.processor import make_handlers_importable
 
 HANDLER_FIX: Final = "correct processor.handler (module:name or URL), or run where the module can be imported"
 _ADDRESSES: Final = ("http://", "https://", "grpc://", "grpcs://")
 _CONNECT_S: Final = 3.0
-_SET: Final = "change one of them in waitreg.toml, or by its variable, which `waitreg config --all` lists"
-
-
-def relations(service: Service, settings: Settings) -> Iterator[Diagnosis]:
-    """Yield every contradiction among the settings of this service, or one diagnosis that there is none."""
-    problems = relation_problems(settings, service)
-    yield from (replace(problem, fix=_SET) for problem in problems)
-    if not problems:
-        yield ok("no contradictions")
 
 
 def handler(settings: Settings) -> Iterator[Diagnosis]:

@@ -1,4 +1,4 @@
-"""Check this host: installed versions, Java and jars, disk space for Spark's scratch files, and the telemetry port."""
+"""Check this machine: versions, Java and jars, disk space for Spark's scratch files, and the telemetry port."""
 
 from __future__ import annotations
 

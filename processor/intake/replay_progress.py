@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from processor.intake.assigned_log import AssignedLog
 from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import TopicPartition
+
+log = logging.getLogger(__name__)
+
+LOG_EVERY_S: Final = 10.0
 
 
 class Window(NamedTuple):
@@ -18,7 +24,7 @@ class Window(NamedTuple):
     to_ms: int
 
 
-class Progress:
+class ReplayProgress:
     """The ranges of a replay.
 
     Args:
@@ -34,6 +40,7 @@ class Progress:
         self._polled = {place: offsets.start for place, offsets in ranges.items()}
         self._settled = dict(self._polled)
         self._read: set[TopicPartition] = set()
+        self._logged_s = time.monotonic()
 
     def takes(self, timestamp_ms: int) -> bool:
         """Return whether a record of the ranges is handled."""
@@ -75,6 +82,12 @@ class Progress:
             for place, offsets in self.ranges.items()
             if place not in self._read or self._settled[place] < self._polled[place]
         }
+
+    def log_left(self) -> None:
+        """Log what is left, if that wasn't done lately."""
+        if time.monotonic() - self._logged_s >= LOG_EVERY_S:
+            self._logged_s = time.monotonic()
+            log.info("%d offsets are left: %s", sum(map(len, self.left().values())), self.rest())
 
     def rest(self) -> str:
         """Return the command that handles what is left."""

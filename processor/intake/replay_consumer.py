@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -14,21 +12,18 @@ from processor.intake.group_config import tuning
 from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll, position_error
-from processor.intake.range_progress import Progress
 from processor.intake.record_source import OnRevoke, RecordSource
+from processor.intake.replay_progress import ReplayProgress
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.kafka.clients import consumer_config, usable_settings
 from wait_registry.records.topics import TopicPartition
 
-log = logging.getLogger(__name__)
-
-LOG_EVERY_S: Final = 10.0
 RANGE_GONE: Final = "replay what is left of the range: the log has the command for the rest"
 
 
 @dataclass(eq=False)
-class RangeConsumer(RecordSource):
+class ReplayConsumer(RecordSource):
     """A record source whose partitions end.
 
     The group's name is in the client's configuration, since its permission is there already; the client joins nothing.
@@ -38,7 +33,7 @@ class RangeConsumer(RecordSource):
         progress: the ranges; it is moved here only.
     """
 
-    progress: Progress
+    progress: ReplayProgress
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +44,6 @@ class RangeConsumer(RecordSource):
             fault,
             lambda owner, message: fault.report(position_error(owner, message, what_to_do=RANGE_GONE)),
         )
-        self._logged_s = time.monotonic()
         config = {
             **tuning(settings),
             "group.id": settings.processor.group,
@@ -104,10 +98,7 @@ class RangeConsumer(RecordSource):
         """Note the progress, and answer as a broker does: later."""
         self._settle(commit)
         self.inbox.put(CommitAnswered(commit.offsets, to=commit))
-        now_s = time.monotonic()
-        if now_s - self._logged_s >= LOG_EVERY_S:
-            self._logged_s = now_s
-            log.info("%d offsets are left: %s", sum(map(len, self.progress.left().values())), self.progress.rest())
+        self.progress.log_left()
 
     def _settle(self, commit: Commit | Release) -> None:
         for place, offset in commit.offsets.items():
