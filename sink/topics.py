@@ -11,7 +11,7 @@ from sink.apply.applier import Writer
 from sink.apply.dead_letter_writer import DeadLetterWriter
 from sink.apply.operation_writer import OperationWriter, show_marks_of_others
 from sink.apply.wait_writer import WaitWriter
-from sink.metrics import TopicState
+from sink.health import TopicHealth
 from sink.position import LogEnds, TopicPartition, whole_from
 from sink.progress import Connection
 from sink.read.log_ends import stable_ends
@@ -60,7 +60,7 @@ class SinkTopic(ABC):
     def __init__(self, name: str, settings: Settings, admin: Admin) -> None:
         self.name = name
         self.admin = admin
-        self.state = TopicState(self.stream, SILENCE_FACTOR * settings.sink.idle_progress_s)
+        self.state = TopicHealth(self.stream, SILENCE_FACTOR * settings.sink.idle_progress_s)
         self.backoff = Backoff(FIRST_PAUSE_S, settings.sink.restart_backoff_max_s, random.random, LONG_RUN_S)
         self.targets: dict[TopicPartition, int] = {}
         self._whole_from: dict[TopicPartition, int] = {}

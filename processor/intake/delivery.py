@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from processor.health.clock_watch import ClockWatch
-from processor.intake.partition_start import Start
+from processor.intake.start_decision import Start
 from processor.intake.subscription import SubscribedTopic
 from processor.protocol.events import Assigned, Polled
 from wait_registry.errors import PermanentError

@@ -16,12 +16,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from processor.intake.commit_answers import commit_answer
-from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
-from processor.intake.partition_start import Start
+from processor.intake.out_of_range import GonePositions
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll
 from processor.intake.record_source import OnRevoke, RecordSource
+from processor.intake.start_decision import Start
 from processor.intake.start_offsets import PendingStarts, StartOffsets
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import Lost, Polled

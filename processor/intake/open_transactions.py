@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from processor.intake.assigned_log import AssignedLog
+from processor.intake.assigned_partition import AssignedLog
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)

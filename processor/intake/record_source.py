@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from processor.health.broker_connection import BrokerConnection
 from processor.inbox import Inbox
-from processor.intake.assigned_log import AssignedLog
+from processor.intake.assigned_partition import AssignedLog
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.delivery import Deliveries
 from processor.intake.membership import Membership
-from processor.intake.partition_start import Start
+from processor.intake.start_decision import Start
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import Polled
 from wait_registry.records.topics import TopicPartition

@@ -9,11 +9,11 @@ from typing import Final
 from confluent_kafka import Consumer, Message
 
 from processor.intake.group_config import tuning
-from processor.intake.partition_start import Start
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, poll, position_error
 from processor.intake.record_source import OnRevoke, RecordSource
 from processor.intake.replay_progress import ReplayProgress
+from processor.intake.start_decision import Start
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.kafka.clients import consumer_config, usable_settings

@@ -11,9 +11,9 @@ from typing import Final
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.intake.partition_start import Start
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.record_source import OnRevoke, RecordSource
+from processor.intake.start_decision import Start
 from processor.protocol.effects import Commit, Pause, Release, Resume
 from processor.protocol.events import CommitAnswered, Polled
 from wait_registry.errors import PermanentError

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from processor.fault import Fault
 from processor.intake.consumed_topics import ConsumedTopics
-from processor.intake.partition_start import Start, own_start, require_same_identities
+from processor.intake.start_decision import Start, own_start, require_same_identities
 from wait_registry.errors import TransientError
 from wait_registry.kafka.cluster import TopicIdentity, require_same_identity
 from wait_registry.kafka.commit_metadata import CommitMetadata, decode_metadata

@@ -20,7 +20,7 @@ The rules, in the order of a record's way, each with the file that keeps it. P1 
    hasn't started, or the highest commit that may be done. Below the line, all stay here. From it on, the next owner
    polls all. Of these, this process keeps those that are registered and have started, whose outcomes end their
    registrations, and those whose outcomes are being written; it drops the others and cancels their calls (P1;
-   `assignments`).
+   `rebalances`).
 
 The way of one record in eager, from event to effect: `Polled` -> `Register`; `Registered` -> `Start`, and later
 `Commit`; `CallsEnded` -> `WriteTombstones`, or `Publish` first and `WriteTombstones` at `Published`. `record` has the

@@ -9,12 +9,12 @@ from itertools import repeat
 from typing import Any, Final
 
 from processor.protocol import events
-from processor.protocol.assignments import Assignments
 from processor.protocol.commits import Commits
 from processor.protocol.effects import Cancel, Effect, Flow, Publish, Rewind, Start
 from processor.protocol.events import Instant
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition, Recorded
+from processor.protocol.rebalances import Rebalances
 from processor.protocol.record import SUCCEED, UNREGISTERED_WORK, WORK, Entry, State, Step
 from processor.protocol.registering import Registering, Rules
 from processor.protocol.results import DeadLetter, Failed, RetryDelays
@@ -52,7 +52,7 @@ class Engine:
         self._effects: list[Effect] = []
         self._commits = Commits(rules.commit_interval_s, Recorded(rules.uncommitted_max, rules.mode.value))
         self._registering = Registering(rules, records, self._commits, flow.slots, self._effects)
-        self._assignments = Assignments(rules, records, self._commits, self._registering, flow, self._effects)
+        self._rebalances = Rebalances(rules, records, self._commits, self._registering, flow, self._effects)
         self._tick_due_s = self._slow_due_s = -math.inf
         self._steps: dict[type, Callable[[Any, Instant], None]] = {
             events.Polled: self._polled,
@@ -66,13 +66,13 @@ class Engine:
             events.Published: self._published,
             events.RetryRefused: self._retry_refused,
             events.DeadLetterRefused: self._dead_letter_refused,
-            events.Assigned: self._assignments.assigned,
-            events.Revoking: self._assignments.revoking,
-            events.Revoked: self._assignments.revoked,
-            events.Lost: self._assignments.lost,
+            events.Assigned: self._rebalances.assigned,
+            events.Revoking: self._rebalances.revoking,
+            events.Revoked: self._rebalances.revoked,
+            events.Lost: self._rebalances.lost,
             events.SlotsBlocked: flow.slots.set_blocked,
             events.Tick: self._tick,
-            events.Draining: self._assignments.drain,
+            events.Draining: self._rebalances.drain,
         }
 
     def step(self, event: events.Event, now: Instant) -> list[Effect]:
@@ -122,7 +122,7 @@ class Engine:
     def _polled(self, event: events.Polled, now: Instant) -> None:
         partition = self.partitions[event.place]
         if not partition.is_announced:
-            self._assignments.announce(partition, event.offsets[0])
+            self._rebalances.announce(partition, event.offsets[0])
             return
         if partition.due_times is not None:
             event = self._due(event, partition, partition.due_times, now)

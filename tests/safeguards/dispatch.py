@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from tests.safeguards.catalogue import NOTHING, Patch, safeguard
 
 ENGINE = "processor.protocol.engine.Engine"
-ASSIGNMENTS = "processor.protocol.assignments.Assignments"
+ASSIGNMENTS = "processor.protocol.rebalances.Rebalances"
 SLOTS = "processor.flow.slots.Slots"
 ORDERED = "processor.flow.scheduler.Ordered"
 

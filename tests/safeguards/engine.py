@@ -10,7 +10,7 @@ from uuid import UUID
 from tests.safeguards.catalogue import NEVER_ENDS, NOTHING, Patch, safeguard
 
 ENGINE = "processor.protocol.engine.Engine"
-ASSIGNMENTS = "processor.protocol.assignments.Assignments"
+ASSIGNMENTS = "processor.protocol.rebalances.Rebalances"
 RECORDS = "processor.protocol.open_records.OpenRecords"
 REGISTERING = "processor.protocol.registering.Registering"
 PARTITION = "processor.protocol.partition.Partition"
@@ -246,7 +246,7 @@ def without_work_on_committed_records(original, self, partitions, targets):
 def without_renewals_of_the_next_owner(patch: Patch) -> None:
     """A process in `off` keeps a record that is being registered again when its partition is given up."""
     lifecycle = resolve_name("processor.protocol.record")
-    patch.replace("processor.protocol.assignments.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
+    patch.replace("processor.protocol.rebalances.KEPT", lifecycle.KEPT - {lifecycle.State.RENEWING})
 
 
 @safeguard("P1.5", "P1", real=True)

@@ -78,7 +78,7 @@ def without_emptied_topics(*_):
     return {}
 
 
-@safeguard("P1.40", at="processor.intake.partition_start.own_start", seeds=True)
+@safeguard("P1.40", at="processor.intake.start_decision.own_start", seeds=True)
 def without_records_that_are_kept(original, start, first):
     """Where another program committed an offset in a retry topic, the records before it are deleted."""
     found, warning = original(start, first)
@@ -91,14 +91,14 @@ def without_offsets_in_metadata(original, text, offset):
     return original(re.sub(r";offset=\d+", f";offset={offset}", text or ""), offset)
 
 
-@safeguard("P1.41", at="processor.intake.partition_start.own_start")
+@safeguard("P1.41", at="processor.intake.start_decision.own_start")
 def without_beginnings_of_own_topics(original, start, first):
     """A retry topic that was emptied or recreated is read from the group's old offset."""
     found, warning = original(start, first)
     return found._replace(offset=start.offset), warning
 
 
-@safeguard("P1.43", at="processor.intake.partition_start.require_same_identities")
+@safeguard("P1.43", at="processor.intake.start_decision.require_same_identities")
 def without_refusal_of_lost_identities(*_):
     """Records that were sent to the input topic get new idempotency keys when `redeliver_to` goes back to `group`."""
 

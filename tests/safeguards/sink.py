@@ -106,7 +106,7 @@ def without_probes(patch: Patch) -> None:
     patch.query("sink", "prefer_probes", "set local random_page_cost = 0.1", "select 1")
 
 
-@safeguard("P8.18", at="sink.metrics.TopicState.committed")
+@safeguard("P8.18", at="sink.health.TopicHealth.committed")
 def without_readiness_after_a_batch(original, self, applied):
     """A sink that has written nothing yet is ready."""
     nothing = resolve_name("sink.progress.Written")("wait", 0, 0, 0, 0)

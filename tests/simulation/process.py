@@ -13,7 +13,7 @@ from processor.flow.concurrency import FixedLimit
 from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
 from processor.flow.slots import Slots
-from processor.intake.partition_start import Start, own_start
+from processor.intake.start_decision import Start, own_start
 from processor.protocol.effects import (
     Cancel,
     Commit,

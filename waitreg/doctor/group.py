@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.lost_offsets import FIX as LOST_FIX
 from processor.intake.lost_offsets import lost_line, sign_of_earlier_work
-from processor.intake.partition_start import Start
+from processor.intake.start_decision import Start
 from processor.intake.start_offsets import StartOffsets
 from processor.intake.subscription import SubscribedTopic, subscription
 from wait_registry.clock import SystemClock

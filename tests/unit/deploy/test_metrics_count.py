@@ -15,11 +15,12 @@ from confluent_kafka import KafkaError, TopicPartition
 from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
 from processor.health.stats import Stats
-from processor.intake.assigned_log import AssignedLog
+from processor.intake.assigned_partition import AssignedLog
 from processor.metrics import partition_readings, parts_readings, stats_readings
 from processor.protocol.partition import DueTimes, Partition
 from sink.apply.applier import Applied
-from sink.metrics import SinkTelemetry, TopicState
+from sink.health import TopicHealth
+from sink.metrics import SinkTelemetry
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
 from sink.read.kafka_reader import ReadFailed
@@ -115,7 +116,7 @@ def test_a_processor_that_has_done_nothing_shows_zeros() -> None:
 
 
 def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
-    state, place = TopicState("wait", 90.0), SinkPartition("waits", 0)
+    state, place = TopicHealth("wait", 90.0), SinkPartition("waits", 0)
     state.reading(7_200_000)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
     state.committed(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
@@ -136,7 +137,7 @@ def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
     ],
 )
 def test_a_failure_is_counted_by_its_cause_and_reported(error: Exception, cause: str) -> None:
-    registry, state = MetricsRegistry(), TopicState("wait", 90.0)
+    registry, state = MetricsRegistry(), TopicHealth("wait", 90.0)
     SinkTelemetry(registry, [state]).failed(state, error)
     exposed = registry.expose().decode()
     assert f'\nwaitreg_sink_restarts_total{{cause="{cause}",stream="wait"}} 1.0\n' in exposed

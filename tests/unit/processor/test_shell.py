@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from processor.intake.assigned_log import AssignedLog
-from processor.intake.partition_start import Start
+from processor.intake.assigned_partition import AssignedLog
+from processor.intake.start_decision import Start
 from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.parts import PLACE, endless
 from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench

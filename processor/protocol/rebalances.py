@@ -13,7 +13,7 @@ from processor.protocol.record import KEPT, RUNNING, UNSTARTED, Entry, Step
 from processor.protocol.registering import Registering, Rules
 
 
-class Assignments:
+class Rebalances:
     """Takes partitions over, and divides their records between this process and the next owner at the end."""
 
     def __init__(
