@@ -40,7 +40,7 @@ def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s)
     return original(self, slots, continuing, now_s)
 
 
-@safeguard("P7.18", at=f"{ENGINE}._tick", seeds=True, first=3_015)
+@safeguard("P7.18", at=f"{ENGINE}._tick", seeds=True, first=3_033)
 def without_ends_of_blocked_calls(original, self, event, now):
     """The record of a blocked call goes on when the call is cancelled, not when it has ended."""
     original(self, event, now)

@@ -50,7 +50,7 @@ BODY = (
 
 
 def test_unfinished_requests_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "_BODY_S", 1.0)
+    monkeypatch.setattr(forms, "_FORM_S", 1.0)
     with running_console(Settings()) as port, ExitStack() as opened:
 
         def begin(request: bytes) -> socket.socket:
