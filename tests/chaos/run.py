@@ -176,10 +176,8 @@ def _read(scene: Scene, watch: Watch, tap: Tap) -> History:
         raise Stuck(str(error)) from error
 
 
-def _judge(
-    scene: Scene, history: History, faults: Sequence[FaultDone], watched: Resources, snapshots: Snapshots
-) -> Verdict:
-    modes, taken = scene.schedule.modes, snapshots.taken
+def _judge(scene: Scene, history: History, faults: Sequence[FaultDone], watched: Resources, seen: Snapshots) -> Verdict:
+    modes, taken = scene.schedule.modes, seen.taken
     return check(replace(history, faults=faults, modes=modes, samples=held(watched.readings), snapshots=taken))
 
 

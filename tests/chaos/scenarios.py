@@ -187,12 +187,10 @@ def _watched(
         watched.write(place.directory / "readings.csv")
 
 
-def play_outage(
-    stage: Stage, directory: Path, played: Played, *, down: Sequence[str], records: int, rate: float
-) -> None:
+def play_outage(stage: Stage, folder: Path, played: Played, *, down: Sequence[str], records: int, rate: float) -> None:
     """Play one outage of "postgres", "sink" or both and judge it."""
     with (
-        stage.place(directory, OUTAGE_SETTINGS, INPUT_PARTITIONS) as place,
+        stage.place(folder, OUTAGE_SETTINGS, INPUT_PARTITIONS) as place,
         _watched(stage, place, played) as (services, watched),
     ):
         with Flow(place, rate) as flow:
@@ -319,10 +317,7 @@ def play_soak(stage: Stage, directory: Path, played: Played, *, minutes: float) 
 
 def play_storm(stage: Stage, directory: Path, played: Played, *, minutes: float) -> None:
     """Have the downstream be away for some minutes under a steady load, and wait until every record is settled."""
-    with (
-        stage.place(directory, STORM_SETTINGS, INPUT_PARTITIONS) as place,
-        ExitStack() as company,
-    ):
+    with stage.place(directory, STORM_SETTINGS, INPUT_PARTITIONS) as place, ExitStack() as company:
         downstream = stage.downstream(place, "100%:20ms", "")
         services, watched = company.enter_context(_watched(stage, place, played, [downstream]))
         with Flow(place, STORM_RATE_PER_S, "orders") as flow:

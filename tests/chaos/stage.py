@@ -142,10 +142,7 @@ class Stage:
         A processor's starts have these registration modes, one after the other; that of the settings without.
         """
         kind, route = name.partition("-")[0], route or name
-        reached = {
-            "bootstrap_servers": self.proxied.bootstrap_of(route),
-            "security": self.proxied.security_of(route),
-        }
+        reached = {"bootstrap_servers": self.proxied.bootstrap_of(route), "security": self.proxied.security_of(route)}
         kafka = place.settings.kafka.model_copy(update=reached)
         variables = as_environment(place.settings.model_copy(update={"kafka": kafka}))
         # Where handlers may live, after what removes a safeguard (tests/safeguards).
@@ -165,11 +162,7 @@ def settings_of(schedule: Schedule) -> dict[str, Any]:
     """Return the settings of a run, by their dotted names."""
     session = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
     consumer = {} if schedule.settings["processor.group_protocol"] == "consumer" else session
-    return {
-        **_FIXED,
-        **schedule.settings,
-        "kafka.librdkafka": {**consumer, "topic.metadata.refresh.interval.ms": 2000},
-    }
+    return {**_FIXED, **schedule.settings, "kafka.librdkafka": {**consumer, "topic.metadata.refresh.interval.ms": 2000}}
 
 
 @dataclass(frozen=True, slots=True)

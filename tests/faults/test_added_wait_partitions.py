@@ -34,9 +34,7 @@ def shown(at: Scenario, settings: Settings) -> list[str]:
 
 
 @pytest.mark.fault("F78")
-def test_what_waited_is_shown_rebuilt_and_exported_as_if_it_had_not_grown(
-    scenario: ScenarioFactory, spark: SparkSession
-) -> None:
+def test_what_waited_is_shown_rebuilt_and_exported_as_before(scenario: ScenarioFactory, spark: SparkSession) -> None:
     at = scenario({"wait.partitions": USED, "sink.poll_interval_s": 0.1})
     waiting = [
         item for partition in range(USED) for item in at.register([at.wait_record(n) for n in range(6)], partition)

@@ -66,9 +66,7 @@ def link(at: Scenario) -> Iterator[KafkaProxy]:
 
 
 @pytest.mark.fault("F82")
-def test_a_sink_whose_link_is_cut_half_open_or_stalled_continues(
-    link: KafkaProxy, at: Scenario, start_sink: StartSink
-) -> None:
+def test_a_sink_whose_link_is_cut_or_stalled_continues(link: KafkaProxy, at: Scenario, start_sink: StartSink) -> None:
     log = SinkScenario(at.settings, at.topics, at.database, start_sink)
     sink = start_sink(with_broker(at.settings, link.address)).wait_ready()
     log.change_and_wait("at first")

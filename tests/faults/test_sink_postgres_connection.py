@@ -49,9 +49,7 @@ def test_a_session_terminated_inside_the_transaction_of_a_batch(sink_scenario: S
 
 @pytest.mark.fault("F90")
 @pytest.mark.parametrize("commit_arrives", [True, False])
-def test_a_commit_without_an_answer_whether_it_arrived_or_not(
-    sink_scenario: SinkScenarioFactory, commit_arrives: bool
-) -> None:
+def test_a_commit_without_answer_whether_it_arrived(sink_scenario: SinkScenarioFactory, commit_arrives: bool) -> None:
     at = sink_scenario({"sink.idle_progress_s": 60})
     with CommitCut(at.database.url, commit_arrives=commit_arrives) as link:
         sink = at.start_sink(behind_link(at.settings, link)).wait_ready()

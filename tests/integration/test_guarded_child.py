@@ -86,9 +86,7 @@ def test_a_paused_child_can_be_stopped(child: GuardedChild) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["stubborn"]], ids=["obedient", "stubborn"])
 @pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
-def test_a_killed_parent_takes_child_grandchild_guard_and_files_along(
-    tmp_path: Path, arguments: list[str], paused: bool
-) -> None:
+def test_a_killed_parent_takes_descendants_and_files_along(tmp_path: Path, arguments: list[str], paused: bool) -> None:
     command = [sys.executable, "-c", PARENT, str(tmp_path), *arguments]
     parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdin is not None

@@ -79,9 +79,7 @@ def test_records_acknowledged_without_a_place_are_found_in_the_topic(
             assert published[here].timestamp_ms == record.timestamp_ms
 
 
-def test_a_manifest_that_cannot_be_completed_is_said_to_lack_something(
-    settings_for: SettingsFactory, topics: Topics, names: Names
-) -> None:
+def test_an_incomplete_manifest_is_reported(settings_for: SettingsFactory, topics: Topics, names: Names) -> None:
     topic = topics.create(names("orders"))
     with pytest.raises(TransientError, match="1 records were acknowledged without a place"):
         places_of(settings_for(), topic, [(0, fingerprint(b"k", b"v", []))], frozenset())

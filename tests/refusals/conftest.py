@@ -13,8 +13,7 @@ from tests.integration.sweeper.conftest import scenario
 from tests.refusals.secured_settings import SecuredSettings
 from tests.support.naming import Names
 from tests.support.secured_broker import SecuredBroker
-from tests.support.stack import GivenStack
-from waitreg.local.stack import EmbeddedStack
+from tests.support.stack import Stack
 
 __all__ = ["processor_scenario", "processor_settings", "processors", "scenario", "start_sink"]
 
@@ -29,9 +28,7 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def secured_settings(
-    secured: SecuredBroker, stack: EmbeddedStack | GivenStack, names: Names
-) -> Iterator[SecuredSettings]:
+def secured_settings(secured: SecuredBroker, stack: Stack, names: Names) -> Iterator[SecuredSettings]:
     """Settings against the broker that asks for users and rights; Postgres is the run's."""
     own = SecuredSettings(secured, stack.postgres_url, names)
     yield own

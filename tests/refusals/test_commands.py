@@ -130,9 +130,7 @@ def test_a_handler_that_cannot_be_loaded_is_refused_first(handler: str, said: st
     assert said in refused(modules, "processor", None, {**SHOP, "WAITREG_PROCESSOR__HANDLER": handler})
 
 
-def test_a_handler_that_cannot_be_opened_ends_the_processor_first(
-    prepared: SettingsFactory, topics: Topics, modules: Path
-) -> None:
+def test_a_handler_that_never_opens_ends_it_first(prepared: SettingsFactory, topics: Topics, modules: Path) -> None:
     settings = prepared({"processor.handler": "never_opens:Charge"}, 1)
     topics.produce(settings.processor.topics[0], [b"value"])
     assert (

@@ -130,9 +130,7 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
         sweeper_of(make(secured_settings, sweeper)).run_once()
 
 
-def test_what_spark_s_own_client_is_refused_ends_the_sink_too(
-    secured_settings: SecuredSettings, spark: SparkSession
-) -> None:
+def test_a_refusal_of_spark_s_own_client_ends_the_sink(secured_settings: SecuredSettings, spark: SparkSession) -> None:
     from sink.position import TopicPartition
     from sink.read.kafka_reader import SparkReader
     from sink.read.ranges import Range

@@ -70,9 +70,7 @@ def scenario(own: SecuredSettings, settings: Settings, database: Database) -> Sc
 
 
 @pytest.mark.parametrize("service", ["processor", "sink", "sweeper"])
-def test_each_permission_that_a_start_needs_is_named_when_missing(
-    service: Service, secured_settings: SecuredSettings
-) -> None:
+def test_each_permission_missing_for_a_start_is_named(service: Service, secured_settings: SecuredSettings) -> None:
     settings = secured_settings.of(service, "SASL_PLAINTEXT")
     user, secured = secured_settings.user(service), secured_settings.secured
     for right in [right for right in rights_of(service, settings) if right.resource == "topic" and not right.prefixed]:
@@ -146,9 +144,7 @@ def test_a_processor_without_a_right_ends_and_has_committed_nothing(
 
 
 @pytest.mark.fault("F12")
-def test_a_processor_without_write_permission_ends_at_the_first_record(
-    secured_settings: SecuredSettings, processors: Processors
-) -> None:
+def test_a_processor_without_write_ends_at_a_record(secured_settings: SecuredSettings, processors: Processors) -> None:
     settings, topic = waiting_record(secured_settings, processors, granted=False)
     grant_without(secured_settings, "processor", settings, "WRITE", on="wait")
     secured_settings.secured.grant(secured_settings.user("processor"), "topic", settings.wait.topic, ["DESCRIBE"])
@@ -245,9 +241,7 @@ def test_a_revoked_permission_ends_a_processor_without_false_commits(
     assert all(story.resolved for story in told.values())
 
 
-def test_a_sweeper_without_transaction_permission_exports_nothing(
-    secured_settings: SecuredSettings, database: Database
-) -> None:
+def test_a_sweeper_without_transactions_exports_nothing(secured_settings: SecuredSettings, database: Database) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
     at = scenario(secured_settings, settings, database)
     [registered] = at.due()
@@ -265,9 +259,7 @@ def test_a_sweeper_without_transaction_permission_exports_nothing(
     sweeper.close()
 
 
-def test_a_sweeper_needs_every_permission_on_the_wait_topic(
-    secured_settings: SecuredSettings, database: Database
-) -> None:
+def test_a_sweeper_needs_each_right_on_the_wait_topic(secured_settings: SecuredSettings, database: Database) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
     user, secured, wait = secured_settings.user("sweeper"), secured_settings.secured, settings.wait.topic
     at = scenario(secured_settings, settings, database)
@@ -288,9 +280,7 @@ def test_a_sweeper_needs_every_permission_on_the_wait_topic(
     sweeper.close()
 
 
-def test_reading_a_long_tail_needs_permission_on_the_group(
-    secured_settings: SecuredSettings,
-) -> None:
+def test_reading_a_long_tail_needs_permission_on_the_group(secured_settings: SecuredSettings) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION, granted=False)
     grant_without(secured_settings, "sweeper", settings, "DESCRIBE", on="group")
     # More than there is: it reads until it is refused.
@@ -302,9 +292,7 @@ def test_reading_a_long_tail_needs_permission_on_the_group(
         reader.read_to(1)
 
 
-def test_rows_of_a_forbidden_dead_letter_topic_are_unsendable(
-    secured_settings: SecuredSettings, database: Database
-) -> None:
+def test_rows_of_a_forbidden_topic_are_unsendable(secured_settings: SecuredSettings, database: Database) -> None:
     settings = secured_settings.of("sweeper", "SASL_PLAINTEXT", ONE_PARTITION)
     barred = secured_settings.topics.create(f"{settings.dead_letter.topic}.barred", 1)
     at = scenario(secured_settings, settings, database)

@@ -109,9 +109,7 @@ def letters() -> Iterator[Outgoing]:
 
 @pytest.mark.guarantee("P8.14")
 @pytest.mark.timeout(600)
-def test_no_record_of_the_wait_topic_stops_the_sink_or_the_sweeper(
-    scenario: ScenarioFactory, spark: SparkSession
-) -> None:
+def test_no_record_of_the_wait_topic_stops_sink_or_sweeper(scenario: ScenarioFactory, spark: SparkSession) -> None:
     from sink.service import SinkService
 
     at = scenario()

@@ -1,11 +1,14 @@
-"""Wrong credentials, a wrong certificate, TLS where there is none: a sentence without the password, and exit code 2.
+"""A Postgres that refuses a service, or has no room: a sentence without the password, and exit code 2 or patience.
 
 The processor isn't concerned: it never talks to Postgres.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +19,18 @@ from pydantic import SecretStr
 
 from sweeper.result import SweepResult
 from tests.conftest import SettingsFactory
-from tests.integration.sweeper.scenario import sweeper_of
+from tests.integration.sink.conftest import StartSink
+from tests.integration.sweeper.scenario import Scenario, sweeper_of
 from tests.support.certificates import Authority
 from tests.support.command import run_waitreg
+from tests.support.database import Database
 from tests.support.naming import Names
-from tests.support.own_postgres import own_postgres
+from tests.support.own_postgres import own_postgres, reachable
 from tests.support.secured_postgres import SecuredPostgres
 from tests.support.settings import with_postgres
 from tests.support.tls_front import TlsFront
 from tests.support.topics import Topics
+from tests.support.waiting import wait_until
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.tree import Settings
@@ -82,9 +88,7 @@ def test_one_refusing_and_one_unavailable_host_is_an_outage(asking: EmbeddedPost
             connect(PostgresSettings(url=SecretStr(address)))
 
 
-def test_a_refusal_by_a_postgres_that_has_let_us_in_is_waited_out(
-    settings_for: SettingsFactory, asking: EmbeddedPostgres
-) -> None:
+def test_a_later_refusal_of_postgres_is_waited_out(settings_for: SettingsFactory, asking: EmbeddedPostgres) -> None:
     address = url(asking, "fickle").replace("registry", "fickle")
     settings = with_postgres(settings_for(), address)
     with connect(with_postgres(settings, url(asking)).postgres, autocommit=True) as owner:
@@ -156,9 +160,7 @@ def test_certificates_are_checked_on_both_sides(
     both_refuse(settings, spark, said, password)
 
 
-def test_a_servers_certificate_that_is_out_of_date_is_refused(
-    asking: EmbeddedPostgres, secured_postgres: SecuredPostgres
-) -> None:
+def test_a_servers_expired_certificate_is_refused(asking: EmbeddedPostgres, secured_postgres: SecuredPostgres) -> None:
     old = secured_postgres.authority.issue("postgres-of-old", "IP:127.0.0.1", expired=True)
     options = f"?sslmode=verify-full&sslrootcert={secured_postgres.authority.certificate_file}"
     with TlsFront(asking.port, old) as front, pytest.raises(PostgresRefused, match=r"verify failed.*be valid now"):
@@ -186,3 +188,78 @@ def both_refuse(settings: Settings, spark: SparkSession, said: str, secret: str)
         with pytest.raises(PostgresRefused, match=said) as raised:
             run()
         assert secret not in str(raised.value)
+
+
+BLOCK = 65_536
+HOUR_MS = 3_600_000
+
+
+@contextmanager
+def small_disk(folder: Path, size_mb: int) -> Iterator[Path]:
+    """Mount a file system of this size; skips the test where that isn't allowed: only root may."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m,mode=0755", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a full disk can only be had by root with the right to mount a tmpfs")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room on a disk and return the file that takes it."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * BLOCK) == BLOCK:
+                pass
+            while file.write(b"x"):
+                pass
+        except OSError:
+            pass
+    return ballast
+
+
+def registered(at: Scenario, first: int, count: int) -> set[str]:
+    records = [
+        at.wait_record(number, expires_in_ms=HOUR_MS, value=b"v" * 2_000) for number in range(first, first + count)
+    ]
+    return {item.wait_id for item in at.register(records)}
+
+
+def in_view(settings: Settings, url: str) -> set[str]:
+    try:
+        with Database(url).connect(settings) as connection:
+            return {row[0] for row in connection.execute("select wait_expiration_uuid from wait")}
+    except psycopg.OperationalError:
+        return set()
+
+
+@pytest.mark.fault("F99")
+@pytest.mark.timeout(400)
+def test_no_room_in_postgres_is_waited_out_and_the_view_is_exact_again(
+    topics: Topics, start_sink: StartSink, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    with small_disk(reachable(tmp_path) / "disk", 160) as disk, own_postgres(disk) as server:
+        overrides = {
+            "wait.partitions": 1,
+            "wait.skew_allowance_s": 0,
+            "sink.restart_backoff_max_s": 1,
+            "sink.poll_interval_s": 0.2,
+        }
+        at = Scenario.made(topics, Database(server.url), overrides)
+        settings = at.settings
+        sink = start_sink(settings)
+        sink.wait_ready()
+        known = registered(at, 0, 3)
+        wait_until(lambda: in_view(settings, server.url) == known, 60, "the first rows")
+        ballast = fill(disk)
+        known |= registered(at, 3, 2_000)
+        wait_until(lambda: "No space left" in caplog.text or not server.running, 90, "a line that says why")
+        assert not sink.ended
+        ballast.unlink()
+        server.start()  # Postgres itself ends where it can't write its log
+        wait_until(lambda: in_view(settings, server.url) == known, 90, "the rows of meanwhile")
+        sink.stop()

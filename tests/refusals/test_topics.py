@@ -56,9 +56,7 @@ def test_every_service_refuses_a_wait_topic_that_deletes_by_age(
     assert processors.run_once(at.settings).settled == {"done": 1}
 
 
-def test_a_sweeper_ends_when_the_wait_topic_starts_to_delete_by_age(
-    scenario: ScenarioFactory,
-) -> None:
+def test_a_sweeper_ends_when_the_wait_topic_starts_to_delete_by_age(scenario: ScenarioFactory) -> None:
     at = scenario()
     at.due()
     sweeper = sweeper_of(at.settings)
@@ -139,9 +137,7 @@ def test_an_input_topic_deleted_under_load_does_not_stop_the_others(
 
 @pytest.mark.fault("F19")
 @pytest.mark.timeout(240)
-def test_a_deleted_wait_topic_ends_the_processor_and_loses_no_record(
-    processor_scenario: ProcessorScenarioFactory,
-) -> None:
+def test_a_deleted_wait_topic_ends_the_processor_without_loss(processor_scenario: ProcessorScenarioFactory) -> None:
     at = processor_scenario(partitions=1)
     at.produce([b"before"])
     running = at.start()

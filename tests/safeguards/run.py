@@ -65,12 +65,10 @@ def judge(status: int | None, output: str) -> tuple[Verdict, str, str]:
     return Verdict.NOTHING, "", f"pytest ended with status {status}"
 
 
-def run_tests(
-    tests: Sequence[str], variables: Mapping[str, str], stopped: Event, *options: str
-) -> tuple[int | None, str]:
+def run_tests(tests: Sequence[str], given: Mapping[str, str], stopped: Event, *options: str) -> tuple[int | None, str]:
     """Run tests; return the exit status, None if the run had to be killed, and the output."""
     arguments = [f"--timeout={TEST_TIMEOUT_S}", *options, *tests]
-    return run_pytest(arguments, ROOT, variables, TEST_TIMEOUT_S * len(tests) + OVERHEAD_S, stopped)
+    return run_pytest(arguments, ROOT, given, TEST_TIMEOUT_S * len(tests) + OVERHEAD_S, stopped)
 
 
 def try_all(chosen: Sequence[Safeguard], stack: Mapping[str, str], jobs: int) -> int:

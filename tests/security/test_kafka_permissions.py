@@ -20,16 +20,16 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.topics import create_topics, require_topics
 from wait_registry.records.topics import redelivery_topic
 
-AT_START = "test_each_permission_that_a_start_needs_is_named_when_missing"
+AT_START = "test_each_permission_missing_for_a_start_is_named"
 OF_A_PROCESSOR = "test_a_processor_without_a_right_ends_and_has_committed_nothing"
 EMPTYING = "test_a_processor_that_may_not_delete_says_that_retry_topics_fill"
-TO_WRITE = "test_a_processor_without_write_permission_ends_at_the_first_record"
+TO_WRITE = "test_a_processor_without_write_ends_at_a_record"
 OF_A_SINKS_GROUP = "test_a_sink_without_commit_permission_says_that_lag_is_not_shown"
 OF_ANOTHER_SINK = "test_a_sink_that_cannot_see_the_connect_group_trusts_the_setting"
-OF_A_SWEEPER = "test_a_sweeper_needs_every_permission_on_the_wait_topic"
+OF_A_SWEEPER = "test_a_sweeper_needs_each_right_on_the_wait_topic"
 OF_A_TAIL = "test_reading_a_long_tail_needs_permission_on_the_group"
-TRANSACTIONS = "test_a_sweeper_without_transaction_permission_exports_nothing"
-BARRED = "test_rows_of_a_forbidden_dead_letter_topic_are_unsendable"
+TRANSACTIONS = "test_a_sweeper_without_transactions_exports_nothing"
+BARRED = "test_rows_of_a_forbidden_topic_are_unsendable"
 OF_A_REWIND = "test_a_rewind_without_a_permission_names_it_and_moves_nothing"
 OF_A_REDRIVE = "test_a_redrive_without_a_permission_names_it_and_sends_nothing"
 OF_A_DOCTOR = "test_doctor_names_each_permission_of_a_redrive_that_is_missing"

@@ -92,9 +92,7 @@ def test_a_reporter_reads_every_query_s_answer_and_changes_nothing(
     assert {"wait_readable", "dead_letter_readable", "record_event"} <= {table for table, _ in rights}
 
 
-def test_rights_that_the_file_does_not_name_are_taken_away(
-    settings: Settings, database: Database, names: Names
-) -> None:
+def test_rights_that_the_file_does_not_name_are_revoked(settings: Settings, database: Database, names: Names) -> None:
     sink = f"{names.prefix}_sink"
     before = granted(database, settings, sink)
     database.execute(settings, f"grant truncate on wait to {sink}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -90,9 +89,7 @@ def test_the_console_acts_with_the_permissions_of_the_file(
     at: Scenario, of_operator: Settings, secured_settings: SecuredSettings
 ) -> None:
     allow(secured_settings, rights_of_redrive(of_operator, at))
-    stop = threading.Event()
-    stop.set()
-    at.execute(at.request(job="paused").job, stop)
+    at.pause(at.request(job="paused").job)
     with acting(of_operator) as browser:
         assert browser.post("/jobs/paused/pause").status == 303
         job = browser.start(browser.dry_run(f"group={at.group}"))

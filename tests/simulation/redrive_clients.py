@@ -15,14 +15,7 @@ from tests.support.jobs import requested
 from wait_registry.dead_letters.outcome import Verdict
 from wait_registry.kafka.group_description import GroupDescription
 from wait_registry.kafka.targets import Target
-from wait_registry.records.operation import (
-    Event,
-    JobEvent,
-    Mark,
-    Place,
-    Requested,
-    decode_event,
-)
+from wait_registry.records.operation import Event, JobEvent, Mark, Place, Requested, decode_event
 from wait_registry.settings.tree import Settings
 from waitreg.redrive import execution, executor
 from waitreg.redrive.executor import Executor

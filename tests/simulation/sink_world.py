@@ -220,15 +220,13 @@ class SinkWorld:
         if state.rebuild is not None:
             yield "the rebuild dies", True, state._replace(rebuild=None)
         if state.rebuild is not None or self.rebuilds == "any time" or _is_refused(state):
-            yield from self._continued(state, "rebuild", "the rebuild", self._replays, sink_calls.rebuild_tables)
+            yield from self._next(state, "rebuild", "the rebuild", self._replays, sink_calls.rebuild_tables)
 
     def _sweep(self, state: State) -> Iterator[Step]:
         if state.sweep is not None or any(row >= 0 for row in state.tables.rows):
-            yield from self._continued(state, "sweep", "the sweeper", self._sweeps, sweep)
+            yield from self._next(state, "sweep", "the sweeper", self._sweeps, sweep)
 
-    def _continued(
-        self, state: State, field: str, name: str, replays: Replays, run: Callable[[], None]
-    ) -> Iterator[Step]:
+    def _next(self, state: State, field: str, name: str, replays: Replays, run: Callable[[], None]) -> Iterator[Step]:
         """Yield what a call does next whose answers are in a field of the state."""
         given = getattr(state, field) or ()
         for what, fault, after, answers, ended in replays.steps("", (field,), run, given, state, self._perform):

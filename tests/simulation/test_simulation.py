@@ -76,9 +76,7 @@ def test_the_command_names_each_seed_that_breaks_anything(
 
 
 @pytest.mark.parametrize(("first", "commit", "played"), [("17", "abc", 17), ("", "ff\n", 255), ("", "", 1)])
-def test_the_first_seed_follows_from_the_commit(
-    first: str, commit: str, played: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_seed_is_of_the_commit(first: str, commit: str, played: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, first)
     monkeypatch.setattr("subprocess.run", lambda *_, **__: type("Answer", (), {"stdout": commit}))
     assert first_seed() == played

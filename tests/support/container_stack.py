@@ -6,7 +6,6 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -186,9 +185,7 @@ class ContainerStack:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *of_no_interest: object) -> None:
         self.close()
 
     def close(self) -> None:

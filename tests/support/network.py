@@ -194,8 +194,8 @@ class Link:
             for end in ends:
                 end.transport.set_write_buffer_limits(0)  # so that `drain` waits until the kernel has all
             async with asyncio.TaskGroup() as both:
-                up = both.create_task(self._carry(pair, client, to_server, upwards=True))
-                down = both.create_task(self._carry(pair, server, to_client, upwards=False))
+                up = both.create_task(self._carry(pair, client, to_server, up=True))
+                down = both.create_task(self._carry(pair, server, to_client, up=False))
             in_order = up.result() and down.result()
         except* OSError:
             pass  # one side has ended the connection, or the server isn't there
@@ -206,20 +206,18 @@ class Link:
             for end in ends:
                 _close(end, reset=not in_order)
 
-    async def _carry(
-        self, pair: Pair, source: asyncio.StreamReader, target: asyncio.StreamWriter, upwards: bool
-    ) -> bool:
+    async def _carry(self, pair: Pair, source: asyncio.StreamReader, target: asyncio.StreamWriter, up: bool) -> bool:
         """Carry one direction of a connection to its end; returns whether the target knows of an orderly end."""
 
         def is_open() -> bool:
             conduct = self._conduct
-            if not upwards:
+            if not up:
                 return conduct.to_client
             return conduct.to_server and conduct.held_request not in pair.api_keys
 
         while data := await self._read(source, is_open):
             self._figures.bytes_slowed += len(data) if self._conduct.bytes_per_s or self._conduct.delay_s else 0
-            async for part in self._let_through(pair, data, upwards):
+            async for part in self._let_through(pair, data, up):
                 self._figures.bytes_held_back += 0 if is_open() else len(part)
                 await self._send(pair, part, target, is_open)
         await self._until(is_open)

@@ -84,14 +84,12 @@ def grant_sink(secured: SecuredBroker, user: str, settings: Settings, connectors
         secured.grant(user, "topic", aside, ("CREATE", "WRITE"))
 
 
-def grant_source(
-    secured: SecuredBroker, user: str, settings: Settings, group: str, connectors: Sequence[Connector]
-) -> None:
+def grant_source(secured: SecuredBroker, user: str, settings: Settings, group: str, ours: Sequence[Connector]) -> None:
     """Let sources write their topics and their offsets, in transactions of their own."""
     for topic in (settings.wait.topic, settings.dead_letter.topic):
         secured.grant(user, "topic", topic, ("WRITE",))
     secured.grant(user, "topic", f"{group}-offsets", ("READ", "WRITE"))
-    for connector in connectors:
+    for connector in ours:
         heartbeat = f"{connector.config['topic.heartbeat.prefix']}.{connector.config['topic.prefix']}"
         secured.grant(user, "topic", heartbeat, ("CREATE", "WRITE"))
         secured.grant(user, "transactional_id", f"{group}-{connector.name}-", ("WRITE",), prefixed=True)

@@ -165,12 +165,10 @@ def secured_broker_in(folder: Path) -> Iterator[SecuredBroker]:
         shutil.rmtree(broker.directory, ignore_errors=True)
 
 
-def _bindings(
-    kind: type, user: str, resource: Resource, name: str, operations: Iterable[str], prefixed: bool
-) -> list[Any]:
-    pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+def _bindings(kind: type, user: str, resource: Resource, name: str, allowed: Iterable[str], prefix: bool) -> list[Any]:
+    pattern = ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL
     place = (RESOURCES[resource], CLUSTER_NAME if resource == "cluster" else name, pattern)
-    return [kind(*place, f"User:{user}", "*", AclOperation[each], AclPermissionType.ALLOW) for each in operations]
+    return [kind(*place, f"User:{user}", "*", AclOperation[each], AclPermissionType.ALLOW) for each in allowed]
 
 
 def _listeners(open_ones: Mapping[str, int], controller: int) -> dict[str, str]:

@@ -11,20 +11,18 @@ from tests.support.naming import Names
 from wait_registry.settings.tree import Settings
 
 
-def settings_against(
-    bootstrap: str, postgres_url: str, names: Names, overrides: Mapping[str, Any] | None = None
-) -> Settings:
+def settings_against(broker: str, postgres: str, names: Names, overrides: Mapping[str, Any] | None = None) -> Settings:
     """Return settings with topics, group and schema of this test's own.
 
     Args:
-        bootstrap: the broker's address.
-        postgres_url: the address of Postgres.
+        broker: the broker's address.
+        postgres: the address of Postgres.
         names: where names come from.
         overrides: dotted name -> value, for example ``{"processor.ttl_s": 5}``; they win.
     """
     values: dict[str, Any] = {
-        "kafka.bootstrap_servers": bootstrap,
-        "postgres.url": postgres_url,
+        "kafka.bootstrap_servers": broker,
+        "postgres.url": postgres,
         "postgres.schema": names.schema,
         "wait.topic": names("wait"),
         "wait.partitions": 4,

@@ -12,18 +12,7 @@ ACCOUNT = "waitreg/local/account.py"
 
 @pytest.mark.parametrize(
     "place",
-    [
-        "processor",
-        "sink",
-        "sweeper",
-        "waitreg",
-        "wait_registry",
-        "sql",
-        "deploy",
-        "setup",
-        "examples",
-        "README.md",
-    ]
+    ["processor", "sink", "sweeper", "waitreg", "wait_registry", "sql", "deploy", "setup", "examples", "README.md"]
     + [
         f"docs/{page}.md"
         for page in (

@@ -36,10 +36,7 @@ POLL_S = 0.5
 def end_sessions(scene: Scene, fault: PlannedFault) -> str:
     """Have Postgres end the sessions of all services."""
     url = scene.stage.stack.postgres_url
-    with (
-        scene.lock_of("postgres"),
-        psycopg.connect(url, autocommit=True, application_name="chaos") as connection,
-    ):
+    with scene.lock_of("postgres"), psycopg.connect(url, autocommit=True, application_name="chaos") as connection:
         scene.begins(fault)
         ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
     pids = [str(pid) for pid, done in ended if done]

@@ -70,11 +70,9 @@ def end_of(consumer: Consumer, place: Partition, timeout_s: float = ANSWER_S) ->
     return bounds_of(consumer, place, timeout_s)[1]
 
 
-def committed_of(
-    consumer: Consumer, places: Sequence[Partition], timeout_s: float = ANSWER_S
-) -> Mapping[Partition, int]:
+def committed_of(client: Consumer, places: Sequence[Partition], timeout_s: float = ANSWER_S) -> Mapping[Partition, int]:
     """Return the committed offsets of the consumer's group, without the partitions that have none."""
-    answers = consumer.committed([TopicPartition(*place) for place in places], timeout=timeout_s) if places else []
+    answers = client.committed([TopicPartition(*place) for place in places], timeout=timeout_s) if places else []
     refused = next((answer.error for answer in answers if answer.error is not None), None)
     if refused is not None:
         raise KafkaException(refused)

@@ -193,9 +193,7 @@ class StartingCluster:
 
 
 @pytest.mark.fault("F45")
-def test_a_client_that_forgot_all_brokers_ends_its_processor(
-    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_known_broker_ends_a_processor(processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_connection, "FORGOTTEN_AFTER_S", 3.0)
     monkeypatch.setattr(broker_connection, "STATISTICS_EVERY_MS", 200)
     quick = {"topic.metadata.refresh.interval.ms": 100, "session.timeout.ms": 6000, "heartbeat.interval.ms": 500}

@@ -31,9 +31,7 @@ def instances_of_unresolved(seen: Observation, calls: Calls) -> set[str]:
 
 
 @pytest.mark.fault("F38")
-def test_calls_that_never_return_take_their_slots_and_nothing_else(
-    faulty_scenario: ScenarioFactory, calls: Calls
-) -> None:
+def test_calls_that_never_return_take_their_slots_alone(faulty_scenario: ScenarioFactory, calls: Calls) -> None:
     at = faulty_scenario(accepts, 1, max_in_flight=N, max_attempts=1, handler_timeout_s=0.5, drain_timeout_s=1)
     with Observation(at.topics, at.settings) as seen:
         hanging = calls.start(with_handler(at, "hangs")).wait_ready()
@@ -49,9 +47,7 @@ def test_calls_that_never_return_take_their_slots_and_nothing_else(
 
 
 @pytest.mark.fault("F39")
-def test_a_process_that_leaks_until_there_is_no_memory_loses_nothing(
-    faulty_scenario: ScenarioFactory, calls: Calls
-) -> None:
+def test_a_process_that_leaks_until_it_is_killed_loses_nothing(faulty_scenario: ScenarioFactory, calls: Calls) -> None:
     at = faulty_scenario(accepts, 1, max_in_flight=N)
     with Observation(at.topics, at.settings) as seen:
         leaking = calls.start(with_handler(at, "leaks")).wait_ready()

@@ -174,9 +174,7 @@ def test_every_setting_that_is_given_exists(services: dict[str, Service]) -> Non
 
 
 @pytest.mark.parametrize(("name", "folder"), [("kafka", "KAFKA_LOG_DIRS"), ("postgres", "PGDATA")])
-def test_servers_of_any_version_keep_their_data_in_the_volume(
-    name: str, folder: str, services: dict[str, Service]
-) -> None:
+def test_servers_of_any_version_keep_data_in_the_volume(name: str, folder: str, services: dict[str, Service]) -> None:
     assert services[name]["volumes"] == [f"{name}:{services[name]['environment'][folder]}"]
 
 
@@ -209,9 +207,7 @@ def test_prometheus_takes_its_configuration_and_asks_who_is_there(
     assert wanted <= jobs.keys()
 
 
-def test_grafana_finds_the_dashboard_and_prometheus(
-    read_yaml: Callable[[str], Any], services: dict[str, Service]
-) -> None:
+def test_grafana_finds_dashboard_and_prometheus(read_yaml: Callable[[str], Any], services: dict[str, Service]) -> None:
     provisioning = DEPLOY / "grafana" / "provisioning"
     (source,) = read_yaml((provisioning / "datasources" / "prometheus.yml").read_text("utf-8"))["datasources"]
     (provider,) = read_yaml((provisioning / "dashboards" / "waitreg.yml").read_text("utf-8"))["providers"]

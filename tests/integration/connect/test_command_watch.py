@@ -125,12 +125,7 @@ def test_a_worker_that_refuses_us_ends_the_watch(connect: ConnectWorker, tmp_pat
 
 
 def test_a_sink_is_checked_created_and_continues_after_it_was_deleted(
-    connectors: Connectors,
-    prepared: SettingsFactory,
-    topics: Topics,
-    database: Database,
-    names: Names,
-    tmp_path: Path,
+    connectors: Connectors, prepared: SettingsFactory, topics: Topics, database: Database, names: Names, tmp_path: Path
 ) -> None:
     settings = prepared({"connect.url": connectors.rest.url, "sink.kind": "connect"})
     run, name = Commands(tmp_path, settings, names), names("wait.sink")

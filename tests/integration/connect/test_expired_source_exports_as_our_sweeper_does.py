@@ -28,9 +28,7 @@ from wait_registry.settings.tree import Settings
 
 
 @pytest.mark.guarantee("C.5")
-def test_every_shape_of_registration_is_exported_as_by_our_sweeper(
-    exporting: Exporting, topics: Topics, database: Database
-) -> None:
+def test_every_shape_is_exported_as_by_our_sweeper(exporting: Exporting, topics: Topics, database: Database) -> None:
     settings = exporting.settings
     standing = expired_rows(settings, database)
     expected = as_the_sweeper_would(standing, settings)
@@ -101,9 +99,7 @@ ROWS: tuple[Named, ...] = (
 
 
 @pytest.mark.parametrize("template", ["dlq", "{group}", "{topic}", "{topic}.{group}.dlq", "dlq.{group}"])
-def test_the_outbox_has_the_rows_that_our_sweeper_would_export(
-    outbox_settings: Settings, outbox: Connection, template: str
-) -> None:
+def test_the_outbox_has_what_our_sweeper_exports(outbox_settings: Settings, outbox: Connection, template: str) -> None:
     for number, (letters, topic, group) in enumerate(ROWS):
         register(outbox, f"w{number}", 0, number)
         outbox.execute(

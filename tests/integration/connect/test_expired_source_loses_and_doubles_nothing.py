@@ -60,9 +60,7 @@ def on_it(
 
 @pytest.mark.guarantee("C.1", "C.4")
 @pytest.mark.timeout(360)
-def test_after_kills_of_worker_and_postgres_each_is_exported_once(
-    on_it: Exporting, connect: ConnectWorker, postgres: EmbeddedPostgres
-) -> None:
+def test_kills_double_and_lose_no_export(on_it: Exporting, connect: ConnectWorker, postgres: EmbeddedPostgres) -> None:
     (name,) = on_it.started
     connect.kill()
     written = on_it.count_written()
@@ -227,9 +225,7 @@ def test_a_refused_row_is_in_no_log(exporting: Exporting, database: Database, co
     assert IN_HEX not in said(connect, begun)
 
 
-def test_a_silent_connection_is_closed_and_the_export_continues(
-    exporting: Exporting, database: Database, connect: ConnectWorker
-) -> None:
+def test_the_export_continues_after_silence(exporting: Exporting, database: Database, connect: ConnectWorker) -> None:
     begun = connect.log.stat().st_size
     topics = exporting.settings.wait.topic, exporting.settings.dead_letter.topic
     with database.connect(exporting.settings) as holder:

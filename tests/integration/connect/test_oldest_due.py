@@ -38,9 +38,7 @@ def ages(settings: Settings) -> dict[str, int]:
     return {lacks: round(age_s / 100) for lacks, age_s in ages_s.items()}
 
 
-def test_exported_rows_lack_a_tombstone_and_closed_rows_nothing(
-    settings_for: SettingsFactory, database: Database
-) -> None:
+def test_exported_rows_lack_a_tombstone_closed_ones_nothing(settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for({"wait.skew_allowance_s": 100})
     database.install(settings)
     topic = settings.wait.topic

@@ -16,9 +16,7 @@ from wait_registry.settings.tree import Settings
 WAITS_FOR_US = "select pg_backend_pid() = any(pg_blocking_pids(%s))"
 
 
-def test_the_query_of_a_jdbc_source_fills_the_outbox_even_without_rows(
-    outbox_settings: Settings, outbox: Connection
-) -> None:
+def test_a_jdbc_source_fills_the_outbox_even_without_rows(outbox_settings: Settings, outbox: Connection) -> None:
     register(outbox, "first", 0, 0)
     waits = outbox_settings.model_copy(update={"wait": outbox_settings.wait.model_copy(update={"topic": "wait"})})
     found = our_connector("expired.source.jdbc.json", waits)
@@ -30,9 +28,7 @@ def test_the_query_of_a_jdbc_source_fills_the_outbox_even_without_rows(
 
 
 @pytest.mark.guarantee("P4.14")
-def test_a_second_filler_waits_so_that_numbers_appear_in_order(
-    outbox_settings: Settings, database: Database, outbox: Connection
-) -> None:
+def test_numbers_of_two_fillers_are_in_order(outbox_settings: Settings, database: Database, outbox: Connection) -> None:
     for number in range(4):
         register(outbox, f"w{number}", 0, number, expires_in_s=-600 + number)
     with database.connect(outbox_settings) as second, ThreadPoolExecutor(1) as pool:

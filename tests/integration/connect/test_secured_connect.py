@@ -140,9 +140,7 @@ def secured_connect(
 
 
 @pytest.mark.guarantee("C.9")
-def test_sink_outbox_and_source_work_over_tls_with_own_permissions(
-    secured_connect: SecuredConnect,
-) -> None:
+def test_sink_outbox_and_source_work_over_tls_with_own_permissions(secured_connect: SecuredConnect) -> None:
     at, settings = secured_connect, secured_connect.operator
     log = Scenario(settings, at.topics, at.database)
     expired, resolved = log.register([log.wait_record(number) for number in range(2)])

@@ -23,9 +23,7 @@ REFUSED = b"refused by the database"
 
 
 @pytest.mark.guarantee("C.1", "C.8")
-def test_a_database_error_stops_the_sink_before_anything_is_skipped(
-    sinking: SinkingFactory, connect: ConnectWorker
-) -> None:
+def test_a_database_error_stops_the_sink_before_it_skips_a_row(sinking: SinkingFactory, connect: ConnectWorker) -> None:
     at = sinking({"wait.partitions": PARTITIONS})
     resolved, refused, renewed = (new_id() for _ in range(3))
     at.log.write(wait_record(resolved, 0), wait_record(refused, 0, value=REFUSED), wait_record(renewed, 1))
@@ -72,9 +70,7 @@ def on_own_postgres(
 
 @pytest.mark.guarantee("C.6")
 @pytest.mark.timeout(300)
-def test_the_tables_are_exact_after_worker_and_postgres_were_killed(
-    on_own_postgres: Sinking, connect: ConnectWorker, own_stack: OwnStack
-) -> None:
+def test_tables_are_exact_after_kills(on_own_postgres: Sinking, connect: ConnectWorker, own_stack: OwnStack) -> None:
     at, stories = on_own_postgres, story(random.Random(5), 8_000)
     # Small polls: the first rows are there long before the last.
     name = at.start_impatient({"consumer.override.max.poll.records": "500"})

@@ -135,9 +135,7 @@ def test_the_wait_continues_for_one_partition_that_is_behind(sink: Sink, topics:
 
 
 @pytest.mark.guarantee("P4.16")
-def test_a_new_source_waits_until_our_sink_has_read_the_log(
-    prepared: SettingsFactory, database: Database, topics: Topics
-) -> None:
+def test_a_new_source_waits_for_our_sink_to_read(prepared: SettingsFactory, database: Database, topics: Topics) -> None:
     settings = prepared({"wait.partitions": 2})
     clock = Clock(lambda offset: database.rows(settings, MOVED, offset))
 

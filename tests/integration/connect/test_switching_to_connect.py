@@ -71,9 +71,7 @@ def test_with_the_kind_connect_a_sweeper_does_not_start(settings_for: SettingsFa
     assert "sweeper.kind is connect: a Kafka Connect source exports expired records" in refused.errors + refused.output
 
 
-def test_a_sweeper_does_not_start_after_the_outbox_was_filled(
-    settings_for: SettingsFactory, database: Database, tmp_path: Path
-) -> None:
+def test_a_filled_outbox_stops_a_sweeper(settings_for: SettingsFactory, database: Database, tmp_path: Path) -> None:
     settings = settings_for()
     require_no_source_at_work(settings)  # there is no schema yet
     database.install(settings)
@@ -101,9 +99,7 @@ def test_a_sweeper_does_not_start_while_a_slot_is_in_use(settings_for: SettingsF
     require_no_source_at_work(settings)
 
 
-def test_a_sweeper_without_permission_on_the_outbox_starts(
-    settings_for: SettingsFactory, database: Database, names: Names
-) -> None:
+def test_a_sweeper_that_sees_no_outbox_starts(settings_for: SettingsFactory, database: Database, names: Names) -> None:
     settings = settings_for()
     database.install(settings)
     database.rows(settings, FILLED, settings.wait.topic, 1, 1)

@@ -51,9 +51,7 @@ def written(incident: Settings, get: Get) -> dict[str, list[str]]:
     }
 
 
-def test_somebody_without_a_grant_to_a_group_sees_nothing_of_it(
-    incident: Settings, written: dict[str, list[str]]
-) -> None:
+def test_without_a_grant_to_a_group_nothing_of_it_is_shown(incident: Settings, written: dict[str, list[str]]) -> None:
     grants = ("bob operator other-*", "eve operator * other")
     with served(incident, **BY_PROXY, grants=grants) as get:
         for user in ("bob", "eve"):
@@ -161,9 +159,7 @@ def card(incident: Settings) -> Iterator[str]:
     database.execute(incident, "delete from dead_letter where topic = 'cards.dlq'")
 
 
-def test_the_log_says_who_saw_contents_of_which_dead_letter(
-    incident: Settings, card: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_says_who_saw_which_contents(incident: Settings, card: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "waitreg.console")
     with served(incident, **BY_PROXY, grants=("vera viewer", "sara support", "otto operator")) as get:
         for user in ("vera", "sara", "otto"):

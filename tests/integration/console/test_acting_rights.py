@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from tests.integration.console.acting import BY_PROXY, OWN_PAGE, Browser, acting
 from tests.integration.redrive.scenario import Scenario
 from tests.support.console import Answer, running_console
 from tests.support.jobs import ask_for_approval
-from wait_registry.records.operation import Mark, Requested, State
+from wait_registry.records.operation import Mark, Requested
 from waitreg.console.actions import tokens as signed
 from waitreg.console.pages.routes import ACTING, EDITING, ROUTES, Route
 
@@ -74,13 +73,6 @@ def dead(at: Scenario) -> Scenario:
     return at
 
 
-def paused(at: Scenario, job: str, **changes: Any) -> None:
-    """Start a job that is paused before it does anything."""
-    stop = threading.Event()
-    stop.set()
-    assert at.execute(at.request(job=job, **changes).job, stop).state is State.PAUSED
-
-
 def name_of(route: Route[Any]) -> str:
     """Return the key of a route in `EXPECTED`."""
     path = _VARYING.sub(r"{\1}", route.path)
@@ -120,7 +112,7 @@ def test_each_address_for_each_role(dead: Scenario) -> None:
         if job.startswith("approve-"):
             ask_for_approval(dead.settings, dead.request(job=job).job)
         else:
-            paused(dead, job)
+            dead.pause(dead.request(job=job).job)
     dead.read_operations()
     found: dict[str, tuple[int, ...]] = {}
     with acting(dead.settings, **BY_PROXY, grants=GRANTS, edit=True) as served:
@@ -145,7 +137,7 @@ def test_each_address_for_each_role(dead: Scenario) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_what_only_asks_changes_nothing(dead: Scenario, method: str) -> None:
-    paused(dead, "of-all")
+    dead.pause(dead.request(job="of-all").job)
     dead.read_operations()
     before = dead.events()
     with acting(dead.settings, edit=True) as browser:
@@ -271,7 +263,7 @@ def test_no_filter_reaches_beyond_the_grants(dead: Scenario) -> None:
 
 
 def test_who_sees_one_topic_sees_their_own_jobs_alone(dead: Scenario) -> None:
-    paused(dead, "of-all")
+    dead.pause(dead.request(job="of-all").job)
     grants = (f"pia operator {dead.group} {dead.input}", f"quinn operator {dead.group} {dead.input}")
     with acting(dead.settings, **BY_PROXY, grants=grants) as served:
         pia, quinn = (Browser(served.port, X_Forwarded_User=who) for who in ("pia", "quinn"))
@@ -291,7 +283,7 @@ def test_many_at_once_need_the_role_admin(dead: Scenario) -> None:
         refused = olga.dry_run(f"group={dead.group}")
         assert (refused.status, "the role admin" in refused.text, "3 dead letters" in refused.text) == (403, True, True)
         assert olga.dry_run(f"group={dead.group}", limit="2").status == 200
-        paused(dead, "of-all")
+        dead.pause(dead.request(job="of-all").job)
         assert olga.post("/jobs/of-all/resume").status == 403
         assert ada.post("/jobs/of-all/resume").status == 303
         ada.wait_state("/jobs/of-all", "finished")
@@ -367,7 +359,7 @@ def test_refused_attempts_are_logged(dead: Scenario, caplog: pytest.LogCaptureFi
 def test_buttons_of_what_is_not_allowed_name_the_role(dead: Scenario) -> None:
     place = f"/dead-letters/{dead.place().topic}/{dead.place().partition}/{dead.place().offset}"
     listed = f"/dead-letters?where=group%3D{dead.group}&by=none"
-    paused(dead, "of-all")
+    dead.pause(dead.request(job="of-all").job)
     dead.read_operations()
     with acting(dead.settings, **BY_PROXY, grants=GRANTS) as served:
         vera, olga = (Browser(served.port, X_Forwarded_User=who) for who in ("vera", "olga"))

@@ -12,8 +12,7 @@ from tests.integration.console.acting import acting
 from tests.integration.processor.running import Processors
 from tests.integration.redrive.scenario import HEADERS, Scenario
 from tests.integration.sink.applying import now_ms
-from tests.support.accessibility import require_accessible
-from tests.support.browser import Visit
+from tests.support.browser import Visit, require_accessible
 from tests.support.kafka_io import Outgoing
 from tests.support.settings import changed
 from tests.support.waiting import wait_until

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +14,6 @@ from tests.integration.redrive.scenario import Scenario
 from tests.integration.redrive.test_edit import VALUES, edit, request_of
 from tests.support.console import Answer, running_console
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import State
 
 KEY = ["text", "key-0"]
 HEADERS = [["tenant", "text", "blue"], ["raw", "hex", "ff00"]]
@@ -186,10 +184,7 @@ def test_another_key_needs_the_role_admin(dead: Scenario) -> None:
 
 
 def test_an_edit_is_resumed_only_where_edits_are_on(dead: Scenario) -> None:
-    stop = threading.Event()
-    stop.set()
-    job = request_of(dead, edit(dead, value=b"edited", key=b"another"))
-    assert dead.execute(job, stop).state is State.PAUSED
+    job = dead.pause(request_of(dead, edit(dead, value=b"edited", key=b"another")))
     with acting(dead.settings) as browser:
         refused = browser.post(f"/jobs/{job.job}/resume")
         assert (refused.status, "see console.edit" in refused.text) == (403, True)

@@ -12,8 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.integration.console.addresses import ADDRESSES, PAGES, QUESTIONS
 from tests.integration.console.conftest import Visitor
-from tests.support.accessibility import NARROW, require_accessible, require_narrow
-from tests.support.browser import Visit
+from tests.support.browser import NARROW, Visit, require_accessible, require_narrow
 from tests.support.console import Answer, ask
 from waitreg.console.pages.routes import ROUTES
 

@@ -6,18 +6,19 @@ import json
 import re
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from pydantic import SecretStr
 
 from tests.integration.console.login_browser import LoginBrowser, Shown
-from tests.integration.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.console import running_console
+from tests.support.node_packages import NodeProgram
 from tests.support.settings import changed
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.console import Authentication, ConsoleSettings, OidcSettings
@@ -26,6 +27,31 @@ from waitreg.console.http.oidc import cookie_key
 from waitreg.console.http.session import Session, Sessions
 from waitreg.console.service import ConsoleService
 from waitreg.local.ports import LOOPBACK, free_ports
+
+CLIENT_ID, CLIENT_SECRET = "console", "secret: of %the+console"
+
+
+class OidcProvider(NodeProgram):
+    """One that runs with new keys.
+
+    Args:
+        folder: where it may write.
+        accounts: the groups of each account; all passwords are right.
+        port: 0 for any free one.
+    """
+
+    def __init__(self, folder: Path, accounts: Mapping[str, Sequence[str]], port: int = 0) -> None:
+        super().__init__("oidc_provider", folder, {"PORT": str(port), "ACCOUNTS": json.dumps(accounts)})
+
+    @property
+    def issuer(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def spoil(self, fault: str) -> None:
+        """Have its ID tokens spoiled from now on, see server.js; ``none`` ends this."""
+        with urlopen(Request(f"{self.issuer}/fault/{fault}", method="POST"), timeout=30) as answer:
+            assert answer.status == 204
+
 
 KEY = "a key of the tests, of 32 characters and more"
 MANY = [f"group-with-a-long-name-{number}" for number in range(200)]

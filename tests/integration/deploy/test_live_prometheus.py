@@ -29,7 +29,7 @@ STILL = {
     m.PROCESSOR_BLOCKED_CANCELLED: "calls in threads can't be cancelled; tests/integration/processor",
     m.SINK_LAG: "the sink keeps up; tests/unit/observability",
     m.SINK_RESTARTS: "nothing breaks; tests/unit/observability",
-    m.SINK_PASSED: "nothing is deleted; tests/integration/sink/test_dead_letter_topics.py",
+    m.SINK_PASSED: "nothing is deleted; tests/integration/sink/test_dead_letters.py",
     m.SINK_STANDBY: "one sink; tests/integration/sink/test_start.py",
     m.SWEEPER_SKIPPED: "nothing is in the way; tests/unit/observability",
     m.PROCESSOR_REFUSED: "every dead letter fits; tests/integration/processor/test_dead_lettered_records.py",

@@ -133,9 +133,7 @@ def test_registrations_of_a_lost_topic_are_published(
     assert sent.text("WAIT_IDEMPOTENCY_KEY") == FIRST_DELIVERY
 
 
-def test_more_letters_than_the_queue_holds_are_published(
-    settings_for: Callable[..., Settings], topics: Topics, names: Names
-) -> None:
+def test_letters_beyond_a_queue_are_sent(settings_for: Callable[..., Settings], topics: Topics, names: Names) -> None:
     settings = settings_for()
     settings.kafka.librdkafka["queue.buffering.max.messages"] = "10"
     topic = topics.create(names("again"), 1)

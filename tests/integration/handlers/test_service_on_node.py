@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,27 @@ import pytest
 from grpc import StatusCode
 
 from processor.handlers.grpc import GrpcHandler
-from tests.integration.handlers.node_service import NodeService
-from tests.support.handler_proto import retry_info, status_with
+from tests.support.handler_proto import PROTO, PROTO_ROOT, retry_info, status_with
+from tests.support.node_packages import NodeProgram
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.handler import Discard, HandlerResult, Record
 from wait_registry.settings.grpc import RETRY_STATUSES, GrpcHandlerSettings, GrpcStatus
 from waitreg.local.ports import LOOPBACK
+
+
+class NodeService(NodeProgram):
+    """One that runs on a port, 0 for any free one; ``environment`` has the variables of TLS, see server.js."""
+
+    def __init__(self, folder: Path, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
+        proto = {"PORT": str(port), "PROTO": PROTO, "PROTO_ROOT": str(PROTO_ROOT)}
+        super().__init__("grpc_node", folder, {**proto, **(environment or {})})
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls so far."""
+        return self.events("topic")
+
 
 LIMIT_S = 60.0
 HEADERS = (("a", b"\x00\xff"), ("a", b""), ("n", None), ("é", b"1"))

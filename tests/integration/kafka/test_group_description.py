@@ -75,9 +75,7 @@ def test_a_killed_helper_process_is_a_transient_error(topics: Topics, names: Nam
             asked.result(60)
 
 
-def test_unreadable_error_output_of_the_helper_process_is_quoted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unreadable_errors_of_the_helper_process_are_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ends_oddly = tmp_path / "ends_oddly.py"
     ends_oddly.write_text(r"import os; os.write(2, b'odd \xff\n'); os._exit(1)")
     monkeypatch.setattr(group_question, "__file__", str(ends_oddly))

@@ -142,9 +142,7 @@ def test_a_running_statement_is_interrupted_and_no_other_starts(settings_for: Se
         pass
 
 
-def test_a_connection_without_its_first_answers_is_interrupted(
-    settings_for: SettingsFactory, database: Database
-) -> None:
+def test_a_connection_without_first_answers_is_interrupted(settings_for: SettingsFactory, database: Database) -> None:
     connections, ended = OpenConnections(), threading.Event()
     with link_to_postgres(database.url) as link, ExitStack() as opened:
         settings = behind_link(settings_for({"postgres.connect_timeout_s": 60}), link).postgres

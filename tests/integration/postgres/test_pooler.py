@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -14,12 +15,65 @@ from pydantic import SecretStr
 from tests.conftest import RunHere, SettingsFactory
 from tests.integration.redrive.conftest import at
 from tests.integration.redrive.scenario import Scenario
+from tests.support.chosen_stack import not_tested
 from tests.support.database import Database
-from tests.support.pgbouncer import pgbouncer
+from tests.support.own_postgres import reachable
 from tests.support.settings import with_postgres
+from tests.support.waiting import wait_until
 from wait_registry.postgres import own_session
 from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailable, connect
 from wait_registry.settings.postgres import PostgresSettings
+from waitreg.local.account import unprivileged_account
+from waitreg.local.child import GuardedChild, Program, log_tail
+from waitreg.local.ports import LOOPBACK, free_ports
+
+# Debian's folder for it isn't on every PATH.
+PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+@contextmanager
+def pgbouncer(folder: Path, server: str, pool_mode: str, **settings: object) -> Iterator[str]:
+    """Run one with two sessions to a server, and yield the address for its clients.
+
+    Args:
+        folder: for its files.
+        server: the server's URL.
+        pool_mode: as in pgbouncer.ini.
+        settings: others, by name.
+    """
+    if PROGRAM is None:
+        not_tested("pgbouncer is not here; `make pgbouncer` installs it")
+    there, (port,) = conninfo_to_dict(server), free_ports(1)
+    own = {
+        "listen_addr": LOOPBACK,
+        "listen_port": port,
+        "unix_socket_dir": "",
+        "auth_type": "trust",
+        "auth_file": folder / "users.txt",
+        "pool_mode": pool_mode,
+        "default_pool_size": 2,
+        **settings,
+    }
+    lines = [f"{name} = {value}" for name, value in own.items()]
+    forward = " ".join(f"{name}={there[name]}" for name in ("host", "port", "password") if there.get(name))
+    (folder / "pgbouncer.ini").write_text("\n".join(["[databases]", f"* = {forward}", "[pgbouncer]", *lines, ""]))
+    (folder / "users.txt").write_text(f'"{there["user"]}" ""\n')
+    log, url = folder / "pgbouncer.log", f"postgresql://{there['user']}@{LOOPBACK}:{port}/{there['dbname']}"
+    command = [PROGRAM, str(reachable(folder) / "pgbouncer.ini")]
+    child = GuardedChild(Program(command, log, folder, account=unprivileged_account()))
+
+    def answers() -> bool:
+        assert child.exit_status is None, f"pgbouncer ended:\n{log_tail(log, 30)}"
+        with suppress(psycopg.OperationalError), psycopg.connect(url, connect_timeout=5):
+            return True
+        return False
+
+    try:
+        wait_until(answers, what="an answer of pgbouncer")
+        yield url
+    finally:
+        child.kill()
+
 
 __all__ = ["at"]
 
@@ -52,9 +106,7 @@ def pooled(tmp_path: Path, database: Database) -> Iterator[str]:
 @pytest.mark.parametrize("takes_turns", [0, 1])
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_shared_session_is_refused(
-    tmp_path: Path, database: Database, mode: str, takes_turns: int, busy: bool
-) -> None:
+def test_no_session_may_be_shared(tmp_path: Path, database: Database, mode: str, takes_turns: int, busy: bool) -> None:
     with ExitStack() as opened:
         url = opened.enter_context(pgbouncer(tmp_path, database.url, mode, server_round_robin=takes_turns))
         others = [opened.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(2 if busy else 0)]
@@ -98,9 +150,7 @@ def test_a_paused_pool_is_said_with_what_to_do(
     assert "Traceback" not in said and "grant what is missing" not in said and "postgres.schema" not in said
 
 
-def test_a_pool_without_a_second_session_is_unavailable(
-    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pool_of_one_is_unavailable(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_session, "LIMIT_S", 0.5)
     with pgbouncer(tmp_path, database.url, "session", default_pool_size=1) as url:
         with pytest.raises(PostgresUnavailable, match="raise the size of the pool"):
@@ -109,9 +159,7 @@ def test_a_pool_without_a_second_session_is_unavailable(
 
 @pytest.mark.guarantee("P8.29")
 @pytest.mark.parametrize("command", ["sink", "sweeper", "rebuild"])
-def test_what_needs_a_session_refuses_a_shared_one(
-    prepared: SettingsFactory, run_here: RunHere, pooled: str, command: str
-) -> None:
+def test_no_service_shares_its_session(prepared: SettingsFactory, run_here: RunHere, pooled: str, command: str) -> None:
     ended = run_here(with_postgres(prepared(), pooled), command)
     assert ended.code == 2 and "pool_mode = transaction" in ended.output + ended.errors
     assert left_behind(pooled) == set()

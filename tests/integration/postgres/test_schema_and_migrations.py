@@ -67,9 +67,7 @@ def versions(applied: Sequence[Migration]) -> list[int]:
     return [migration.version for migration in applied]
 
 
-def test_a_migration_keeps_every_row_and_is_applied_once(
-    older: Settings, later: Sequence[Migration], database: Database
-) -> None:
+def test_a_migration_keeps_rows_and_runs_once(older: Settings, later: Sequence[Migration], database: Database) -> None:
     before = database.rows(older, ROWS)
     with connect(older.postgres, autocommit=True) as connection:
         assert [step.applied is not None for step in status(connection, later)] == [True, False, False]
@@ -112,9 +110,7 @@ def test_a_table_in_use_for_long_ends_the_migration_and_changes_nothing(
         assert versions(migrate(connection, later)) == [2, 3]
 
 
-def test_no_time_limit_of_the_server_s_ends_a_migration(
-    older: Settings, later: Sequence[Migration], database: Database
-) -> None:
+def test_no_time_limit_ends_a_migration(older: Settings, later: Sequence[Migration], database: Database) -> None:
     with connect(older.postgres, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("set statement_timeout = '200ms'")
         with in_use(older, database) as busy:
@@ -123,9 +119,7 @@ def test_no_time_limit_of_the_server_s_ends_a_migration(
         assert versions(running.result(60)) == [2, 3]
 
 
-def test_a_cancelled_migration_says_so_and_changes_nothing(
-    older: Settings, later: Sequence[Migration], database: Database
-) -> None:
+def test_a_cancelled_migration_changes_nothing(older: Settings, later: Sequence[Migration], database: Database) -> None:
     with connect(older.postgres, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
         with in_use(older, database) as busy:
             running = pool.submit(migrate, connection, later)
@@ -138,9 +132,7 @@ def test_a_cancelled_migration_says_so_and_changes_nothing(
         assert schema_version(connection) == 1
 
 
-def test_a_migration_that_fails_leaves_the_version_before_it(
-    older: Settings, later: Sequence[Migration], database: Database
-) -> None:
+def test_a_failed_migration_keeps_the_version(older: Settings, later: Sequence[Migration], database: Database) -> None:
     broken = (*later, Migration(4, "sql/migrations/0004_broken.sql", "alter table nowhere add column x int"))
     with connect(older.postgres, autocommit=True) as connection:
         with pytest.raises(psycopg.errors.UndefinedTable):

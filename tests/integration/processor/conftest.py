@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import SettingsFactory
 from tests.integration.processor.calls import Calls
 from tests.integration.processor.running import Processors
 from tests.integration.processor.scenario import ScenarioFactory
@@ -36,7 +37,7 @@ def processors() -> Iterator[Processors]:
 
 
 @pytest.fixture
-def processor_settings(settings_for: Callable[..., Settings], topics: Topics) -> Callable[..., Settings]:
+def processor_settings(settings_for: SettingsFactory, topics: Topics) -> SettingsFactory:
     """Return a factory of settings with quick commits, whose topics exist (no Postgres anywhere).
 
     Its arguments: settings by dotted name, the input topics' partitions, and their configuration.
@@ -53,9 +54,7 @@ def processor_settings(settings_for: Callable[..., Settings], topics: Topics) ->
 
 
 @pytest.fixture
-def processor_scenario(
-    processor_settings: Callable[..., Settings], topics: Topics, processors: Processors
-) -> ScenarioFactory:
+def processor_scenario(processor_settings: SettingsFactory, topics: Topics, processors: Processors) -> ScenarioFactory:
     """Make scenarios on the broker of the run."""
     return ScenarioFactory(processor_settings, topics, processors)
 

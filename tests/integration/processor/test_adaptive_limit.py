@@ -58,9 +58,7 @@ def downstream() -> Iterator[RunningDownstream]:
     running.stop()
 
 
-def test_the_limit_follows_the_capacity_of_a_service(
-    processor_scenario: ScenarioFactory, downstream: RunningDownstream
-) -> None:
+def test_the_limit_follows_a_service(processor_scenario: ScenarioFactory, downstream: RunningDownstream) -> None:
     at = processor_scenario(
         downstream.downstream.address, 1, registration="off", max_in_flight="auto", max_in_flight_min=2
     )

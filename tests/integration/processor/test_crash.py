@@ -62,9 +62,7 @@ def test_a_record_that_kills_the_process_does_so_once(processor_scenario: Scenar
 
 
 @pytest.mark.fault("F2")
-def test_a_frozen_processor_continues_and_commits_nothing_lost(
-    processor_scenario: ScenarioFactory, calls: Calls
-) -> None:
+def test_a_frozen_processor_continues_and_loses_nothing(processor_scenario: ScenarioFactory, calls: Calls) -> None:
     at = processor_scenario(f"{HANDLERS}:slow", 3, QUICK, max_in_flight=10, drain_timeout_s=20)
     at.produce(numbers(500))
     frozen = calls.start(at)

@@ -91,9 +91,7 @@ def records_of(ordering: Ordering, partitions: int, count: int, from_number: int
 @pytest.mark.guarantee("O1.1", "O1.3")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("ordering", [Ordering.KEY, Ordering.PARTITION])
-def test_records_are_called_in_order_while_partitions_move(
-    ordering: Ordering, protocol: str, processor_scenario: ScenarioFactory
-) -> None:
+def test_the_order_holds_in_rebalances(ordering: Ordering, protocol: str, processor_scenario: ScenarioFactory) -> None:
     watched = Watched(ordering)
     own: dict[str, Any] = {**ORDERED, "ordering": ordering.value, **PROTOCOLS[protocol]}
     at = processor_scenario(watched, 4, SOON if protocol != "KIP-848" else {}, **own)
@@ -138,9 +136,7 @@ def test_a_plain_call_over_its_limit_keeps_its_key(processor_scenario: ScenarioF
         ({"registration": "off", "retry": {"delays": ["1s"]}}, "processor.retry.allow_reordering=true"),
     ],
 )
-def test_what_would_break_the_order_is_refused(
-    settings: dict[str, Any], why: str, processor_scenario: ScenarioFactory
-) -> None:
+def test_what_breaks_order_is_refused(settings: dict[str, Any], why: str, processor_scenario: ScenarioFactory) -> None:
     at = processor_scenario(Watched(Ordering.KEY), 1, **{"ordering": "key", **settings})
     with pytest.raises(ConfigurationError, match=why):
         at.run_once()

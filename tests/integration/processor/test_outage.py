@@ -20,9 +20,7 @@ def breakable_scenario(own_stack: OwnStack, names: Names, processors: Processors
 
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F49")
-def test_a_broker_that_stops_and_comes_back_loses_nothing(
-    own_stack: OwnStack, breakable_scenario: ScenarioFactory
-) -> None:
+def test_a_broker_that_restarts_loses_nothing(own_stack: OwnStack, breakable_scenario: ScenarioFactory) -> None:
     handler = Gate(free=100)
     at = breakable_scenario(handler, max_in_flight=5, ttl_s=3600, commit_interval_s=0.1)
     at.produce(numbers(1500))
@@ -40,9 +38,7 @@ def test_a_broker_that_stops_and_comes_back_loses_nothing(
 
 
 @pytest.mark.fault("F50")
-def test_a_frozen_broker_means_not_ready_until_it_continues(
-    own_stack: OwnStack, breakable_scenario: ScenarioFactory
-) -> None:
+def test_while_a_broker_is_frozen_nothing_is_ready(own_stack: OwnStack, breakable_scenario: ScenarioFactory) -> None:
     handler = Gate(free=100)
     at = breakable_scenario(handler, max_in_flight=5)
     running = at.start()
@@ -60,9 +56,7 @@ def test_a_frozen_broker_means_not_ready_until_it_continues(
 
 
 @pytest.mark.fault("F51")
-def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
-    own_stack: OwnStack, breakable_scenario: ScenarioFactory
-) -> None:
+def test_a_start_in_an_outage_waits_for_the_broker(own_stack: OwnStack, breakable_scenario: ScenarioFactory) -> None:
     at = breakable_scenario(accepts, 3, {"kafka.request_timeout_s": 2})
     at.produce([b"value"] * 10)
     own_stack.broker.stop()
@@ -74,9 +68,7 @@ def test_a_processor_that_starts_during_an_outage_waits_for_the_broker(
 
 
 @pytest.mark.fault("F5")
-def test_a_processor_told_to_stop_during_an_outage_ends(
-    own_stack: OwnStack, breakable_scenario: ScenarioFactory, calls: Calls
-) -> None:
+def test_a_stop_in_an_outage_ends_it(own_stack: OwnStack, breakable_scenario: ScenarioFactory, calls: Calls) -> None:
     at = breakable_scenario(
         f"{HANDLERS}:slow",
         3,

@@ -63,9 +63,7 @@ def replay() -> Iterator[Replay]:
 
 @pytest.mark.guarantee("P1.33")
 @pytest.mark.parametrize("mode", ["eager", "off"])
-def test_exactly_the_range_is_handled_and_nothing_is_committed_or_registered(
-    mode: str, processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
+def test_a_replay_handles_its_range_and_no_more(mode: str, processor_scenario: ScenarioFactory, replay: Replay) -> None:
     counts = Counts()
     at = processor_scenario(counts, 3, registration=mode)
     at.produce_to_each(20)
@@ -81,9 +79,7 @@ def test_exactly_the_range_is_handled_and_nothing_is_committed_or_registered(
 
 @pytest.mark.guarantee("P1.33")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_running_group_keeps_its_partitions_and_continues(
-    protocol: str, processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
+def test_the_group_keeps_its_partitions(protocol: str, processor_scenario: ScenarioFactory, replay: Replay) -> None:
     gate = Gate(free=40)
     at = processor_scenario(gate, 2, **PROTOCOLS[protocol])
     at.produce_to_each(10)
@@ -101,9 +97,7 @@ def test_the_running_group_keeps_its_partitions_and_continues(
     assert at.committed() == [25, 25]
 
 
-def test_a_failed_record_goes_to_the_groups_retry_topic_under_the_same_key(
-    processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
+def test_a_failure_goes_to_the_retry_topic_with_its_key(processor_scenario: ScenarioFactory, replay: Replay) -> None:
     seen: list[Record] = []
     fails = threading.Event()
 
@@ -125,9 +119,7 @@ def test_a_failed_record_goes_to_the_groups_retry_topic_under_the_same_key(
 
 
 @pytest.mark.guarantee("P1.34")
-def test_a_stopped_replay_names_the_rest_from_its_first_unsettled_record(
-    processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
+def test_a_stopped_replay_names_its_first_unsettled_record(processor_scenario: ScenarioFactory, replay: Replay) -> None:
     gate = Gate(free=5)
     at = processor_scenario(gate, 2, max_in_flight=2, drain_timeout_s=1)
     at.produce([Outgoing(b"value", partition=0)] * 10)
@@ -142,9 +134,7 @@ def test_a_stopped_replay_names_the_rest_from_its_first_unsettled_record(
     assert gate.calls.keys() == {(0, offset) for offset in range(10)}
 
 
-def test_a_range_ends_where_its_last_offsets_are_no_records(
-    processor_scenario: ScenarioFactory, replay: Replay
-) -> None:
+def test_a_range_may_end_with_offsets_of_no_records(processor_scenario: ScenarioFactory, replay: Replay) -> None:
     counts = Counts()
     at = processor_scenario(counts, 1)
     producer = Producer({"bootstrap.servers": at.topics.bootstrap, "transactional.id": at.topic})
@@ -181,9 +171,7 @@ def test_records_of_a_delayed_input_wait_for_their_time(processor_scenario: Scen
 
 @pytest.mark.guarantee("P8.24")
 @pytest.mark.fault("F49")
-def test_a_replay_waits_for_a_broker_that_stops(
-    own_stack: OwnStack, names: Names, processors: Processors, replay: Replay
-) -> None:
+def test_a_replay_waits_for_brokers(own_stack: OwnStack, names: Names, processors: Processors, replay: Replay) -> None:
     gate = Gate(free=50)
     at = scenarios_on(own_stack, names, processors)(gate, 1, max_in_flight=5, prefetch_max=50)
     at.produce([b"value"] * 1500)

@@ -56,9 +56,7 @@ def retries(at: ProcessorScenario, delay_s: int) -> str:
 
 @pytest.mark.guarantee("D1.1", "P1.27", "P5.6")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_failed_record_climbs_the_ladder_and_is_the_same_each_time(
-    processor_scenario: ScenarioFactory, mode: str
-) -> None:
+def test_a_failed_record_climbs_the_ladder_and_stays_the_same(processor_scenario: ScenarioFactory, mode: str) -> None:
     flaky = Flaky(3)
     at = processor_scenario(flaky, 1, LADDER, max_attempts=1, registration=mode)
     at.produce([Outgoing(b"value", b"key", HEADERS)])
@@ -154,9 +152,7 @@ def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scena
 
 
 @pytest.mark.guarantee("P7.17")
-def test_what_is_committed_of_a_retry_topic_is_deleted(
-    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_retry_topic_is_emptied(processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emptied_topics, "FIRST_S", 0.2)
     monkeypatch.setattr(emptied_topics, "EVERY_S", 0.2)
     flaky = Flaky(2)

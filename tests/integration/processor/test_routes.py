@@ -138,9 +138,7 @@ def value(running: RunningProcessor, metric: Metric) -> float | None:
 
 @pytest.mark.guarantee("P7.18")
 @pytest.mark.parametrize("mode", ["eager", "off"])
-def test_blocked_calls_are_cancelled_and_their_records_dead_lettered(
-    processor_scenario: ScenarioFactory, mode: str
-) -> None:
+def test_records_of_blocked_calls_are_dead_lettered(processor_scenario: ScenarioFactory, mode: str) -> None:
     at = processor_scenario(hangs, 1, registration=mode, cancel_blocked=True, **SLOW, ttl_s=100_000)
     at.produce([b"fine", b"fine", b"hang", b"fine", b"hang", b"fine"])
     running = at.start()
@@ -166,9 +164,7 @@ def test_a_blocked_call_is_only_reported_by_default(processor_scenario: Scenario
 
 
 @pytest.mark.parametrize("ordering", ["unordered", "key"])
-def test_calls_in_threads_cannot_be_cancelled_and_the_setting_is_refused(
-    ordering: str, processor_scenario: ScenarioFactory
-) -> None:
+def test_cancelling_calls_in_threads_is_refused(ordering: str, processor_scenario: ScenarioFactory) -> None:
     def plain(record: Record) -> None:
         """Be done."""
 

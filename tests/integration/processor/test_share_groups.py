@@ -158,9 +158,7 @@ def test_a_record_that_outlasts_its_lease_goes_to_another_member(share_scenario:
     ("own", "once", "named"),
     [({"handler_timeout_s": 60.0}, False, "share.record.lock.duration.ms"), ({}, True, "--once needs offsets")],
 )
-def test_what_a_lease_can_not_do_is_refused_at_the_start(
-    own: dict[str, Any], once: bool, named: str, share_scenario: Any
-) -> None:
+def test_what_a_lease_cannot_do_is_refused(own: dict[str, Any], once: bool, named: str, share_scenario: Any) -> None:
     running = share_scenario(**own).start(once=once)
     with pytest.raises(ConfigurationError, match=named):
         running.join()

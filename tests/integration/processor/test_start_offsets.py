@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,12 +14,34 @@ import pytest
 from processor.intake.assigned_partition import AssignedLog
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, accepts, numbers
-from tests.integration.processor.silence import Silence
 from tests.support.kafka_io import Outgoing
-from tests.support.tcp_proxy import FETCH, PRODUCE
+from tests.support.tcp_proxy import FETCH, PRODUCE, Fate, KafkaProxy
 from tests.support.waiting import wait_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
+
+
+class Silence:
+    """Requests of one kind are lost while it lasts; ``requests`` counts all requests, by API key."""
+
+    def __init__(self, api: int, lasts: bool = True) -> None:
+        self.lasts = lasts
+        self.requests: Counter[int] = Counter()
+        self._api = api
+
+    @contextmanager
+    def running(self, at: ProcessorScenario, once: bool = False) -> Iterator[RunningProcessor]:
+        """Start a processor whose requests these are."""
+        with KafkaProxy(at.topics.bootstrap, self._decide) as proxy:
+            try:
+                yield at.start(proxy.bootstrap_servers, once)
+            finally:  # it leaves the group through the proxy
+                self.lasts = False
+
+    def _decide(self, api: int) -> Fate:
+        self.requests[api] += 1
+        return Fate.LOSE_REQUEST if self.lasts and api == self._api else Fate.PASS
+
 
 OFFSET_FETCH = 9
 
@@ -54,9 +77,7 @@ def assigned(running: RunningProcessor) -> Mapping[tuple[str, int], AssignedLog]
 @pytest.mark.guarantee("P1.9")
 @pytest.mark.parametrize("before", [0, 5], ids=["a new group", "a group with a position"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_partitions_with_a_late_start_offset_are_processed_from_it(
-    protocol: str, before: int, processor_scenario: ScenarioFactory
-) -> None:
+def test_partitions_begin_at_late_offsets(protocol: str, before: int, processor_scenario: ScenarioFactory) -> None:
     """The client looks up no position itself: it takes a late answer for the position, and passes records over."""
     handled, silence = Handled(), Silence(OFFSET_FETCH)
     at = processor_scenario(handled, 1, **PROTOCOLS[protocol])

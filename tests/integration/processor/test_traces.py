@@ -93,9 +93,7 @@ def test_records_and_their_attempts_are_spans_of_one_trace(processor_scenario: S
     assert not [text for text in ours if SECRET.decode() in text], "no key, value, header or message of an error"
 
 
-def test_spans_of_a_plain_handler_are_children_of_its_attempt(
-    processor_scenario: ScenarioFactory, traced: Traced
-) -> None:
+def test_spans_of_plain_handlers_are_children_of_attempts(processor_scenario: ScenarioFactory, traced: Traced) -> None:
     def plain(record: Record) -> None:
         traced.tracer.tracer.start_span("call").end()
 

@@ -59,9 +59,7 @@ class Kept:
 
 @pytest.mark.guarantee("P1.28")
 @pytest.mark.parametrize("mode", ["eager", "deferred", "off"])
-def test_what_can_not_be_decoded_is_dead_lettered_without_a_call(
-    processor_scenario: ScenarioFactory, mode: str
-) -> None:
+def test_what_cannot_be_decoded_is_dead_lettered_without_a_call(processor_scenario: ScenarioFactory, mode: str) -> None:
     kept = Kept()
     ladder = {"processor.retry.delays": ("1s",)}
     at = processor_scenario(kept.json, 1, ladder, registration=mode)
@@ -84,9 +82,7 @@ def test_what_can_not_be_decoded_is_dead_lettered_without_a_call(
 
 @pytest.mark.guarantee("P1.29")
 @pytest.mark.parametrize("kind", ["avro", "protobuf"])
-def test_records_wait_for_a_schema_registry_that_is_away(
-    processor_scenario: ScenarioFactory, tmp_path: Path, kind: str
-) -> None:
+def test_records_wait_for_an_absent_registry(processor_scenario: ScenarioFactory, tmp_path: Path, kind: str) -> None:
     kept = Kept()
     with running_schema_registry(tmp_path) as registry, Link(("127.0.0.1", registry.port)) as link:
         value = registry.avro(ORDER, {"id": 1}) if kind == "avro" else registry.protobuf(OrderMessage(id=1))

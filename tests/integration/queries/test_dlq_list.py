@@ -163,18 +163,14 @@ def test_what_ended_after_its_deadline_is_said_to_be_done(run: Run) -> None:
     assert "was it done? Yes: after its deadline it ended as done" in run("dlq", "show", "d-late").output
 
 
-def test_the_value_is_written_byte_for_byte_and_over_no_file(
-    run: Run, letter: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_value_is_written_byte_for_byte_over_no_file(run: Run, letter: Callable[..., str], tmp_path: Path) -> None:
     file, place = tmp_path / "value", letter(bytes(range(256)), 2)
     run("dlq", "show", place, "--body", str(file))
     assert file.read_bytes() == bytes(range(256))
     assert "name a new file" in run("dlq", "show", place, "--body", str(file), code=2).errors
 
 
-def test_the_record_in_the_input_topic_is_the_same_until_it_is_gone(
-    run: Run, letter: Callable[..., str], topics: Topics
-) -> None:
+def test_the_input_record_is_the_same_until_it_is_gone(run: Run, letter: Callable[..., str], topics: Topics) -> None:
     topic = topics.create("compared", 1)
     topics.produce(topic, [Outgoing(b'{"id": 1}', key=b"k", headers=HEADERS)])
     assert run("dlq", "diff", letter(b'{"id": 1}', 3, (topic, 0, 0)), "--input").output == ""

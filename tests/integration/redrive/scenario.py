@@ -27,7 +27,7 @@ from wait_registry.kafka.positions import end_offsets
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.headers import Headers
 from wait_registry.records.lineage import Lineage
-from wait_registry.records.operation import Event, Kind, Place, Requested, decode_event
+from wait_registry.records.operation import Event, Kind, Place, Requested, State, decode_event
 from wait_registry.records.topics import redelivery_topic
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.tree import Settings
@@ -60,14 +60,12 @@ class Scenario:
         plain = Lineage(self.input, 0, offset, 1_700_000_000_000, "create", first, 1, 5, self.group, "host-1", 1)
         return plain._replace(**changes)
 
-    def dead_letters(
-        self, count: int, reason: Reason = Reason.FAILED, first: int = 0, **changes: Any
-    ) -> list[Outgoing]:
+    def dead_letters(self, count: int, reason: Reason = Reason.FAILED, first: int = 0, **given: Any) -> list[Outgoing]:
         """Write dead letters of input records `first`, `first` + 1 ... to the topic."""
         records = []
         for offset in range(first, first + count):
             failure = Failure(reason, "builtins.ValueError", f"order {offset}", "trace", now_ms())
-            headers = dead_letter_headers(HEADERS, self.lineage(offset, **changes), failure)
+            headers = dead_letter_headers(HEADERS, self.lineage(offset, **given), failure)
             records.append(Outgoing(b"value %d" % offset, b"key-%d" % (offset % 3), headers))
         self.topics.produce(self.settings.dead_letter.topic, list(records))
         return records
@@ -114,6 +112,13 @@ class Scenario:
     def execute(self, job: Requested, stop: threading.Event | None = None) -> Progress:
         """Run a job to its end."""
         return Executor(self.settings, job, stop or threading.Event(), lambda _: None).run()
+
+    def pause(self, job: Requested) -> Requested:
+        """Start a job that is paused before it does anything."""
+        stop = threading.Event()
+        stop.set()
+        assert self.execute(job, stop).state is State.PAUSED
+        return job
 
     def start(self, job: Requested) -> RunningThread:
         """Run a job in a thread."""

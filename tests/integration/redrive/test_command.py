@@ -69,6 +69,7 @@ def test_scripts_get_the_dry_run_and_the_result_as_json(at: Scenario, typed: Typ
     assert {mark.job for mark in at.events() if isinstance(mark, Mark)} == {ended["job"]}
 
 
+@pytest.mark.guarantee("R1.7")
 def test_what_cannot_be_redriven_says_why_and_ends_with_one(at: Scenario, typed: Type) -> None:
     at.show_dead_letters(1)
     status, printed = typed(
@@ -112,9 +113,7 @@ def test_an_edit_is_shown_byte_for_byte_and_sent_with_send(at: Scenario, typed: 
 
 
 @pytest.mark.guarantee("R1.17")
-def test_an_edit_awaits_an_approval_that_shows_what_it_changes(
-    at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_awaits_approval_with_its_changes(at: Scenario, typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAITREG_REDRIVE__APPROVE_EDITS", "true")
     at.show_dead_letters(1)
     asked = ("edit", str(at.place()), "--header", "tenant", "red", "--without-members", "--reason", "fixed", "--send")

@@ -66,9 +66,7 @@ def check(at: Scenario, clock: Clock, kind: Kind = Kind.REDRIVE) -> None:
 
 @pytest.mark.guarantee("R1.11")
 @pytest.mark.timeout(900)
-def test_our_sink_keeps_jobs_marks_and_states_and_nothing_else(
-    alongside: Scenario, start_sink: StartSink, spark: SparkSession
-) -> None:
+def test_our_sink_keeps_jobs_marks_and_states(alongside: Scenario, start_sink: StartSink, spark: SparkSession) -> None:
     at = alongside
     at.dead_letters(3)
     at.topics.produce(at.settings.wait.topic, [wait_record(new_id(), 0)])

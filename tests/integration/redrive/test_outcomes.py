@@ -83,9 +83,7 @@ def test_each_record_is_shown_with_what_became_of_it(at: Scenario, handling: Han
 
 
 @pytest.mark.guarantee("R1.12")
-def test_tables_that_have_the_end_of_a_wait_before_its_dead_letter_say_unknown(
-    at: Scenario, handling: Handling, impatient: None
-) -> None:
+def test_an_end_without_its_dead_letter_yet_is_unknown(at: Scenario, handling: Handling, impatient: None) -> None:
     at.show_dead_letters(1)
     at.execute(at.request().job)
     at.read_operations()
@@ -167,9 +165,7 @@ VALUES = {
 @pytest.mark.parametrize(
     ("query", "rows"), [("comebacks", 10), ("dead_again", 10), ("registered", 0), ("sent", 1000), ("targets", 8)]
 )
-def test_outcomes_read_only_the_rows_of_their_job(
-    query: str, rows: int, settings_for: SettingsFactory, database: Database
-) -> None:
+def test_outcomes_read_no_other_rows(query: str, rows: int, settings_for: SettingsFactory, database: Database) -> None:
     settings = settings_for({})
     database.install(settings)
     with database.connect(settings) as connection:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from tests.integration.console.acting import Browser, acting
@@ -21,11 +19,7 @@ ANNA = Asker("anna", authenticated=False, via="command")
 def slow(at: Scenario) -> Requested:
     """A paused job that would take half an hour for thirty dead letters."""
     at.show_dead_letters(30)
-    job = at.request(rate=1 / 60).job
-    stop = threading.Event()
-    stop.set()
-    assert at.execute(job, stop).state is State.PAUSED
-    return job
+    return at.pause(at.request(rate=1 / 60).job)
 
 
 def largest_chunk(at: Scenario) -> int:

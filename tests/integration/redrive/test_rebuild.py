@@ -165,9 +165,7 @@ def test_after_a_restore_of_postgres_the_tables_are_the_same(
 
 @pytest.mark.guarantee("R1.9")
 @pytest.mark.parametrize("operations_first", [False, True])
-def test_tables_made_from_nothing_are_the_same_whichever_topic_is_first(
-    at: Scenario, start_sink: StartSink, operations_first: bool
-) -> None:
+def test_either_topic_first_makes_the_same_tables(at: Scenario, start_sink: StartSink, operations_first: bool) -> None:
     at.dead_letters(6)
     drain(at, start_sink)
     act(at)
@@ -181,9 +179,7 @@ def test_tables_made_from_nothing_are_the_same_whichever_topic_is_first(
 
 
 @pytest.mark.guarantee("R1.9")
-def test_marks_of_a_lost_operations_topic_count_beside_those_of_the_next(
-    at: Scenario, start_sink: StartSink, spark: SparkSession
-) -> None:
+def test_marks_of_a_lost_topic_count_with_the_next(at: Scenario, start_sink: StartSink, spark: SparkSession) -> None:
     at.dead_letters(4)
     drain(at, start_sink)
     at.execute(at.request(job="job-1", limit=2).job)

@@ -98,9 +98,7 @@ def test_an_operations_topic_that_was_replaced_is_neither_read_nor_written(at: S
     assert (status, f"set operations.topic to {earlier}.next" in printed, len(at.sent())) == (2, True, 1)
 
 
-def test_each_is_listed_shown_compared_edited_and_redriven_by_its_place(
-    at: Scenario, kept: list[Place], typed: Type
-) -> None:
+def test_each_is_listed_shown_edited_and_redriven_by_its_place(at: Scenario, kept: list[Place], typed: Type) -> None:
     for arguments in (
         ("list", f"group={at.group}", "--rows", "2"),
         ("show", str(kept[0])),

@@ -116,16 +116,6 @@ def test_an_event_that_no_table_can_hold_is_waited_for_and_quarantined(at: Scena
     assert at.rows("select state, delivery from dead_letter") == [("redriven", 2**31 - 1)]
 
 
-def test_archived_ones_are_not_redriven_until_they_are_restored(at: Scenario) -> None:
-    at.show_dead_letters(2)
-    at.execute(at.request(kind=Kind.ARCHIVE, job="job-1").job)
-    assert at.request(job="job-2").job.expected == {"already_archived": 2}
-    at.execute(at.request(kind=Kind.RESTORE, job="job-3").job)
-    at.read_operations()
-    assert at.rows("select distinct state from dead_letter") == [("open",)]
-    assert at.request(job="job-4").job.expected == {"redriven": 2}
-
-
 @pytest.mark.guarantee("R1.6")
 @pytest.mark.parametrize("kind", [Kind.REDRIVE, Kind.ARCHIVE])
 @pytest.mark.parametrize("marks_come_first", [True, False])
@@ -179,22 +169,7 @@ def test_redrives_of_a_record_are_not_those_of_another_one_at_its_place(at: Scen
         assert OutcomeReader(at.settings, connection).of("job-1", asks_kafka=False) == {Outcome.UNKNOWN: 1}
 
 
-@pytest.mark.guarantee("R1.6")
-def test_expired_ones_need_a_word(at: Scenario) -> None:
-    at.show_dead_letters(1, Reason.EXPIRED)
-    assert at.request().job.expected == {"may_be_done": 1}
-    assert at.request(allowed=("may_be_done", "no_members")).job.expected == {"redriven": 1}
-
-
-@pytest.mark.guarantee("R1.7")
-def test_without_members_nothing_is_sent(at: Scenario) -> None:
-    at.show_dead_letters(1)
-    assert at.request(allowed=()).job.expected == {"no_members": 1}
-
-
-def test_a_pause_counts_also_if_the_executor_begins_again_at_the_fence(
-    at: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pause_counts_also_if_the_executor_begins_again(at: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     at.show_dead_letters(3)
     job, ben = at.request(rate=1.0).job, Asker("ben", authenticated=True, via="console")
     read_on, calls = TailReader.read_on, 0

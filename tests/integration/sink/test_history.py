@@ -94,9 +94,7 @@ def test_each_settled_record_is_one_row_over_several_runs(
     assert spark.read.parquet(str(tmp_path)).where("group = 'billing' and string(key) = 'k'").count() == 20
 
 
-def test_a_run_that_ends_before_its_commit_leaves_nothing_twice(
-    settings: Settings, log: WaitTopic, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_ended_run_doubles_no_row(settings: Settings, log: WaitTopic, spark: SparkSession, tmp_path: Path) -> None:
     history, saved = tmp_path / "history", tmp_path / "saved"
     ids = [new_id() for _ in range(20)]
     log.write(*(wait_record(wait_id, 0) for wait_id in ids))

@@ -22,9 +22,7 @@ from tests.support.waiting import wait_until
 
 @pytest.mark.guarantee("P6.8")
 @pytest.mark.fault("F85")
-def test_outages_of_postgres_and_of_the_broker_are_waited_out(
-    own_stack: OwnStack, names: Names, start_sink: StartSink
-) -> None:
+def test_outages_of_postgres_and_kafka_are_waited_out(own_stack: OwnStack, names: Names, start_sink: StartSink) -> None:
     overrides = {
         "sink.poll_interval_s": 0.2,
         "sink.restart_backoff_max_s": 1,
@@ -87,9 +85,7 @@ def test_a_restored_postgres_is_caught_up_exactly(sink_scenario: SinkScenarioFac
 
 @pytest.mark.guarantee("P8.15")
 @pytest.mark.fault("F56")
-def test_a_dead_jvm_ends_the_sink_and_the_next_start_continues(
-    sink_scenario: SinkScenarioFactory, services: Services
-) -> None:
+def test_a_dead_jvm_ends_a_sink_and_the_next_continues(sink_scenario: SinkScenarioFactory, services: Services) -> None:
     at, ids = sink_scenario(), [new_id() for _ in range(8)]
     at.log.write(*[wait_record(wait_id, number % 4) for number, wait_id in enumerate(ids)])
     service = services.start("sink", at.settings).wait_ready()

@@ -27,9 +27,7 @@ MAX_INT64 = 2**63 - 1
 
 @pytest.mark.guarantee("P1.12")
 @pytest.mark.parametrize(("time_ms", "year"), [(2**62, 9999), (-(2**62), 1), (MAX_INT64, 9999), (-MAX_INT64 - 1, 1)])
-def test_no_time_of_a_record_stops_the_sink(
-    prepared: SettingsFactory, database: Database, time_ms: int, year: int
-) -> None:
+def test_no_records_time_stops_the_sink(prepared: SettingsFactory, database: Database, time_ms: int, year: int) -> None:
     settings = prepared()
     key = new_id().encode()
     unreadable = Row(b"no wait ID", b"body", 0, 1, time_ms)

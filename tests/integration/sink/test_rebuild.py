@@ -36,9 +36,7 @@ create constraint trigger ask after update on sink_progress deferrable initially
 
 
 @pytest.mark.fault("F60")
-def test_an_old_position_is_refused_then_rebuilt_then_fresh(
-    sink_scenario: SinkScenarioFactory, spark: SparkSession
-) -> None:
+def test_an_old_position_is_refused_until_a_rebuild(sink_scenario: SinkScenarioFactory, spark: SparkSession) -> None:
     at, ids = sink_scenario({"sink.idle_progress_s": 1, "sink.max_batch_records": 7}), [new_id() for _ in range(40)]
     at.log.write(*[wait_record(wait_id, number % 4, value=b"%d" % number) for number, wait_id in enumerate(ids)])
     running = at.start().wait_ready()
@@ -100,9 +98,7 @@ def test_a_rebuild_that_takes_longer_than_tombstones_stay_changes_nothing(
 
 
 @pytest.mark.guarantee("P4.12")
-def test_a_rebuild_whose_position_another_moved_changes_nothing(
-    sink_scenario: SinkScenarioFactory, spark: SparkSession
-) -> None:
+def test_a_rebuild_that_was_overtaken_changes_nothing(sink_scenario: SinkScenarioFactory, spark: SparkSession) -> None:
     at = sink_scenario({"wait.partitions": 1, "sink.max_batch_records": 1})
     at.log.write(wait_record(new_id(), 0), wait_record(new_id(), 0))
     at.drain()
@@ -144,9 +140,7 @@ def test_what_a_first_reading_shows_halfway_is_not_exported(sink_scenario: SinkS
 
 
 @pytest.mark.guarantee("P3.18")
-def test_nothing_is_exported_before_what_a_transaction_kept_from_a_rebuild(
-    sink_scenario: SinkScenarioFactory, spark: SparkSession
-) -> None:
+def test_no_export_precedes_an_open_transaction(sink_scenario: SinkScenarioFactory, spark: SparkSession) -> None:
     at, connection = with_a_source(sink_scenario)
     resolved = new_id()
     at.log.write(wait_record(resolved, 0, expires_in_s=EXPIRED_S))

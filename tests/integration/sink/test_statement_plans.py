@@ -88,9 +88,7 @@ def plan(connection: Connection, name: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("absent", ["", ABSENT], ids=["few", "many-absent"])
-def test_no_statement_of_a_batch_reads_a_whole_table(
-    prepared: SettingsFactory, database: Database, absent: str
-) -> None:
+def test_no_statement_of_a_batch_reads_whole_tables(prepared: SettingsFactory, database: Database, absent: str) -> None:
     with database.connect(prepared()) as connection, connection.transaction():
         connection.execute(QUERIES["stage"])
         connection.execute((FILL + absent).encode())
@@ -118,9 +116,7 @@ def test_nor_is_a_small_table_read_whole_for_each_row(
         assert not read_whole(connection, LOOKS)
 
 
-def test_the_states_of_others_dead_letters_are_found_by_their_marks(
-    prepared: SettingsFactory, database: Database
-) -> None:
+def test_states_of_others_dead_letters_are_found_by_their_marks(prepared: SettingsFactory, database: Database) -> None:
     with database.connect(prepared()) as connection, connection.transaction():
         connection.execute(QUERIES["stage"])
         connection.execute(FILL.encode())

@@ -66,9 +66,7 @@ def starting_jvm(service: Service) -> psutil.Process | None:
 
 
 @pytest.mark.guarantee("P8.16")
-def test_a_jvm_killed_at_its_start_ends_the_service_and_shows_no_secret(
-    prepared: SettingsFactory, services: Services
-) -> None:
+def test_a_jvm_killed_at_start_ends_its_service_without_secrets(prepared: SettingsFactory, services: Services) -> None:
     told = {"spark.hadoop.fs.azure.oauth2.credential": SECRET, "spark.hadoop.told": "to-the-jvm"}
     service = services.start("sink", prepared({"spark.conf": told}))
     java = wait_until(lambda: starting_jvm(service), what="the start of the JVM", poll_s=0.01)

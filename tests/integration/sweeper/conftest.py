@@ -18,6 +18,7 @@ from wait_registry.settings.tree import Settings
 __all__ = ["traced"]
 
 ScenarioFactory = Callable[..., Scenario]
+Tables = psycopg.Connection[Any]
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def settings(settings_for: SettingsFactory, database: Database) -> Settings:
 
 
 @pytest.fixture
-def tables(settings: Settings, database: Database) -> Iterator[psycopg.Connection[Any]]:
+def tables(settings: Settings, database: Database) -> Iterator[Tables]:
     """A connection to the tables of `settings`."""
     with database.connect(settings) as connection:
         yield connection

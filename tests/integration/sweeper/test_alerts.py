@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
 import pytest
 
 from sweeper.alerts.watch import LONGEST_PAUSE_S, AlertWatch
+from tests.integration.sweeper.conftest import Tables
 from tests.integration.sweeper.test_backlog import dead_letter
 from tests.support.http_service import Answer, Call, HttpService
 from tests.support.waiting import wait_until
@@ -95,7 +95,7 @@ def take_over(watch: AlertWatch) -> None:
     wait_until(evaluates, what="the lock of the sweeper that was closed")
 
 
-def test_an_alert_fires_ends_and_is_repeated(tables: psycopg.Connection[Any], hook: Hook, start: Start) -> None:
+def test_an_alert_fires_ends_and_is_repeated(tables: Tables, hook: Hook, start: Start) -> None:
     watch = start(MANY, FAST)
     dead_letter(tables, "9 days", "ValueError")
     watch.run_once()
@@ -123,9 +123,7 @@ def test_an_alert_fires_ends_and_is_repeated(tables: psycopg.Connection[Any], ho
     assert sample(watch, m.ALERTS_DELIVERIES.name, result="delivered") == 4
 
 
-def test_a_message_has_the_count_and_nothing_of_a_record(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_a_message_has_the_count_and_nothing_of_a_record(tables: Tables, hook: Hook, start: Start) -> None:
     dead_letter(tables, "1 minute", "Timeout")
     tables.execute("update dead_letter set key = 'customer-7', body = 'iban', error_message = 'no account'")
     start({"name": "any"}).run_once()
@@ -134,9 +132,7 @@ def test_a_message_has_the_count_and_nothing_of_a_record(
     assert not any(text in call.body for text in (b"customer", b"iban", b"no account", b"Timeout"))
 
 
-def test_a_message_is_tried_until_the_receiver_takes_it(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_a_message_is_tried_until_the_receiver_takes_it(tables: Tables, hook: Hook, start: Start) -> None:
     dead_letter(tables, "1 minute", "Timeout")
     watch = start({"name": "any"})
     hook.answer = Answer(503)
@@ -156,18 +152,14 @@ def test_a_message_is_tried_until_the_receiver_takes_it(
     assert sample(watch, m.ALERTS_DELIVERIES.name, result="delivered") == 1
 
 
-def test_a_message_that_is_refused_keeps_no_other_from_being_sent(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_a_message_that_is_refused_keeps_no_other_from_being_sent(tables: Tables, hook: Hook, start: Start) -> None:
     dead_letter(tables, "1 minute", "Timeout")
     hook.answer = Answer(400)
     start({"name": "a"}, {"name": "b"}).run_once()
     assert hook.taken() == [("a", "firing"), ("b", "firing")]
 
 
-def test_a_receiver_that_hangs_is_asked_once_per_evaluation(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_a_receiver_that_hangs_is_asked_once_per_evaluation(tables: Tables, hook: Hook, start: Start) -> None:
     dead_letter(tables, "1 minute", "Timeout")
     hook.answer = Answer(held_back=True)
     watch = start({"name": "a"}, {"name": "b"}, timeout_s=0.3)
@@ -176,9 +168,7 @@ def test_a_receiver_that_hangs_is_asked_once_per_evaluation(
     assert sample(watch, m.ALERTS_DELIVERIES.name, result="failed") == 1
 
 
-def test_of_two_sweepers_one_sends_and_the_other_takes_over(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_of_two_sweepers_one_sends_until_it_ends(tables: Tables, hook: Hook, start: Start) -> None:
     dead_letter(tables, "1 minute", "Timeout")
     first, second = start({"name": "any"}), start({"name": "any"})
     first.run_once()
@@ -202,9 +192,7 @@ def test_that_rules_are_not_evaluated_is_reported(settings: Settings, hook: Hook
     assert sample(watch, m.ALERTS_EVALUATED.name) == hook.now_s - 600
 
 
-def test_a_sweeper_that_is_no_longer_the_one_reports_that_its_trouble_is_over(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_a_sweeper_that_was_replaced_reports_the_end_of_its_trouble(tables: Tables, hook: Hook, start: Start) -> None:
     first, second = start({"name": "any"}), start({"name": "any"})
     first.run_once()
     tables.execute(PROGRESS.encode(), (3_600,))
@@ -219,9 +207,7 @@ def test_a_sweeper_that_is_no_longer_the_one_reports_that_its_trouble_is_over(
     assert hook.taken() == [(NOT_EVALUATED, "resolved")]
 
 
-def test_old_tables_are_reported_until_they_are_read_again(
-    tables: psycopg.Connection[Any], hook: Hook, start: Start
-) -> None:
+def test_old_tables_are_reported_until_read_again(tables: Tables, hook: Hook, start: Start) -> None:
     watch = start({"name": "any"})
     tables.execute(
         "insert into sink_progress values ('gone', 'id', 0, 7, now() - interval '9 d', now() - interval '9 d')"

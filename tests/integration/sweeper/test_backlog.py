@@ -16,6 +16,7 @@ from sweeper.alerts.counting import count_query
 from sweeper.backlog import BOUNDS, MOST_SERIES, QUERIES, read_backlog
 from sweeper.backlog_watch import BacklogWatch
 from tests.integration.queries.plan import Plan, nodes_of
+from tests.integration.sweeper.conftest import Tables
 from tests.support.database import own_tables
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
@@ -80,7 +81,7 @@ def values(readings: list[Reading], metric: Metric) -> dict[tuple[str, ...], flo
 
 
 def dead_letter(
-    tables: psycopg.Connection[Any],
+    tables: Tables,
     age: str,
     error: str | None,
     *,
@@ -93,7 +94,7 @@ def dead_letter(
     tables.execute(INSERT.encode(), (topic, age, reason, error, wait_id, group, state))
 
 
-def test_open_dead_letters_are_counted_by_group_topic_and_reason(tables: psycopg.Connection[Any]) -> None:
+def test_open_dead_letters_are_counted_by_group_topic_and_reason(tables: Tables) -> None:
     for age, error, options in (
         ("1 hour", "ValueError", {}),
         ("2 days", "ValueError", {}),
@@ -116,7 +117,7 @@ def test_open_dead_letters_are_counted_by_group_topic_and_reason(tables: psycopg
     assert ages["", "dlq"] == pytest.approx(60, abs=600)
 
 
-def test_an_error_class_is_new_when_a_week_has_not_had_it(tables: psycopg.Connection[Any]) -> None:
+def test_an_error_class_is_new_when_a_week_has_not_had_it(tables: Tables) -> None:
     for error, ages in {
         "Known": ["10 minutes", "6 days"],
         "New": ["10 minutes", "20 minutes"],
@@ -133,7 +134,7 @@ def test_an_error_class_is_new_when_a_week_has_not_had_it(tables: psycopg.Connec
     assert values(readings, m.DEAD_LETTERS_OF_NEW_ERROR_CLASSES) == {("payments", "dlq"): 4, ("payments", "other"): 1}
 
 
-def test_redrives_are_counted_by_category_outcome_and_state(tables: psycopg.Connection[Any]) -> None:
+def test_redrives_are_counted_by_category_outcome_and_state(tables: Tables) -> None:
     for job in (
         ("a", "redrive", "running", '{"redriven": 3, "no_members": 1}', "7 minutes"),
         ("b", "redrive", "paused", '{"redriven": 4}', "5 days"),
@@ -163,7 +164,7 @@ def test_redrives_are_counted_by_category_outcome_and_state(tables: psycopg.Conn
     assert values(readings, m.OPERATIONS_STALENESS)[()] == pytest.approx(90, abs=60)
 
 
-def test_the_number_of_series_is_bounded(tables: psycopg.Connection[Any]) -> None:
+def test_the_number_of_series_is_bounded(tables: Tables) -> None:
     for number in range(MOST_SERIES + 5):
         dead_letter(tables, "1 minute", "ValueError", group=f"group-{number}")
     tables.execute("update dead_letter set consumer_group = repeat('x', 900) where consumer_group = 'group-0'")
@@ -172,7 +173,7 @@ def test_the_number_of_series_is_bounded(tables: psycopg.Connection[Any]) -> Non
     assert counts["others", "others", "others"] == 4
 
 
-def test_a_failed_reading_leaves_no_old_numbers(settings: Settings, tables: psycopg.Connection[Any]) -> None:
+def test_a_failed_reading_leaves_no_old_numbers(settings: Settings, tables: Tables) -> None:
     dead_letter(tables, "1 minute", "ValueError")
     connections, registry = OpenConnections(), MetricsRegistry()
     watch = BacklogWatch(settings, connections, now=lambda: 1_700_000_000.0)
@@ -192,7 +193,7 @@ def test_a_failed_reading_leaves_no_old_numbers(settings: Settings, tables: psyc
 
 
 @pytest.fixture(scope="module")
-def large(stack: Stack) -> Iterator[psycopg.Connection[Any]]:
+def large(stack: Stack) -> Iterator[Tables]:
     """Dead letters of 17 days, a tenth of them open; marks of a day; jobs of a month."""
     with own_tables(stack) as (_, connection):
         with psycopg.ClientCursor(connection) as cursor:
@@ -222,7 +223,7 @@ PLANS: dict[str, tuple[set[str], int]] = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_large_table_is_counted_through_indexes(large: psycopg.Connection[Any], name: str) -> None:
+def test_a_large_table_is_counted_through_indexes(large: Tables, name: str) -> None:
     indexes, most_rows = PLANS[name]
     plan = within(large, QUERIES[name], {**BOUNDS, "operations_topic": "o"}, indexes, most_rows)
     assert plan.nodes[0]["Actual Rows"] > 0 or name == "new_error_classes"
@@ -237,13 +238,13 @@ RULES: dict[str, tuple[dict[str, Any], set[str], int]] = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_an_alert_rule_is_evaluated_through_an_index(large: psycopg.Connection[Any], name: str) -> None:
+def test_an_alert_rule_is_evaluated_through_an_index(large: Tables, name: str) -> None:
     changes, indexes, most_rows = RULES[name]
     query, parameters = count_query(AlertRule.model_validate({"name": "x", **changes}), datetime.now(UTC))
     within(large, query, parameters, indexes, most_rows)
 
 
-def within(large: psycopg.Connection[Any], query: str, parameters: Any, indexes: set[str], most_rows: int) -> Plan:
+def within(large: Tables, query: str, parameters: Any, indexes: set[str], most_rows: int) -> Plan:
     """Return the plan of a query that scans no table, uses these indexes and looks at so few rows."""
     row = large.execute(f"explain (analyze, buffers, timing off, format json) {query}".encode(), parameters).fetchone()
     assert row is not None
@@ -263,7 +264,7 @@ def test_every_query_but_that_of_the_position_has_a_plan() -> None:
     assert {*PLANS, "operations_staleness"} == set(QUERIES.names())
 
 
-def test_open_dead_letters_are_counted_without_their_rows(large: psycopg.Connection[Any]) -> None:
+def test_open_dead_letters_are_counted_without_their_rows(large: Tables) -> None:
     row = large.execute(f"explain (format json) {QUERIES['open_dead_letters']}".encode()).fetchone()
     assert row is not None
     kinds = {node["Node Type"] for node in nodes_of(row[0][0]["Plan"])}

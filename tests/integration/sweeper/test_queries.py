@@ -17,6 +17,7 @@ from tests.support.stack import Stack
 from wait_registry.postgres.queries import Queries
 from wait_registry.settings.tree import Settings
 
+Large = tuple[Settings, psycopg.Connection[Any]]
 ROWS = 1_000_000
 FILL = f"""
 insert into wait (wait_expiration_uuid, original_topic, original_headers, wait_expiration_time, wait_topic,
@@ -58,7 +59,7 @@ insert into sweep (wait_topic, started_at, duration_s, due, skipped, result)
 
 
 @pytest.fixture(scope="module")
-def large(stack: Stack) -> Iterator[tuple[Settings, psycopg.Connection[Any]]]:
+def large(stack: Stack) -> Iterator[Large]:
     """A million rows that aren't due, ten that are in partition 3, and twenty thousand of each aging table."""
     with own_tables(stack, {"wait.partitions": 8}) as (settings, connection):
         connection.execute(FILL, (settings.wait.topic,))
@@ -92,7 +93,7 @@ def question(settings: Settings, **more: object) -> dict[str, Any]:
     return {"topic": settings.wait.topic, "skew_s": settings.wait.skew_allowance_s, "partition": 3, **more}
 
 
-def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, psycopg.Connection[Any]]) -> None:
+def test_the_question_what_is_due_reads_the_index_alone(large: Large) -> None:
     settings, connection = large
     plan = nodes(connection, QUERIES["due_partitions"], question(settings, partitions=8))
     assert scans(plan, "wait") == {("Index Only Scan", "wait_due")}
@@ -103,16 +104,14 @@ def test_the_question_what_is_due_reads_the_index_alone(large: tuple[Settings, p
 @pytest.mark.parametrize(
     ("queries", "name"), [(QUERIES, "due_count"), (QUERIES, "due_keys"), (sweeping.QUERIES, "due_places")]
 )
-def test_due_rows_are_found_through_the_index(
-    large: tuple[Settings, psycopg.Connection[Any]], queries: Queries, name: str
-) -> None:
+def test_due_rows_are_found_through_the_index(large: Large, queries: Queries, name: str) -> None:
     settings, connection = large
     every: dict[str, dict[str, Any]] = {"due_count": {"partitions": [3]}, "due_places": {"limit": 2_000_001}}
     plan = nodes(connection, queries[name], question(settings, **every.get(name, {})))
     assert {index for _, index in scans(plan, "wait")} == {"wait_due"}
 
 
-def test_rows_are_fetched_by_their_key(large: tuple[Settings, psycopg.Connection[Any]]) -> None:
+def test_rows_are_fetched_by_their_key(large: Large) -> None:
     _, connection = large
     ids = [str(number) for number in range(5_000)]
     plan = nodes(connection, QUERIES["due_rows"], {"ids": ids})
@@ -121,7 +120,7 @@ def test_rows_are_fetched_by_their_key(large: tuple[Settings, psycopg.Connection
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_retention_deletes_through_indexes(large: tuple[Settings, psycopg.Connection[Any]], table: str) -> None:
+def test_retention_deletes_through_indexes(large: Large, table: str) -> None:
     _, connection = large
     plan = nodes(connection, QUERIES[f"purge_{table}"], {"days": 5, "limit": 1_000})
     kinds = {kind for kind, _ in scans(plan, table)}

@@ -38,9 +38,7 @@ where %s = any(pg_blocking_pids(pid)) and clock_timestamp() - query_start > make
 """
 
 
-def test_a_sweep_by_spark_exports_every_partition_and_is_recorded(
-    scenario: ScenarioFactory, request: pytest.FixtureRequest
-) -> None:
+def test_a_spark_sweep_exports_all_and_is_recorded(scenario: ScenarioFactory, request: pytest.FixtureRequest) -> None:
     at = scenario({"wait.partitions": 3})
     registered = [
         item for partition in (0, 2) for item in at.register([at.wait_record(n) for n in range(5)], partition)

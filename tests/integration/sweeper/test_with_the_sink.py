@@ -29,9 +29,7 @@ def shown(at: Scenario) -> list[tuple[str, int]]:
 
 @pytest.mark.guarantee("P3.1")
 @pytest.mark.fault("F61")
-def test_a_sweep_ahead_of_the_sink_exports_what_the_log_leaves_open(
-    scenario: ScenarioFactory, spark: SparkSession
-) -> None:
+def test_a_sweep_ahead_of_a_sink_exports_what_the_log_has_open(scenario: ScenarioFactory, spark: SparkSession) -> None:
     at = scenario({"wait.partitions": 2, "sink.poll_interval_s": 0.1})
     early = [item for partition in (0, 1) for item in at.register([at.wait_record(n) for n in range(20)], partition)]
     SinkService(at.settings, spark, once=True).run()
@@ -85,9 +83,7 @@ def test_on_a_compacted_log_the_tables_are_exact(scenario: ScenarioFactory, spar
 
 @pytest.mark.fault("F66")
 @pytest.mark.timeout(300)
-def test_unseen_compacted_tombstones_are_refused_until_a_rebuild(
-    scenario: ScenarioFactory, spark: SparkSession
-) -> None:
+def test_unseen_compacted_tombstones_need_a_rebuild(scenario: ScenarioFactory, spark: SparkSession) -> None:
     """Compaction removes tombstones while the sink is stopped."""
     at = scenario({"sink.poll_interval_s": 0.1, "wait.delete_retention_ms": SOON_MS})
     for name, value in {**COMPACTED_SOON, "delete.retention.ms": str(LATER_MS)}.items():

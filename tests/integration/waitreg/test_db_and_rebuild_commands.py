@@ -10,9 +10,7 @@ from tests.support.command import run_waitreg
 from tests.support.database import Database
 
 
-def test_migrate_makes_the_schema_once_and_status_says_so(
-    settings_for: SettingsFactory, database: Database, tmp_path: Path
-) -> None:
+def test_migrate_makes_the_schema_once(settings_for: SettingsFactory, database: Database, tmp_path: Path) -> None:
     settings = settings_for()
     database.drop_at_end(settings)
     before = run_waitreg(tmp_path, "db", "status", settings=settings)
@@ -29,9 +27,7 @@ def test_migrate_makes_the_schema_once_and_status_says_so(
     assert database.rows(settings, "select count(*) from wait") == [(0,)]
 
 
-def test_a_dry_run_reports_an_orphaned_row_and_leaves_it(
-    prepared: SettingsFactory, database: Database, tmp_path: Path
-) -> None:
+def test_a_dry_run_only_reports_an_orphaned_row(prepared: SettingsFactory, database: Database, tmp_path: Path) -> None:
     settings = prepared({"wait.partitions": 1})
     with database.connect(settings) as connection:
         register(connection, "orphan", 0, 0, topic=settings.wait.topic)

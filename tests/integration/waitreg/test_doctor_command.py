@@ -74,9 +74,7 @@ def test_doctor_finds_no_error(prepared: SettingsFactory, here: Path) -> None:
     } <= set(_standings(ended))
 
 
-def test_json_is_one_object_with_stable_names_and_the_same_exit_code(
-    prepared: SettingsFactory, topics: Topics, here: Path
-) -> None:
+def test_json_has_stable_names_and_the_same_exit_code(prepared: SettingsFactory, topics: Topics, here: Path) -> None:
     settings = _sound(prepared)
     (here / "shop.py").write_text("print('loud module')\nasync def handle(record):\n    return None\n")
     topics.delete(settings.dead_letter.topic)
@@ -123,9 +121,7 @@ def test_an_unreachable_kafka_is_one_error_and_its_topics_are_skipped(prepared: 
     assert _standings(ended)["schema"] == "ok"
 
 
-def test_offsets_fit_their_logs_until_the_wait_topic_is_recreated(
-    prepared: SettingsFactory, topics: Topics, here: Path
-) -> None:
+def test_offsets_fit_until_the_wait_topic_is_recreated(prepared: SettingsFactory, topics: Topics, here: Path) -> None:
     settings = _sound(prepared)
     topics.produce(settings.processor.topics[0], [Outgoing(b"order", key=b"%d" % number) for number in range(30)])
     assert run_waitreg(here, "processor", "--once", settings=settings).code == 0

@@ -119,9 +119,7 @@ def test_an_answer_says_how_old_its_view_is_and_warns_when_no_sink_writes(
     ],
     ids=lambda value: repr(" ".join(value)) if isinstance(value, list) else "",
 )
-def test_unusable_values_end_with_2_and_one_line(
-    arguments: list[str], message: str, incident: Settings, query: Query
-) -> None:
+def test_unusable_values_end_with_2(arguments: list[str], message: str, incident: Settings, query: Query) -> None:
     refused = query(incident, *arguments)
     assert refused.code == 2
     assert message in refused.errors
@@ -174,9 +172,7 @@ def test_a_reader_that_ends_early_gets_no_traceback(tmp_path: Path) -> None:
     assert (listed.stdout, listed.stderr) == (f"{KINDS[0]}:\n", "")
 
 
-def test_empty_tables_say_that_their_emptiness_means_nothing(
-    settings_for: SettingsFactory, database: Database, query: Query
-) -> None:
+def test_empty_tables_say_they_mean_nothing(settings_for: SettingsFactory, database: Database, query: Query) -> None:
     settings = settings_for()
     database.install(settings)
     assert "no tables yet" in query(settings, "stuck_now").output

@@ -13,9 +13,7 @@ from tests.support.naming import Names
 from tests.support.topics import Topics
 
 
-def test_create_makes_what_is_missing_and_leaves_what_is_there(
-    settings_for: SettingsFactory, topics: Topics, tmp_path: Path
-) -> None:
+def test_create_makes_only_what_is_missing(settings_for: SettingsFactory, topics: Topics, tmp_path: Path) -> None:
     settings = settings_for({"processor.topics": (), "processor.group": ""})
     wait, dlq = settings.wait.topic, settings.dead_letter.topic
     before = run_waitreg(tmp_path, "topics", "check", settings=settings)

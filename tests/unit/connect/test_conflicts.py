@@ -48,9 +48,7 @@ def require(connectors: Iterable[Connector], *states: ConnectorState) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("other_family", FAMILIES)
 @pytest.mark.parametrize("own", ["RUNNING", "STOPPED"])
-def test_a_rival_under_another_name_is_refused_and_the_first_is_named(
-    name: str, family: Family, other_family: Family, own: str
-) -> None:
+def test_a_rival_under_another_name_is_refused(name: str, family: Family, other_family: Family, own: str) -> None:
     first, second = ours(family, settings())[name], named(ours(other_family, settings())[name], "second")
     with pytest.raises(ConfigurationError, match=rf"{name} has the table .* with second as a second connector"):
         require([second], there(first, own))

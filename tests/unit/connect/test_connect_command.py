@@ -54,15 +54,10 @@ def test_print_shows_a_whole_connector_without_a_password(name: str, capsys: pyt
         (("check", SOURCE), "sweeper.kind is spark: one service exports"),
         (("check", "expired.source.jdbc", *SET_SWEEPER, *SET_SINK), "would never be exported"),
         (("print", WAIT_SINK, "--set", "connect.secrets.postgres_password=x"), "password isn't a reference"),
-        (
-            ("print", WAIT_SINK, "--set", "connect.username=me"),
-            "connect.username is set without connect.password",
-        ),
+        (("print", WAIT_SINK, "--set", "connect.username=me"), "connect.username is set without connect.password"),
     ],
 )
-def test_wrong_usage_is_refused_with_a_fix(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_has_a_fix(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert connect(*arguments) == 2
     assert said in capsys.readouterr().err
 

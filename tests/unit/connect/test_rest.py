@@ -30,9 +30,7 @@ from waitreg.local.ports import free_ports
         (200, b"<html>hello</html>", ConfigurationError, "something else than JSON"),
     ],
 )
-def test_an_unusable_answer_is_an_error_with_a_fix(
-    status: int, body: bytes, error: type[WaitRegistryError], words: str
-) -> None:
+def test_an_unusable_answer_has_a_fix(status: int, body: bytes, error: type[WaitRegistryError], words: str) -> None:
     with answering(status, body) as worker, pytest.raises(error) as raised:
         rest(worker.address).states()
     assert (type(raised.value), words in str(raised.value)) == (error, True), raised.value

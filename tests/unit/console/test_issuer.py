@@ -85,9 +85,7 @@ async def test_a_browser_is_sent_with_all_that_the_answer_must_fit() -> None:
     ("secret", "authorization", "in_form"),
     [("a b:c%", "Basic YStjbGllbnQ6YStiJTNBYyUyNQ==", False), (None, None, True)],
 )
-async def test_a_code_is_exchanged_by_the_client_alone(
-    secret: str | None, authorization: str | None, in_form: bool
-) -> None:
+async def test_only_the_client_exchanges_a_code(secret: str | None, authorization: str | None, in_form: bool) -> None:
     given = None if secret is None else SecretStr(secret)
     async with an_issuer(client_secret=given) as (issuer, seen):
         assert await issuer.id_token("the code", LOGIN, REDIRECT) == "the token"

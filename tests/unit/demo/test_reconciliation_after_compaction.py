@@ -47,9 +47,7 @@ def breaches(result: Reconciliation) -> dict[Breach, int]:
         pytest.param([], {"calls": [ANSWER]}, "done", id="done, nothing left"),
     ],
 )
-def test_an_end_that_is_known_without_the_registration_counts(
-    log: list[WaitEntry], given: dict[str, Any], outcome: str
-) -> None:
+def test_an_end_known_without_registration_counts(log: list[WaitEntry], given: dict[str, Any], outcome: str) -> None:
     result = judged(log, letters=(), **given)
     assert (result.ok, getattr(result, outcome)) == (True, 1)
 
@@ -63,9 +61,7 @@ def test_an_end_that_is_known_without_the_registration_counts(
         pytest.param([REDELIVERED], (), id="redelivered under an ID that is unknown"),
     ],
 )
-def test_an_end_that_depends_on_what_was_removed_is_refused(
-    log: list[WaitEntry], letters: Sequence[DeadLetterSeen]
-) -> None:
+def test_an_end_that_needs_what_was_removed_is_refused(log: list[WaitEntry], letters: Sequence[DeadLetterSeen]) -> None:
     with pytest.raises(ConfigurationError, match=r"1 ends depend on, for instance .*orders/0@5"):
         judged(log, letters=letters)
 

@@ -143,9 +143,7 @@ def write(path: Path, lines: list[Any], *, rest: bytes = b"") -> None:
 
 
 @both_files
-def test_a_file_is_read_back_across_two_openings(
-    path: Path, read: Callable[[Path], Iterator[Any]], lines: list[Any]
-) -> None:
+def test_a_file_is_read_after_two_openings(path: Path, read: Callable[[Path], Iterator[Any]], lines: list[Any]) -> None:
     write(path, lines[:1])
     write(path, lines[1:])
     assert list(read(path)) == lines

@@ -99,9 +99,7 @@ def test_an_answer_keeps_the_client() -> None:
     assert asked.inner is first
 
 
-def test_the_client_is_kept_if_no_new_one_can_be_created(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_client_is_kept_without_a_new_one(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     asked = Asked()
     first = asked.inner
 

@@ -55,9 +55,7 @@ UNASKED = AskedBroker("kafka:9092", None, failure="no route")
         ([V4_2, UNASKED], "Kafka 4.2", "1 of 2 brokers can't be asked what they support; kafka:9092: no route"),
     ],
 )
-def test_versions_are_named_and_the_untested_and_losing_ones_warned_of(
-    asked: list[AskedBroker], said: str, warning: str
-) -> None:
+def test_versions_are_named_and_some_are_warned_of(asked: list[AskedBroker], said: str, warning: str) -> None:
     first, *others = version_lines(asked)
     assert (first.severity, said in first.message) == (Severity.OK, True), first
     assert [line.severity for line in others] == [Severity.WARNING] * bool(warning)
@@ -78,9 +76,7 @@ def test_versions_are_named_and_the_untested_and_losing_ones_warned_of(
         ([UNASKED], None, ""),
     ],
 )
-def test_the_consumer_protocol_is_refused_where_it_is_missing_or_off(
-    asked: list[AskedBroker], protocols: str | None, said: str
-) -> None:
+def test_a_missing_consumer_protocol_is_refused(asked: list[AskedBroker], protocols: str | None, said: str) -> None:
     problem = group_protocol_problem(asked, protocols)
     assert (problem is None) is not bool(said)
     if problem is not None:
@@ -121,9 +117,7 @@ def answer_of(version: str) -> bytes:
         ("4.2.1", 29, True, {**OF_4_2, "metadata.version": 29, "transaction.version": 2}),
     ],
 )
-def test_requests_and_features_of_a_broker_are_read(
-    version: str, level: int, shares: bool, finalized: dict[str, int]
-) -> None:
+def test_features_of_a_broker_are_read(version: str, level: int, shares: bool, finalized: dict[str, int]) -> None:
     support = read_answer(answer_of(version))
     assert support.supported == {"metadata.version": level}
     assert support.finalized == finalized

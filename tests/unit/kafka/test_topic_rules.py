@@ -91,9 +91,7 @@ def test_a_topic_created_as_specified_satisfies_every_rule(role: TopicRole) -> N
         (DEAD_LETTER, "retention.ms", "-1", OK),
     ],
 )
-def test_a_topic_that_differs_is_found_with_the_command_that_fixes_it(
-    role: TopicRole, name: str, value: str, severity: Severity
-) -> None:
+def test_a_topic_that_differs_is_found_with_its_fix(role: TopicRole, name: str, value: str, severity: Severity) -> None:
     topic = spec(role)
     diagnoses = found(topic, {name: value})
     diagnosis = diagnoses.pop(name)
@@ -201,9 +199,7 @@ def test_a_missing_topic_is_answered_with_the_nearest_existing_one(topic: str, e
         ("{topic}.{group}.dlq", "orders", "", []),
     ],
 )
-def test_a_template_is_resolved_if_its_own_placeholders_are_set(
-    template: str, topics: str, group: str, resolved: list[str]
-) -> None:
+def test_a_template_needs_its_own_placeholders_set(template: str, topics: str, group: str, resolved: list[str]) -> None:
     given = {"dead_letter.topic": template, "processor.topics": topics, "processor.group": group}
     made = load_settings(given, env={})
     assert dead_letter_topics(made) == resolved
@@ -221,9 +217,7 @@ def test_a_template_is_resolved_if_its_own_placeholders_are_set(
         ("-1", [], OK, "more than that of sweeper.retention_days"),
     ],
 )
-def test_marks_are_kept_for_longer_than_their_dead_letters(
-    kept_ms: str, letters_ms: list[str], severity: Severity, says: str
-) -> None:
+def test_marks_outlast_their_dead_letters(kept_ms: str, letters_ms: list[str], severity: Severity, says: str) -> None:
     letters = {f"dlq-{number}": TopicState(1, 3, {"retention.ms": ms}) for number, ms in enumerate(letters_ms)}
     state = TopicState(1, 3, {"retention.ms": kept_ms})
     line = check_mark_retention(spec(TopicRole.OPERATIONS), state, letters, 30, BROKER)
@@ -269,9 +263,7 @@ def test_a_compacted_input_is_warned_about_if_redeliveries_go_there(policy: str)
 
 
 @pytest.mark.parametrize(("policy", "partitions", "severity"), [("dlq", 1, WARNING), ("redeliver", 6, ERROR)])
-def test_the_policy_decides_whether_redelivery_topics_are_required(
-    policy: str, partitions: int, severity: Severity
-) -> None:
+def test_the_policy_decides_if_redelivery_topics_are_needed(policy: str, partitions: int, severity: Severity) -> None:
     redelivery = spec(REDELIVERY, processor__expiry_policy=policy, dead_letter__partitions="6")
     assert (redelivery.topic, redelivery.partitions) == ("orders.shop.redeliver", partitions)
     assert missing(redelivery, BROKER).severity is severity

@@ -139,9 +139,7 @@ def changed(jar: Path) -> None:
         (Path.touch, "stowaway-1.0.jar", "is not among the 5 jars expected"),
     ],
 )
-def test_jars_other_than_the_committed_are_refused(
-    copied: Path, damage: Callable[[Path], None], jar: str, said: str
-) -> None:
+def test_only_the_committed_jars_are_taken(copied: Path, damage: Callable[[Path], None], jar: str, said: str) -> None:
     damage(copied / jar)
     with pytest.raises(ConfigurationError, match=f"{re.escape(jar)} {said}"):
         jar_directory("spark", str(copied))
@@ -160,9 +158,7 @@ def test_fetching_what_is_there_changes_nothing_and_runs_no_java(copied: Path, m
     assert {path: path.stat().st_mtime_ns for path in copied.iterdir()} == before
 
 
-def test_ivy_asks_only_for_what_is_wanted_and_takes_the_users_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ivy_asks_for_no_more_and_takes_the_users_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tmp_path / "ivysettings.xml"
     settings.write_text("<ivysettings/>")
     monkeypatch.setenv("IVY_SETTINGS", str(settings))

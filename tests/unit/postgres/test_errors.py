@@ -102,9 +102,7 @@ def failures(*attempts: tuple[str, str, str]) -> str:
         ([("localhost", "::1", "Connection refused"), ("localhost", "127.0.0.1", NOWHERE)], True),
     ],
 )
-def test_a_refusal_is_final_only_where_every_host_refuses(
-    attempts: list[tuple[str, str, str]], everywhere: bool
-) -> None:
+def test_a_refusal_is_final_only_if_every_host_refuses(attempts: list[tuple[str, str, str]], everywhere: bool) -> None:
     refusal = refusal_of(failures(*attempts))
     assert refusal is not None
     assert refusal.everywhere is everywhere

@@ -208,9 +208,7 @@ def test_the_warm_up_follows_from_the_last_commit(
     revoke > release | assigned > pause a | after 1 | confirmed 0 | after 1 > commit 0 | confirmed 0 > resume a
 """)
 @pytest.mark.parametrize(("before", "bound"), [("eager", 100), ("off", 200), (None, None)])
-def test_a_partition_is_polled_when_a_commit_has_announced_mode_and_bound(
-    story: str, before: str | None, bound: int | None
-) -> None:
+def test_a_commit_announces_mode_and_bound_before_polls(story: str, before: str | None, bound: int | None) -> None:
     play(story, recorded_mode=before, recorded_bound=bound)
 
 

@@ -74,9 +74,7 @@ async def test_a_store_in_a_folder_of_hashes_is_trusted(
         ("our-authority", "DNS:elsewhere.example", "Hostname Verification Check failed"),
     ],
 )
-async def test_another_server_gets_no_record(
-    authority: Authority, tmp_path: Path, signer: str, name: str, said: str
-) -> None:
+async def test_others_get_no_record(authority: Authority, tmp_path: Path, signer: str, name: str, said: str) -> None:
     theirs = authority if signer == "our-authority" else Authority(tmp_path, signer)
     async with serving(tls=shown(theirs.issue("wrong", name))) as service:
         with pytest.raises(TransientError, match=said):
@@ -104,9 +102,7 @@ async def test_a_ca_that_can_not_be_read_is_refused_at_the_start(ca: str) -> Non
     ("certificate", "key"),
     [("own", "another"), ("own", "encrypted"), ("own", "-----BEGIN PRIVATE KEY-----\nx"), ("-----BEGIN", "own")],
 )
-async def test_a_client_certificate_that_can_not_be_used_is_refused_at_the_start(
-    authority: Authority, certificate: str, key: str
-) -> None:
+async def test_an_unusable_client_certificate_is_refused(authority: Authority, certificate: str, key: str) -> None:
     own, another = authority.issue("own"), authority.issue("another")
     keys = {"own": own.key, "another": another.key, "encrypted": encrypted(own)}
     chosen = {"own": own.certificate}.get(certificate, certificate)
@@ -122,9 +118,7 @@ def encrypted(own: Certificate) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-async def test_a_system_without_certificates_is_refused_at_the_start(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_system_without_certificates_is_refused_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.setenv(name, str(tmp_path / "absent"))
     with pytest.raises(ConfigurationError, match=r"no certificates to trust.*processor\.grpc\.ca"):

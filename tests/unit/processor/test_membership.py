@@ -43,25 +43,18 @@ class _Member:
 
 
 @pytest.mark.guarantee("P8.21")
-def test_it_joins_again_at_the_second_comparison() -> None:
+@pytest.mark.parametrize(
+    ("second", "joined_again"),
+    [
+        pytest.param([SECOND, SECOND], [0, 1], id="at the second comparison"),
+        pytest.param([SECOND, THIRD, FIRST], [0, 0, 0], id="another difference each time is a group on its way"),
+        pytest.param([SECOND, FIRST, SECOND], [0, 0, 0], id="what has come meanwhile is forgotten"),
+        pytest.param([SECOND] * 4, [0, 1, 1, 2], id="it gets time before it is repeated"),
+    ],
+)
+def test_a_member_joins_again(second: list[TopicPartition], joined_again: list[int]) -> None:
     member = _Member()
-    assert [member.looks(FIRST, SECOND), member.looks(FIRST, SECOND)] == [0, 1]
-
-
-@pytest.mark.guarantee("P8.21")
-def test_another_difference_each_time_is_a_group_on_its_way() -> None:
-    member = _Member()
-    assert [member.looks(FIRST, SECOND), member.looks(FIRST, THIRD), member.looks(FIRST)] == [0, 0, 0]
-
-
-def test_what_has_come_meanwhile_is_forgotten() -> None:
-    member = _Member()
-    assert [member.looks(FIRST, SECOND), member.looks(FIRST), member.looks(FIRST, SECOND)] == [0, 0, 0]
-
-
-def test_joining_again_gets_time_before_it_is_repeated() -> None:
-    member = _Member()
-    assert [member.looks(FIRST, SECOND) for _ in range(4)] == [0, 1, 1, 2]
+    assert [member.looks(FIRST, due) for due in second] == joined_again
 
 
 def test_a_member_that_joins_again_by_itself_continues() -> None:
@@ -132,14 +125,12 @@ def test_a_group_between_assignments_is_asked_again() -> None:
     assert once.asks
 
 
-def test_partitions_of_a_member_that_may_be_dead_are_waited_for() -> None:
-    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"own"})
-    assert (share.settled, share.ours, share.left) == (False, {FIRST}, ((SECOND, "other"),))
-
-
-def test_partitions_of_a_live_member_are_left_to_it() -> None:
-    share = share_of([SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"other"})
-    assert (share.settled, share.left) == (True, ((SECOND, "other"),))
+@pytest.mark.parametrize("other", ["may be dead", "is alive"])
+def test_partitions_of_another_member_are_left_to_it_only_if_it_lives(other: str) -> None:
+    share = share_of(
+        [SECOND], {FIRST: "own", SECOND: "other"}, "own", alive={"other"} if other == "is alive" else {"own"}
+    )
+    assert (share.settled, share.ours, share.left) == (other == "is alive", {FIRST}, ((SECOND, "other"),))
 
 
 def test_finished_partitions_are_ignored() -> None:

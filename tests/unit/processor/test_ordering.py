@@ -211,80 +211,68 @@ TWO_OF_FOUR = {"mode": "off", "slots": 4, "bulkheads": {0: 2}}
 
 
 @pytest.mark.guarantee("P7.19")
-@stories(
-    """
+@stories("""
     records behind overtake those of a full route
-      poll 0 1 2 3 4 5 6 > start 0 1 2 3 | done 1 > start 5 | done 3 | waiting? > 2 | done 0 > start 4 |
-      done 2 > start 6
+    poll 0 1 2 3 4 5 6 > start 0 1 2 3 | done 1 > start 5 | done 3 | waiting? > 2 | done 0 > start 4 |
+    done 2 > start 6
     a full route leaves slots to others
-      poll 0 2 4 6 > start 0 2 | waiting? > 2 | poll 7 9 11 > start 7 9 | done 7 > start 11
+    poll 0 2 4 6 > start 0 2 | waiting? > 2 | poll 7 9 11 > start 7 9 | done 7 > start 11
     calls that fail or are cancelled give their slots back
-      poll 0 2 4 6 > start 0 2 | failed 0 > dead letter 0; start 4 | cancelled 2 > start 6
+    poll 0 2 4 6 > start 0 2 | failed 0 > dead letter 0; start 4 | cancelled 2 > start 6
     records of a full route take no room from others
-      poll 0 2 4 6 8 10 12 14 > start 0 2 | room? > 6 | poll 15 > start 15
+    poll 0 2 4 6 8 10 12 14 > start 0 2 | room? > 6 | poll 15 > start 15
     records of a partition that is lost give nothing back
-      poll 0 2 4 > start 0 2 | lost > cancel 0 2 | waiting? > 0 | assigned > resume a | poll 6 8 | cancelled 0 > start 6
-    """
-)
+    poll 0 2 4 > start 0 2 | lost > cancel 0 2 | waiting? > 0 | assigned > resume a | poll 6 8 | cancelled 0 > start 6
+""")
 def test_a_route_with_a_bulkhead(story: str) -> None:
     play(story, **TWO_OF_FOUR)
 
 
 @pytest.mark.guarantee("P7.19")
-@stories(
-    """
+@stories("""
     records of retry topics share it
-      later 99 | assigned b > resume b | poll 0 2 > start 0 2 | poll b4 b5 > start b5 | poll 4 | done 0 > start b4 |
-      done 2 > start 4
-    """
-)
+    later 99 | assigned b > resume b | poll 0 2 > start 0 2 | poll b4 b5 > start b5 | poll 4 | done 0 > start b4 |
+    done 2 > start 4
+""")
 def test_records_of_retry_topics_have_the_bulkhead_of_their_route(story: str) -> None:
     play(story, **TWO_OF_FOUR, delay=1, retries=True)
 
 
 @pytest.mark.guarantee("P7.19")
-@stories(
-    """
+@stories("""
     a record that is registered again while it waits gives no slot back
-      poll 0 2 4 > register 0 2 4 | registered 0 2 4 > start 0 2 | after 41 > register 4; commit 5 |
-      done 0 > tombstone 0 | registered 4 > start 4
-    """
-)
+    poll 0 2 4 > register 0 2 4 | registered 0 2 4 > start 0 2 | after 41 > register 4; commit 5 |
+    done 0 > tombstone 0 | registered 4 > start 4
+""")
 def test_a_record_that_waits_for_long_is_registered_again(story: str) -> None:
     play(story, slots=4, bulkheads={0: 2})
 
 
 @pytest.mark.guarantee("P7.19", "O1.1")
-@stories(
-    """
+@stories("""
     a full route holds up its own partition, and no other one
-      assigned b > resume b | poll 0 1 > start 0 | poll b0 b1 | done 0 > start b0 1 | done b0 > start b1
-    """
-)
+    assigned b > resume b | poll 0 1 > start 0 | poll b0 b1 | done 0 > start b0 1 | done b0 > start b1
+""")
 def test_order_holds_across_routes(story: str) -> None:
     play(story, mode="off", slots=4, ordering="partition", bulkheads={0: 1})
 
 
 @pytest.mark.guarantee("P7.19")
-@stories(
-    """
+@stories("""
     nothing of a partition that leaves starts, and its slots are for others
-      assigned b > resume b | poll 0 2 > start 0 | revoking | poll b0 | done 0 > start b0 | revoke > release 2 |
-      waiting? > 0
-    """
-)
+    assigned b > resume b | poll 0 2 > start 0 | revoking | poll b0 | done 0 > start b0 | revoke > release 2 |
+    waiting? > 0
+""")
 def test_a_revocation_gives_slots_back(story: str) -> None:
     play(story, mode="off", slots=4, bulkheads={0: 1})
 
 
 @pytest.mark.guarantee("P7.1", "P7.19")
-@stories(
-    """
+@stories("""
     a partition whose records wait pauses, and continues when half of them are left
-      poll 0 2 4 6 8 10 12 > start 0 | poll 14 > pause a | done 0 > start 2 | done 2 > start 4 | done 4 > start 6 |
-      done 6 > start 8 | done 8 > start 10 | after 1 > commit 10; resume a
-    """
-)
+    poll 0 2 4 6 8 10 12 > start 0 | poll 14 > pause a | done 0 > start 2 | done 2 > start 4 | done 4 > start 6 |
+    done 6 > start 8 | done 8 > start 10 | after 1 > commit 10; resume a
+""")
 def test_records_of_a_full_route_do_not_fill_the_prefetch(story: str) -> None:
     play(story, mode="off", bulkheads={0: 1}, prefetch=10)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 from array import array
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import processor
 from processor.protocol.partition import Partition, PartitionError, WarmUp
 from processor.protocol.record import IN_FLIGHT, RUNNING, TRANSITIONS, UNSTARTED, LifecycleError, State, Step
 from tests.unit.processor.parts import PLACE, entries
@@ -65,9 +62,7 @@ class Moving:
 
 @pytest.mark.guarantee("P2.1")
 @given(st.none() | st.integers(0, 5), STEPS)
-def test_the_offsets_keep_their_order_and_no_commit_passes_a_gap(
-    start: int | None, steps: list[tuple[str, int]]
-) -> None:
+def test_offsets_keep_their_order_and_no_commit_passes_a_gap(start: int | None, steps: list[tuple[str, int]]) -> None:
     moving = Moving(start)
     partition = moving.partition
     for step, number in steps:
@@ -215,14 +210,3 @@ def test_states_are_grouped_by_what_their_steps_say() -> None:
         *("REGISTERING", "READY_REGISTERING", "RENEWING", "RUNNING_REGISTERING"),
         *("DONE_REGISTERING", "PUBLISHING_REGISTERING"),
     }
-
-
-def test_only_the_table_assigns_the_state_of_a_record() -> None:
-    folder = Path(processor.__file__).parent
-    writers = set()
-    for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            assigned = isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store)
-            if assigned or (isinstance(node, ast.Name) and node.id == "setattr"):
-                writers.add(file.name)
-    assert writers == {"record.py"}

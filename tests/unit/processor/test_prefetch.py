@@ -42,9 +42,7 @@ def test_the_bound_is_n_and_a_share_of_the_rate_measured_last(n: int, cap: int, 
 
 @pytest.mark.guarantee("P7.1")
 @given(st.integers(0, 5000), st.integers(0, 2000), st.integers(1, 100), st.integers(0, 10_000), st.booleans())
-def test_the_capacity_never_exceeds_a_limit(
-    outstanding: int, size: int, records: int, seen: int, calls_wait: bool
-) -> None:
+def test_no_capacity_exceeds_a_limit(outstanding: int, size: int, records: int, seen: int, calls_wait: bool) -> None:
     prefetch = Prefetch(FixedLimit(10), 1000, 1500)
     prefetch.observe_size(records, seen)
     capacity = prefetch.capacity(outstanding, size, calls_wait)

@@ -31,9 +31,7 @@ ERROR = ValueError("failed")
         (3600, 0, None),
     ],
 )
-def test_a_failure_goes_to_the_next_step_that_is_long_enough(
-    came_from_s: int, retry_after_s: float, delay_s: int | None
-) -> None:
+def test_a_failure_goes_to_a_step_long_enough(came_from_s: int, retry_after_s: float, delay_s: int | None) -> None:
     failed = Failed(ERROR, ours=True, retriable=True, retry_after_s=retry_after_s)
     after = RetryDelays((10, 60, 600)).after(failed, came_from_s)
     assert after == (DeadLetter("failed", ERROR, ours=True) if delay_s is None else Retry(delay_s, ERROR, ours=True))

@@ -190,9 +190,7 @@ def test_a_time_outside_of_the_calendar_is_shown_as_it_is_written() -> None:
 
 @pytest.mark.guarantee("P1.29")
 @pytest.mark.parametrize("kind", ["asynchronous", "plain"])
-async def test_a_registry_that_is_away_or_silent_is_a_retriable_failure(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_registry_without_an_answer_is_a_retriable_failure(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept()
     monkeypatch.setattr(schema_registry, "REQUEST_LIMIT_S", 0.1)
     with HttpService(lambda call: Answer(held_back=True)) as service:
@@ -222,9 +220,7 @@ async def test_an_attempt_that_is_over_its_limit_does_not_wait_for_the_registry(
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_the_certificate_of_a_registry_is_checked(
-    trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_registry_must_be_trusted(trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority, kept = Authority(tmp_path, "the-stores-authority"), Kept()
     shown = (authority if trusted else Authority(tmp_path, "another")).issue("registry", f"IP:{LOOPBACK}")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from processor.calls.retry_decision import RetryDecision, time_limits
 from processor.fault import Fault
-from processor.handlers.failures import is_retriable
 from processor.health.clock_watch import ClockWatch, clock_skew_ms
 from processor.health.stats import Stats
 from tests.unit.processor.parts import CLOCK, HaltedClock
-from wait_registry.errors import DataError, PermanentError, TransientError
+from wait_registry.errors import TransientError
 from wait_registry.settings.processor import ProcessorSettings, RetrySettings
 
 
@@ -76,33 +75,13 @@ def test_a_longer_pause_is_left_to_the_retry_topics() -> None:
     assert decision.pause_s(TransientError("busy", retry_after_s=9), 1, 0.0, 600.0) is None
 
 
-@pytest.mark.parametrize(
-    ("error", "retriable"),
-    [
-        (TransientError(), True),
-        (TimeoutError(), True),
-        (ConnectionResetError(), True),
-        (OSError(), True),
-        (PermanentError(), False),
-        (ValueError(), False),
-        (DataError(), False),
-        (SystemExit(1), False),
-        (KeyboardInterrupt(), False),
-    ],
-)
-def test_only_what_the_contract_names_is_tried_again(error: BaseException, retriable: bool) -> None:
-    assert is_retriable(error) is retriable
-
-
 def test_the_longest_pauses_are_those_of_the_settings() -> None:
     assert ProcessorSettings(max_attempts=5, backoff_initial_s=1, backoff_max_s=3).longest_backoffs_s == 1 + 2 + 3 + 3
     assert ProcessorSettings(max_attempts=1).longest_backoffs_s == 0
 
 
 @given(st.integers(-10_000, 10_000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
-def test_only_what_the_round_trip_cannot_explain_is_a_clock_difference(
-    skew_ms: int, sent_ms: int, there_ms: int, back_ms: int
-) -> None:
+def test_what_a_round_trip_explains_is_no_difference(skew_ms: int, sent_ms: int, there_ms: int, back_ms: int) -> None:
     # The broker stamps after `there_ms`, on a clock that is `skew_ms` ahead.
     seen = clock_skew_ms(sent_ms + there_ms + skew_ms, sent_ms, sent_ms + there_ms + back_ms)
     assert abs(seen) <= abs(skew_ms)
@@ -142,9 +121,7 @@ def test_a_quarter_of_the_margin_warns_and_half_of_it_stops(
         (TIMESTAMP_CREATE_TIME, 600_000, False),
     ],
 )
-def test_a_polled_record_from_ahead_warns_and_never_stops(
-    kind: int, ahead_ms: int, warned: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_records_from_ahead_only_warn(kind: int, ahead_ms: int, warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     fault = Fault()
     watch = ClockWatch(10.0, CLOCK, fault, Stats())
     watch.observe_polled((kind, CLOCK.now_ms() + ahead_ms))

@@ -37,9 +37,7 @@ def test_splitting_loses_no_header(headers: Headers) -> None:
 
 
 @given(ANY_HEADERS, st.lists(KNOWN, min_size=1, max_size=5), FAILURES)
-def test_round_after_round_the_block_is_replaced_and_never_stacked(
-    headers: Headers, rounds: list[Lineage], failure: Failure
-) -> None:
+def test_the_block_is_replaced_and_never_stacked(headers: Headers, rounds: list[Lineage], failure: Failure) -> None:
     carried: list[tuple[str, bytes | None]] = redelivery_headers(headers, rounds[0])
     for number, lineage in enumerate(rounds):
         originals, _, _ = split_lineage(carried)
@@ -98,9 +96,7 @@ def test_another_group_gets_the_record_with_all_headers(now: Original, lineage: 
 
 @pytest.mark.guarantee("P1.26")
 @given(ORIGINALS, KNOWN, ANY_HEADERS, st.sampled_from(["from the input", "of another input", "of another group"]))
-def test_who_writes_to_an_input_gives_no_record_the_identity_of_another(
-    now: Original, lineage: Lineage, headers: Headers, case: str
-) -> None:
+def test_no_writer_gives_another_identity(now: Original, lineage: Lineage, headers: Headers, case: str) -> None:
     assert lineage.group is not None
     group = f"not {lineage.group}" if case == "of another group" else lineage.group
     now = now._replace(topic=f"not {lineage.original_topic}", headers=tuple(append_lineage(headers, lineage)))

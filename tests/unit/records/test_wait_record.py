@@ -81,9 +81,7 @@ def test_any_bytes_in_any_header_are_read_or_refused_without_another_error(
 
 
 @given(ORIGINALS, WAIT_IDS, st.sets(st.sampled_from(SYSTEM_NAMES)))
-def test_of_missing_headers_only_topic_and_expiry_are_missed(
-    original: Original, wait_id: str, missing: set[str]
-) -> None:
+def test_only_topic_and_expiry_are_needed_of_all_headers(original: Original, wait_id: str, missing: set[str]) -> None:
     headers = [header for header in ENCODER.headers(original, wait_id, 0) if header[0] not in missing]
     if missing & {header_names.ORIGINAL_TOPIC, header_names.WAIT_EXPIRATION_TIME}:
         with pytest.raises(DataError, match="missing"):
@@ -128,9 +126,7 @@ def test_an_unknown_expiry_policy_is_a_configuration_error() -> None:
     st.none() | st.binary(max_size=300),
     st.none() | st.binary(max_size=3000),
 )
-def test_every_registrable_record_fits_into_a_dead_letter_topic(
-    headers: Headers, key: bytes | None, value: bytes | None
-) -> None:
+def test_registrable_records_fit_as_dead_letters(headers: Headers, key: bytes | None, value: bytes | None) -> None:
     limit = 2_000
     encoder = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", ExpiryRule("dlq", 3), limit)
     original = Original("orders", 0, 0, 0, "create", key, value, headers)
@@ -165,9 +161,7 @@ def test_any_other_coordinate_gives_another_id(
 
 
 @given(COORDINATES, INT64)
-def test_an_id_is_a_canonical_uuid_of_version_8_with_its_time(
-    coordinates: tuple[str, tuple[str, int, int], str], timestamp_ms: int
-) -> None:
+def test_an_id_is_a_uuid_with_its_time(coordinates: tuple[str, tuple[str, int, int], str], timestamp_ms: int) -> None:
     text = wait_id(*coordinates, timestamp_ms)
     parsed = uuid.UUID(text)
     assert str(parsed) == text

@@ -85,9 +85,7 @@ def test_an_edit_needs_an_approval_if_the_setting_says_so(asked_for: bool) -> No
         ([approved("ben"), changed(State.FINISHED), changed(State.RUNNING)], State.FINISHED, "ben"),
     ],
 )
-def test_only_another_person_makes_an_awaiting_job_run(
-    events: list[Approved | Changed], state: State, approved_by: str | None
-) -> None:
+def test_only_others_make_a_job_run(events: list[Approved | Changed], state: State, approved_by: str | None) -> None:
     found = begun(JOB)
     for event in events:
         found = found.after(event, 1)
@@ -129,9 +127,7 @@ def test_an_approval_that_would_not_count_is_refused() -> None:
         ((0, None, 0, None), 0, Limit.END),
     ],
 )
-def test_a_prefix_ends_at_what_is_recent_or_not_read(
-    bounds: tuple[int, int | None, int, int | None], before: int, limit: Limit
-) -> None:
+def test_a_prefix_ends_at_a_limit(bounds: tuple[int, int | None, int, int | None], before: int, limit: Limit) -> None:
     assert prefix(*bounds) == Prefix(bounds[0], before, limit)
 
 
@@ -139,9 +135,7 @@ offsets = st.integers(0, 20)
 
 
 @given(offsets, st.none() | offsets, offsets, st.none() | offsets)
-def test_no_prefix_has_what_is_recent_or_not_read(
-    first: int, recent: int | None, end: int, position: int | None
-) -> None:
+def test_no_prefix_has_recent_or_unread_records(first: int, recent: int | None, end: int, position: int | None) -> None:
     asked = prefix(first, recent, end, position)
     limits = [end, recent, first if position is None else position]
     assert all(offset < limit for offset in asked.offsets for limit in limits if limit is not None)

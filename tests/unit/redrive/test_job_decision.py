@@ -225,9 +225,7 @@ events = st.one_of(
         failed=st.dictionaries(st.integers(0, 9), text()),
     ),
     st.builds(
-        Mark,
-        **{**JOB, **MARK, "kind": st.sampled_from(Kind), "group": text(), "by": text()},
-        target=st.none() | places,
+        Mark, **{**JOB, **MARK, "kind": st.sampled_from(Kind), "group": text(), "by": text()}, target=st.none() | places
     ),
     st.builds(
         Requested,

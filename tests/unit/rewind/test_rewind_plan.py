@@ -83,9 +83,7 @@ def test_an_offset_outside_the_log_is_refused(target: int) -> None:
         pytest.param(500, MAX_RECORDED, 300, None, id="more than a reader takes"),
     ],
 )
-def test_the_recorded_number_grows_by_the_distance(
-    committed: int | None, before: int | None, target: int, bound: int | None
-) -> None:
+def test_the_number_grows_by_a_move(committed: int | None, before: int | None, target: int, bound: int | None) -> None:
     moved = plan(PLACE, position(committed, metadata(bound=before)), target).metadata
     assert moved == metadata(bound=bound)
     assert decode_metadata(moved.encode(target), target) == moved
@@ -100,9 +98,7 @@ def test_the_recorded_number_grows_by_the_distance(
         pytest.param(None, 900, DEFERRED, id="unknown, forward"),
     ],
 )
-def test_a_processor_in_off_gets_a_warm_up_unless_none_can_be_registered(
-    mode: str | None, target: int, expected: str | None
-) -> None:
+def test_off_gets_a_warm_up_if_records_may_be_registered(mode: str | None, target: int, expected: str | None) -> None:
     assert plan(PLACE, position(recorded=metadata(mode)), target).metadata.registration == expected
 
 

@@ -58,9 +58,7 @@ def refused(overrides: dict[str, str] | None = None, env: dict[str, str] | None 
         ),
     ],
 )
-def test_an_unknown_name_is_answered_with_its_source_and_the_nearest(
-    empty_folder: Path, source: str, text: str, said: str
-) -> None:
+def test_an_unknown_name_has_its_source_and_the_nearest(empty_folder: Path, source: str, text: str, said: str) -> None:
     if source in (".env", "waitreg.toml"):
         (empty_folder / source).write_text(f"{text}\n")
     overrides = {text: "1"} if source == "--set" else {}

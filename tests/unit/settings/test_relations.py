@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError
 from wait_registry.settings.loading import load_settings
-from wait_registry.settings.relations import (
-    Service,
-    least_ttl_s,
-    relation_problems,
-    require_relations,
-    steady_prefetch,
-)
+from wait_registry.settings.relations import Service, least_ttl_s, relation_problems, require_relations, steady_prefetch
 from wait_registry.settings.tree import Settings
 
 COMPLETE = {"processor.group": "shop", "processor.topics": "orders", "processor.handler": "shop:handle"}
@@ -230,9 +224,7 @@ def test_a_group_that_no_topic_is_named_after_may_have_any_name() -> None:
         *(("processor__topics", name, False) for name in ("orders.retry.5m", "eu.orders.retry.300s", "a..redeliver")),
     ],
 )
-def test_a_name_that_could_be_another_groups_is_warned_about(
-    service: Service, name: str, value: str, warned: bool
-) -> None:
+def test_a_name_that_may_be_another_groups_is_warned_of(service: Service, name: str, value: str, warned: bool) -> None:
     problems = relation_problems(settings(**{name: value}), service)
     assert [problem.severity for problem in problems] == [Severity.WARNING] * warned
     assert all(f"{value}, which would also be a retry topic of " in problem.message for problem in problems)

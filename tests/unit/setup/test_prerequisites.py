@@ -101,9 +101,7 @@ def test_the_first_python_that_is_new_enough_is_printed(commands: dict[str, str]
         ({**PYTHON, "java": NO_JAVA}, "does not run", ""),
     ],
 )
-def test_a_machine_is_refused_with_the_command_that_fixes_it(
-    commands: dict[str, str], said: str, fix: str, host: Host
-) -> None:
+def test_a_machine_is_refused_with_the_fix(commands: dict[str, str], said: str, fix: str, host: Host) -> None:
     host.add(commands)
     line = host.refusal()
     assert said in line
@@ -146,12 +144,7 @@ def test_an_accepted_one_passes_up_to_its_day(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_the_gate_fails_for_a_vulnerability_alone(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    tool: str,
-    code: int,
-    said: str,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: str, code: int, said: str
 ) -> None:
     script = tmp_path / "bin" / "pip-audit"
     script.parent.mkdir()

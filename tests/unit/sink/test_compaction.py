@@ -57,9 +57,7 @@ def stories_of(rows: list[Row]) -> dict[Story, list[Row]]:
 @pytest.mark.guarantee("P3.13", "P6.3")
 @example([], 0, random.Random(0))
 @given(histories, undivided, st.randoms(use_true_random=False))
-def test_survivors_and_tombstones_are_those_of_a_record_by_record_reading(
-    history: History, at_once: int, shuffler: random.Random
-) -> None:
+def test_what_remains_is_as_if_read_record_by_record(history: History, at_once: int, shuffler: random.Random) -> None:
     rows = rows_of(history)
     stories = stories_of(rows)
     shuffler.shuffle(rows)

@@ -89,9 +89,7 @@ def deliveries(*runs: list[Row]) -> list[tuple[int, int | None]]:
     ],
     ids=["renewed", "compacted away", "twice", "registered after it", "other partition", "other ID", "nothing"],
 )
-def test_a_tombstone_settles_the_registration_before_it(
-    records: list[Row], expected: list[tuple[int, int | None]]
-) -> None:
+def test_a_tombstone_settles_what_is_before_it(records: list[Row], expected: list[tuple[int, int | None]]) -> None:
     assert deliveries(records) == expected
     assert deliveries(*([record] for record in records)) == expected
 
@@ -118,9 +116,7 @@ def test_other_records_and_odd_headers_are_no_obstacle() -> None:
     st.sets(st.integers(1, 11)),
     st.randoms(use_true_random=False),
 )
-def test_the_rows_do_not_depend_on_where_a_run_ends(
-    log: list[tuple[str, int, bool]], cuts: set[int], random: Any
-) -> None:
+def test_rows_do_not_depend_on_where_a_run_ends(log: list[tuple[str, int, bool]], cuts: set[int], random: Any) -> None:
     records = [
         (tombstone if ends else registration)(wait_id, offset, partition)
         for offset, (wait_id, partition, ends) in enumerate(log)

@@ -57,9 +57,7 @@ def test_a_position_takes_the_time_of_what_it_has_reached(reached: int, last_ms:
 
 @pytest.mark.guarantee("P3.11")
 @given(st.lists(st.tuples(st.integers(0, 500), st.booleans()), min_size=1, max_size=30), st.data())
-def test_the_time_never_exceeds_the_append_time_of_what_follows(
-    log: list[tuple[int, bool]], data: st.DataObject
-) -> None:
+def test_the_time_is_never_after_the_append_of_what_follows(log: list[tuple[int, bool]], data: st.DataObject) -> None:
     """A log of records and markers; batches end anywhere; read at some time after the last append."""
     times: list[int] = []
     for gap, _ in log:

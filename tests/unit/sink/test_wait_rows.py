@@ -76,9 +76,7 @@ def read(survivors: pa.Table, earlier: EarlierWaits) -> tuple[list[Values], list
 
 @pytest.mark.guarantee("P1.17")
 @given(st.lists(changed | odd, max_size=12), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 12))
-def test_every_record_is_a_row_or_quarantined_however_batches_are_cut(
-    rows: list[Row], lengths: list[int], at_once: int
-) -> None:
+def test_every_record_is_a_row_or_quarantined_in_any_batches(rows: list[Row], lengths: list[int], at_once: int) -> None:
     batch = batch_of([replace(row, offset=offset) for offset, row in enumerate(rows)])
     nothing_before = EarlierWaits(batch.slice(0, 0))
     whole, unreadable = read(batch, nothing_before)

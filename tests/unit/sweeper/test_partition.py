@@ -92,9 +92,7 @@ def test_a_tracer_is_kept_from_task_to_task() -> None:
         assert off is None
 
 
-def test_a_task_whose_tracing_is_refused_sweeps_and_logs_it_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_task_without_tracing_logs_it_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
     for _ in range(2):
         with task_tracer(ON) as tracer:

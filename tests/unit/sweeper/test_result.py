@@ -112,9 +112,7 @@ def test_a_reading_that_takes_long_is_repeated_later(took_s: float, pause_s: flo
     ("retention_ms", "retention_days", "days"),
     [(400 * DAY_MS, 30, 401), (10 * DAY_MS + 1, 30, 30), (40 * DAY_MS + 1, 30, 41), (-1, 30, None)],
 )
-def test_marks_are_kept_as_long_as_the_operations_topic_keeps_them(
-    retention_ms: int, retention_days: int, days: int | None
-) -> None:
+def test_marks_are_kept_as_long_as_in_their_topic(retention_ms: int, retention_days: int, days: int | None) -> None:
     settings = Settings(
         operations=OperationsSettings(retention_ms=retention_ms), sweeper=SweeperSettings(retention_days=retention_days)
     )

@@ -29,9 +29,7 @@ def compacted(history: list[tuple[str, bool]], keep: list[bool]) -> list[tuple[i
 
 
 @given(HISTORIES, st.integers(0, 40), st.lists(st.booleans(), min_size=1, max_size=7))
-def test_a_row_is_open_exactly_when_the_whole_log_says_so(
-    history: list[tuple[str, bool]], position: int, keep: list[bool]
-) -> None:
+def test_a_row_is_open_exactly_as_in_the_log(history: list[tuple[str, bool]], position: int, keep: list[bool]) -> None:
     rows: dict[str, int] = {}
     for offset, (wait_id, is_wait) in enumerate(history[:position]):
         rows.pop(wait_id, None)
@@ -48,9 +46,7 @@ def test_a_row_is_open_exactly_when_the_whole_log_says_so(
 
 
 @given(HISTORIES, st.lists(st.booleans(), min_size=1, max_size=7))
-def test_without_a_position_only_what_the_log_shows_last_is_open(
-    history: list[tuple[str, bool]], keep: list[bool]
-) -> None:
+def test_without_a_position_only_the_last_in_the_log_is_open(history: list[tuple[str, bool]], keep: list[bool]) -> None:
     """The tables may then hold anything: rows resolved long ago, rows that never were."""
     tail = Tail(0, 100)
     for offset, wait_id, _ in compacted(history, keep):
@@ -109,9 +105,7 @@ def test_keys_that_are_no_ids_are_not_held() -> None:
     st.integers(0, 9),
     st.integers(0, 9),
 )
-def test_exactly_old_positions_before_the_end_are_refused(
-    age: timedelta, retention_ms: int, next_offset: int, unread: int
-) -> None:
+def test_exactly_old_positions_are_refused(age: timedelta, retention_ms: int, next_offset: int, unread: int) -> None:
     position = Position(next_offset, NOW - age)
     refused = unread > 0 and age / timedelta(milliseconds=1) > retention_ms / 2
     try:

@@ -63,9 +63,7 @@ def broken() -> Health:
         (broken, "/health/ready", 503, ["the check itself failed: RuntimeError"]),
     ],
 )
-def test_a_health_check_answers_with_its_reasons(
-    ready: Callable[[], Health], path: str, status: int, reasons: list[str]
-) -> None:
+def test_a_health_check_has_reasons(ready: Callable[[], Health], path: str, status: int, reasons: list[str]) -> None:
     with server(ready=ready) as running:
         code, kind, body = get(running, path)
     assert (code, kind) == (status, "application/json")
@@ -94,9 +92,7 @@ def test_a_taken_port_is_a_configuration_error_that_names_the_setting() -> None:
             TelemetryServer("127.0.0.1", running.port, MetricsRegistry(), well, well).start()
 
 
-def test_a_scraper_that_disconnects_early_costs_no_line_in_the_log(
-    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_early_disconnect_costs_no_line(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     answering, disconnected = threading.Event(), threading.Event()
 
     def read() -> Readings:

@@ -179,9 +179,7 @@ def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_a_later_attempt_that_is_left_ends_its_span_in_its_own_task(
-    traced: Traced, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_later_attempt_left_ends_its_span_in_its_task(traced: Traced, caplog: pytest.LogCaptureFixture) -> None:
     async def handler(record: Record) -> None:
         if CURRENT_ATTEMPT.get() == 1:
             raise ConnectionResetError
@@ -201,9 +199,7 @@ async def test_a_later_attempt_that_is_left_ends_its_span_in_its_own_task(
 
 
 @pytest.mark.parametrize("headers", [(), (("traceparent", b"00-1-2-03"),), (("traceparent", None),)])
-def test_a_record_without_a_trace_starts_the_one_of_its_redelivery(
-    traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
-) -> None:
+def test_a_record_without_a_trace_starts_one(traced: Traced, headers: tuple[tuple[str, bytes | None], ...]) -> None:
     original = ORIGINAL._replace(headers=headers)
     first, again = (process(traced, replace(taken, original=original)) for taken in (TAKEN, AGAIN))
     assert (first.parent, again.parent) == (None, None)
@@ -212,9 +208,7 @@ def test_a_record_without_a_trace_starts_the_one_of_its_redelivery(
 
 
 @pytest.mark.parametrize("headers", [(), PARENTED])
-def test_a_redelivered_record_links_to_the_sweeper_s_span_in_its_own_trace(
-    traced: Traced, headers: tuple[tuple[str, bytes | None], ...]
-) -> None:
+def test_a_redelivery_links_to_the_sweepers_span(traced: Traced, headers: tuple[tuple[str, bytes | None], ...]) -> None:
     published = RecordPublished(
         "orders.shop.redeliver", tuple(redelivery_headers(headers, LINEAGE)), "redelivered", 1_000, 2_000
     )

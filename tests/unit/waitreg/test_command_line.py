@@ -116,9 +116,7 @@ def test_version_is_the_distribution_s(waitreg: Run) -> None:
         ("processor --onse", "Did you mean one of: '--once'"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_says_what_is_right(
-    capsys: pytest.CaptureFixture[str], line: str, said: str
-) -> None:
+def test_wrong_usage_ends_with_2_and_says_what_fits(capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
     assert main(line.split()) == 2
     errors = capsys.readouterr().err
     assert said in errors
@@ -190,10 +188,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     ("script", "foreign"),
     [
         ("main(['--help'])", {"confluent_kafka", "pydantic", "aiohttp", "psycopg", "pyspark", "rich"}),
-        (
-            "main(['processor', '--help']); import processor.service",
-            {"psycopg", "pyspark", "pyarrow", "apscheduler"},
-        ),
+        ("main(['processor', '--help']); import processor.service", {"psycopg", "pyspark", "pyarrow", "apscheduler"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(script: str, foreign: set[str]) -> None:

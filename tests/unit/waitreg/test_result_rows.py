@@ -178,9 +178,7 @@ def test_a_sink_without_tasks_is_a_warning_and_one_beyond_the_log_an_error(
     ("superseded", "standing"),
     [([], Severity.OK), ([3, 0, 3], Severity.OK), ([3] * (SWEEPS - 1), Severity.OK), ([1] * SWEEPS, Severity.WARNING)],
 )
-def test_rows_that_stay_although_the_log_has_resolved_them_are_a_warning(
-    superseded: list[int], standing: Severity
-) -> None:
+def test_rows_that_the_log_has_resolved_long_ago_are_a_warning(superseded: list[int], standing: Severity) -> None:
     line = resolved_line(superseded)
     assert line.severity is standing
     assert standing is Severity.OK or "waitreg rebuild" in line.fix

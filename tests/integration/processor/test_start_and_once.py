@@ -1,21 +1,28 @@
-"""Where a group begins, when it refuses to (P8), and that a group whose offsets expired says so."""
+"""Where a group begins, when it refuses to (P8), that lost offsets are reported, and when `--once` ends (KIP-848)."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from processor.intake import stop_at_ends as once
 from tests.integration.doctor.findings import look
-from tests.integration.processor.scenario import Counts, ProcessorScenario, ScenarioFactory, accepts
+from tests.integration.processor.running import Processors
+from tests.integration.processor.scenario import Counts, Gate, ProcessorScenario, ScenarioFactory, accepts, scenarios_on
 from tests.support.committed_offsets import commit_as_operator
-from tests.support.waiting import wait_until
+from tests.support.kafka_io import group_member
+from tests.support.naming import Names
+from tests.support.processes import Services
+from tests.support.waiting import holds, wait_until
 from wait_registry.diagnosis import Severity
 from wait_registry.errors import ConfigurationError, PermanentError
 from wait_registry.handler import Record, TransientError
 from wait_registry.kafka.topics import create_topics
+from waitreg.local.stack import EmbeddedStack
 
 
 @pytest.mark.guarantee("P8.2")
@@ -60,9 +67,7 @@ def test_a_recreated_or_resized_wait_topic_stops_its_group(processor_scenario: S
         at.start().join()
 
 
-def test_a_new_wait_topic_of_another_name_may_follow(
-    processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_wait_topic_may_follow(processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture) -> None:
     seen = Counts()
     at = processor_scenario(seen, 1)
     at.produce([b"value"])
@@ -119,9 +124,7 @@ def test_a_group_that_lost_its_offsets_is_warned_of(
     assert "waitreg rewind" in said
 
 
-def test_added_partitions_are_no_lost_offsets(
-    processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_added_partitions_lost_no_offset(processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture) -> None:
     at = processor_scenario(partitions=1)
     at.produce_to_each(2)
     at.run_once()
@@ -131,3 +134,53 @@ def test_added_partitions_are_no_lost_offsets(
     at.produce([b"more"])
     at.run_once()
     assert LOST not in caplog.text
+
+
+# A dead member's partitions are taken back after twelve seconds, when another has long joined.
+QUICK_SESSIONS = {
+    "group.consumer.min.session.timeout.ms": "5000",
+    "group.consumer.session.timeout.ms": "12000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+}
+
+
+@pytest.mark.guarantee("P4.18")
+def test_once_does_not_end_while_records_are_unfinished(processor_scenario: ScenarioFactory) -> None:
+    gate = Gate()
+    at = processor_scenario(gate, 1, max_in_flight=2)
+    at.produce([b"value"] * 6)
+    running = at.start(once=True)
+    wait_until(lambda: running.stats.registered == 6 and len(gate.calls) == 2, what="records that wait for a slot")
+    holds(lambda: "draining" not in running.health.reasons, 1.0, "no drain with unfinished records")
+    gate.opened.set()
+    running.join()
+    at.resolved_stories(6)
+
+
+def test_it_waits_for_the_partitions_of_a_dead_member(names: Names, services: Services, processors: Processors) -> None:
+    with EmbeddedStack(broker_properties=QUICK_SESSIONS, postgres_settings={"fsync": "off"}) as stack:
+        handler = "tests.integration.processor.scenario:accepts"
+        make = scenarios_on(stack, names, processors)
+        at = make(handler, 1, group_protocol="consumer", commit_interval_s=0.1)
+        dead = services.start("processor", at.settings).wait_ready()
+        at.produce([b"first"])
+        wait_until(lambda: at.committed() == [1], what="the commit of the first record")
+        dead.kill()
+        at.produce([b"value"] * 5)
+        assert at.run_once().settled == {"done": 5}
+        assert at.committed() == [6], "all that stood there, although a dead one had it"
+
+
+def test_it_says_what_it_leaves_to_a_member_that_is_alive(
+    processor_scenario: ScenarioFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = processor_scenario(partitions=1, group_protocol="consumer")
+    at.produce([b"value"] * 3)
+    monkeypatch.setattr(once, "ALIVE_AFTER_S", 2.0)
+    alive = group_member(at.topics.bootstrap, at.group, [at.topic])
+    with closing(alive):
+        wait_until(lambda: alive.poll(0.1) is None and alive.assignment(), what="the other one's partition")
+        running = at.run_once()
+    assert running.settled == {}
+    assert f"not processed here, but by live members of the group: {at.topic}[0] by " in caplog.text

@@ -1,8 +1,9 @@
-"""`waitreg rewind` on a real broker: what it moves, prints and refuses, and that a registered record is settled."""
+"""`waitreg rewind` and `waitreg replay` on a real broker: what they move, handle, print and refuse, and a crash."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.support.kafka_io import Outgoing, group_member
 from tests.support.waiting import wait_until
 from wait_registry.errors import FencedError
 from wait_registry.kafka.clients import admin
+from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.commit_metadata import CommitMetadata
 from wait_registry.kafka.wait_topic import describe_wait_topic
 from wait_registry.records.wait_record import RegistrationMode
@@ -65,9 +67,7 @@ def test_a_registered_record_that_is_handled_again_is_settled(
     assert after.by_offset()[0].outcomes == ["done"]
 
 
-def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
-    processor_scenario: ScenarioFactory, rewind: Rewind
-) -> None:
+def test_a_dry_run_names_what_is_skipped_and_moves_nothing(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
     at = processor_scenario(partitions=2)
     at.produce([Outgoing(b"value", partition=number % 2) for number in range(6)])
     at.run_once()
@@ -85,9 +85,7 @@ def test_a_dry_run_says_what_is_skipped_and_changes_nothing(
     assert at.run_once().done == 0
 
 
-def test_it_moves_to_a_time_and_the_group_handles_the_rest_again(
-    processor_scenario: ScenarioFactory, rewind: Rewind
-) -> None:
+def test_after_a_move_to_a_time_the_rest_is_handled_again(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
     counts = Counts()
     at = processor_scenario(counts, 2)
     at.produce([Outgoing(b"value", partition=0, timestamp_ms=1_700_000_000_000 + 1000 * n) for n in range(10)])
@@ -149,9 +147,7 @@ def test_a_group_with_a_member_is_refused(protocol: str, processor_scenario: Sce
 
 
 @pytest.mark.guarantee("P8.6")
-def test_doctor_names_each_partition_outside_its_log_and_its_fix_moves_these_alone(
-    processor_scenario: ScenarioFactory, rewind: Rewind
-) -> None:
+def test_doctors_fix_moves_partitions_outside_their_logs(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
     at = processor_scenario(partitions=4)
     at.produce([Outgoing(b"value", partition=number % 4) for number in range(12)])
     at.run_once()
@@ -172,9 +168,7 @@ def test_doctor_names_each_partition_outside_its_log_and_its_fix_moves_these_alo
 
 
 @pytest.mark.guarantee("P8.6")
-def test_a_group_continues_after_its_input_topic_was_recreated(
-    processor_scenario: ScenarioFactory, rewind: Rewind
-) -> None:
+def test_a_group_continues_after_its_input_was_recreated(processor_scenario: ScenarioFactory, rewind: Rewind) -> None:
     at = processor_scenario(partitions=1)
     of_the_old = CommitMetadata(
         describe_wait_topic(admin(at.settings.kafka), at.settings.wait.topic, at.settings.wait.partitions),
@@ -185,3 +179,87 @@ def test_a_group_continues_after_its_input_topic_was_recreated(
     moved = rewind(at, "--to-earliest")
     assert moved.code == 0, moved.errors
     assert at.run_once().done == 5
+
+
+ACCEPTS = "tests.integration.processor.scenario:accepts"
+
+
+@pytest.mark.guarantee("P1.33")
+def test_a_group_at_the_latest_leaves_the_gap_to_a_replay(processor_scenario: ScenarioFactory, tmp_path: Path) -> None:
+    counts = Counts()
+    at = processor_scenario(counts, 2)
+    at.produce_to_each(5)
+    at.run_once()
+    at.produce_to_each(30)
+    moved = run_waitreg(tmp_path, "rewind", "--to-latest", settings=at.settings)
+    assert moved.code == 0, moved.errors
+    printed = re.search(r"^  (waitreg replay .*)$", moved.output, re.MULTILINE)
+    assert printed is not None
+    group = at.start().wait_joined()
+    at.produce_to_each(5)
+    wait_until(lambda: group.done == 10, what="the group's new records")
+    assert sum(counts.calls.values()) == 20
+    by_another_process = at.changed("processor", handler=ACCEPTS)
+    ended = run_waitreg(tmp_path, *shlex.split(printed[1])[1:], settings=by_another_process.settings)
+    assert ended.code == 0, ended.errors
+    assert ended.output == "settled 60 records: 60 done\n"
+    group.stop()
+    assert at.committed() == [40, 40]
+    assert sum(counts.calls.values()) == 20, "the gap was the replay's alone"
+
+
+@pytest.mark.guarantee("P1.34")
+def test_a_killed_replay_is_run_again(processor_scenario: ScenarioFactory, calls: Calls, tmp_path: Path) -> None:
+    at = processor_scenario(f"{HANDLERS}:dies_of_poison", 1)
+    at.produce([*numbers(5), b"poison", *numbers(5)])
+    command = ("replay", f"{at.topic}:0:0-11")
+    assert run_waitreg(tmp_path, *command, settings=at.settings, variables=calls.environment).code == 9
+    handler = f"{HANDLERS}:takes_a_while"
+    fixed = at.changed("processor", handler=handler)
+    ended = run_waitreg(tmp_path, *command, settings=fixed.settings, variables=calls.environment)
+    assert ended.code == 0, ended.errors
+    assert set(calls.offsets()) == set(range(11))
+    assert at.committed() == [-1]
+
+
+def test_a_replay_takes_all_between_times(processor_scenario: ScenarioFactory, calls: Calls, tmp_path: Path) -> None:
+    at = processor_scenario(f"{HANDLERS}:takes_a_while", 4)
+    begin_ms, later_ms = 1_700_000_000_000, 1_750_000_000_000
+    ordered = [begin_ms + 1000 * n for n in range(10)]
+    logs = [ordered, [later_ms, *ordered], [*ordered[5:], *ordered[:5], later_ms], [later_ms, *range(10)]]
+    for partition, timestamps in enumerate(logs):
+        at.produce([Outgoing(b"value", partition=partition, timestamp_ms=each) for each in timestamps])
+    times = ("--from-time", "2023-11-14T22:13:22Z", "--to-time", "2023-11-14T22:13:27Z")
+    ended = run_waitreg(tmp_path, "replay", *times, settings=at.settings, variables=calls.environment)
+    assert ended.code == 0, ended.errors
+    assert ended.output == "settled 15 records: 15 done\n"
+    assert sorted(calls.offsets()) == sorted([*range(2, 7), *range(3, 8), *range(7, 10), *range(2)])
+    assert "the group hasn't committed 41 offsets of the ranges, and handles their records too" in ended.errors
+    assert at.committed() == [-1] * 4
+
+
+@pytest.mark.guarantee("P1.43")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give ranges, or --from-time and --to-time, or both"),
+        (["--from-time", "2026-11-27", "--to-time", "2026-11-27"], "isn't before --to-time 2026-11-27"),
+        (["--from-time", "2026-11-27"], "give both --from-time and --to-time"),
+        (["{topic}:0:0-4"], "the log of {topic}[0] has the offsets 0-3, the range is 0-4: give a range in the log"),
+        (["other:0:0-4"], "topic other isn't in processor.topics"),
+        (["{topic}:0:0-3"], 'Set processor.redeliver_to = "origin" for the replay'),
+        (["{topic}:7:0-1"], "topic {topic} has 1 partitions; there is no partition 7"),
+    ],
+)
+def test_what_a_replay_refuses(
+    arguments: list[str], said: str, processor_scenario: ScenarioFactory, tmp_path: Path
+) -> None:
+    at = processor_scenario(ACCEPTS, 1)
+    at.produce(numbers(3))
+    origin = CommitMetadata(TopicIdentity("wait", "id", 1), redeliver_to="origin").encode(3)
+    commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 3, metadata=origin)])
+    ended = run_waitreg(
+        tmp_path, "replay", *(each.replace("{topic}", at.topic) for each in arguments), settings=at.settings
+    )
+    assert ended.code == 2
+    assert said.replace("{topic}", at.topic) in ended.errors
