@@ -59,9 +59,7 @@ def verdict(arguments: Sequence[str], entries: Sequence[Flaky], today: datetime.
         return status
     print(f"\n{len(failed)} failed, and run once more, alone, to explain why:", *failed, sep="\n  ", flush=True)
     # Without pytest's closing line: that of the first run stays the last one.
-    again, failed_again = _run(
-        ["-qq", *(argument for argument in arguments if argument.startswith("--stack")), *failed]
-    )
+    again, failed_again = _run(["-qq", *(one for one in arguments if one.startswith("--stack")), *failed])
     excused = {entry.test for entry in entries if today <= entry.until}
     for test in failed:
         second = "failed" if test in failed_again or again not in (0, 1) else "passed"

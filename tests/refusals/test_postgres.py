@@ -222,9 +222,7 @@ def fill(disk: Path) -> Path:
 
 
 def registered(at: Scenario, first: int, count: int) -> set[str]:
-    records = [
-        at.wait_record(number, expires_in_ms=HOUR_MS, value=b"v" * 2_000) for number in range(first, first + count)
-    ]
+    records = [at.wait_record(n, expires_in_ms=HOUR_MS, value=b"v" * 2_000) for n in range(first, first + count)]
     return {item.wait_id for item in at.register(records)}
 
 

@@ -165,9 +165,7 @@ def test_the_processor_gets_no_setting_of_postgres(services: dict[str, Service])
 
 
 def test_every_setting_that_is_given_exists(services: dict[str, Service]) -> None:
-    given = {
-        name for service in services.values() for name in service.get("environment", {}) if name.startswith(PREFIX)
-    }
+    given = {name for one in services.values() for name in one.get("environment", {}) if name.startswith(PREFIX)}
     dotted = {name: name.removeprefix(PREFIX).lower().replace(DELIMITER.lower(), ".") for name in given}
     assert len(given) > 5
     assert [name for name, setting in dotted.items() if find_setting(setting) is None] == []

@@ -106,9 +106,7 @@ class ProcessorScenario:
 
     def produce_to_each(self, count: int) -> int:
         """Publish ``count`` records to each partition and return how many these are in all."""
-        self.produce(
-            [Outgoing(b"value", partition=number % self.partitions) for number in range(count * self.partitions)]
-        )
+        self.produce([Outgoing(b"value", partition=n % self.partitions) for n in range(count * self.partitions)])
         return count * self.partitions
 
     def start(self, broker: str | None = None, once: bool = False) -> RunningProcessor:

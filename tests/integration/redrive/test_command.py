@@ -174,10 +174,8 @@ def test_archived_ones_come_back_by_restore(at: Scenario, typed: Type) -> None:
 def test_the_audit_says_who_did_what_with_which_record(at: Scenario, typed: Type) -> None:
     at.show_dead_letters(2)
     place = str(at.place())
-    assert (
-        typed("purge", at.settings.dead_letter.topic, "--before", "2999-01-01T00:00Z", "--reason", "old", "--send")[0]
-        == 0
-    )
+    purge = ("purge", at.settings.dead_letter.topic, "--before", "2999-01-01T00:00Z", "--reason", "old", "--send")
+    assert typed(*purge)[0] == 0
     at.read_operations()
     status, printed = typed("audit")
     assert status == 0

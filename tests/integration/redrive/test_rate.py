@@ -43,10 +43,8 @@ def test_a_job_has_the_rate_that_was_asked_for_last(at: Scenario, slow: Requeste
     assert len(at.sent()) == 30
     at.read_operations()
     assert at.rows("select rate, state from operation") == [(400.0, "finished")]
-    details = [
-        detail for (detail,) in at.rows("select detail from operator_event where event = 'rate' order by \"offset\"")
-    ]
-    assert details == ["0.5 per second", "2 per second", "400 per second"]
+    details = at.rows("select detail from operator_event where event = 'rate' order by \"offset\"")
+    assert details == [("0.5 per second",), ("2 per second",), ("400 per second",)]
 
 
 def test_a_lower_rate_makes_the_next_chunk_smaller(at: Scenario, slow: Requested) -> None:

@@ -72,9 +72,7 @@ def test_each_settled_record_is_one_row_over_several_runs(
     assert (first.rows, first.without_registration, first.open) == (12, 0, 18)
     with transaction(topics, settings.wait.topic, commit=False) as producer:
         producer.produce(settings.wait.topic, key=ids[29].encode(), partition=1)
-    log.write(
-        *(tombstone(wait_id, number % 2, Outcome.EXPIRED) for number, wait_id in enumerate(ids[:20]) if number > 11)
-    )
+    log.write(*(tombstone(wait_id, n % 2, Outcome.EXPIRED) for n, wait_id in enumerate(ids[:20]) if n > 11))
     second = run_history(settings, tmp_path, spark)
     assert (second.rows, second.without_registration, second.open) == (8, 0, 10)
     nothing = run_history(settings, tmp_path, spark)
@@ -82,13 +80,8 @@ def test_each_settled_record_is_one_row_over_several_runs(
     expected = dict.fromkeys(ids[:12], "done") | dict.fromkeys(ids[12:20], "expired")
     assert outcomes(tmp_path) == expected
     row = rows(tmp_path)[0]
-    assert (row["group"], row["consumer_group"], row["key"], row["topic"], row["offset"]) == (
-        "billing",
-        "billing",
-        b"k",
-        "orders",
-        41,
-    )
+    shown = [row[name] for name in ("group", "consumer_group", "key", "topic", "offset")]
+    assert shown == ["billing", "billing", b"k", "orders", 41]
     assert f"{row['settled_at']:%Y-%m-%d}" == str(row["day"])
     assert row["registered_at"] <= row["settled_at"]
     assert spark.read.parquet(str(tmp_path)).where("group = 'billing' and string(key) = 'k'").count() == 20

@@ -63,10 +63,8 @@ def test_an_old_position_is_refused_until_a_rebuild(sink_scenario: SinkScenarioF
     done = rebuild(at.settings, spark)
     assert done.partitions == reported.partitions
     assert (sum(p.missing for p in done.partitions), sum(p.different for p in done.partitions)) == (1, 3)
-    assert (sum(p.orphans for p in done.partitions), sum(p.rows for p in done.partitions)) == (
-        len(ended),
-        40 - len(ended),
-    )
+    assert sum(part.orphans for part in done.partitions) == len(ended)
+    assert sum(part.rows for part in done.partitions) == 40 - len(ended)
     assert at.is_exact()
     assert at.rows("select body from wait where wait_expiration_uuid = %s", ids[3]) == [(b"3",)]
     assert at.rows("select idempotency_key from wait where wait_expiration_uuid = %s", ids[9]) == [(ids[9],)]

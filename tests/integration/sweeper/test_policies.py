@@ -57,9 +57,7 @@ def test_a_redelivery_goes_to_its_groups_own_topic_with_the_next_delivery(at: Sc
 
 
 def test_redelivery_to_the_origin_goes_to_its_very_partition(at: Scenario) -> None:
-    at.due(
-        [at.wait_record(number, expiry_policy="redeliver", redeliver_to="origin", partition=2) for number in range(5)]
-    )
+    at.due([at.wait_record(n, expiry_policy="redeliver", redeliver_to="origin", partition=2) for n in range(5)])
     assert at.sweep().counts[RowOutcome.REDELIVERED] == 5
     records = at.topics.read(at.settings.processor.topics[0])
     assert [record.partition for record in records] == [2] * 5

@@ -40,9 +40,7 @@ where %s = any(pg_blocking_pids(pid)) and clock_timestamp() - query_start > make
 
 def test_a_spark_sweep_exports_all_and_is_recorded(scenario: ScenarioFactory, request: pytest.FixtureRequest) -> None:
     at = scenario({"wait.partitions": 3})
-    registered = [
-        item for partition in (0, 2) for item in at.register([at.wait_record(n) for n in range(5)], partition)
-    ]
+    registered = [one for partition in (0, 2) for one in at.register([at.wait_record(n) for n in range(5)], partition)]
     for partition in range(3):
         at.show(partition=partition)
     registry = MetricsRegistry()

@@ -50,9 +50,7 @@ def test_ctrl_c_ends_the_demo_with_all_its_processes(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     with process.stdout:
-        shown = "".join(
-            itertools.takewhile(lambda line: "Starting the sink and the sweeper" not in line, process.stdout)
-        )
+        shown = "".join(itertools.takewhile(lambda one: "Starting the sink and the sweeper" not in one, process.stdout))
         children = below(process.pid)
         assert {"java", "postgres"} <= {name for name, _ in children}, shown
         process.send_signal(signal.SIGINT)

@@ -161,10 +161,8 @@ def test_doctors_fix_moves_partitions_outside_their_logs(processor_scenario: Sce
     assert moved.code == 0, moved.errors
     assert at.committed() == [3, 5, 4, 3]
     again = rewind(at, *command[1].split())
-    assert (again.code, again.output) == (
-        0,
-        f"Nothing to move: each committed offset of group {at.group} is in its log.\n",
-    )
+    nothing = f"Nothing to move: each committed offset of group {at.group} is in its log.\n"
+    assert (again.code, again.output) == (0, nothing)
 
 
 @pytest.mark.guarantee("P8.6")
@@ -258,8 +256,7 @@ def test_what_a_replay_refuses(
     at.produce(numbers(3))
     origin = CommitMetadata(TopicIdentity("wait", "id", 1), redeliver_to="origin").encode(3)
     commit_as_operator(at.topics.bootstrap, at.group, [TopicPartition(at.topic, 0, 3, metadata=origin)])
-    ended = run_waitreg(
-        tmp_path, "replay", *(each.replace("{topic}", at.topic) for each in arguments), settings=at.settings
-    )
+    given = [each.replace("{topic}", at.topic) for each in arguments]
+    ended = run_waitreg(tmp_path, "replay", *given, settings=at.settings)
     assert ended.code == 2
     assert said.replace("{topic}", at.topic) in ended.errors

@@ -229,9 +229,7 @@ def test_each_service_needs_its_own_topics() -> None:
     both = settings(
         processor__expiry_policy="redeliver", sink__dead_letter_topics="a,b", sweeper__default_dead_letter_topic="c"
     )
-    topics = {
-        service: {one.topic for one in topic_specs(both, service)} for service in ("processor", "sink", "sweeper")
-    }
+    topics = {name: {one.topic for one in topic_specs(both, name)} for name in ("processor", "sink", "sweeper")}
     assert topics["sink"] == {"waitreg.wait", "a", "b", "waitreg.operations"}
     assert topics["sweeper"] == {"waitreg.wait", "waitreg.dlq", "c"}
     again = {"orders.shop.redeliver", "refunds.shop.redeliver"}

@@ -51,9 +51,7 @@ def test_each_target_of_the_makefile_is_run_by_the_gate_or_by_a_part() -> None:
         for target, prerequisites, recipe in re.findall(r"^([a-z-]+):(.*)((?:\n(?!\S+:).*)*)", makefile, re.MULTILINE)
     }
     commands = [(evidence.ROOT / ".ci" / "run").read_text("utf-8"), *release.parts().values()]
-    run = {
-        target for command in commands for asked in re.findall(r"\bmake([a-z -]+)", command) for target in asked.split()
-    }
+    run = {target for one in commands for asked in re.findall(r"\bmake([a-z -]+)", one) for target in asked.split()}
     while more := {target for one in run for target in needed.get(one, ())} - run:
         run |= more
     assert needed.keys() - run == {"release-tests", "release-check"}, "these two run the parts"
