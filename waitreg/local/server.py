@@ -116,7 +116,7 @@ class EmbeddedServer(ABC):
 
     def require_running(self) -> None:
         """Raise ServerError if it has ended by itself, or if its folder was removed."""
-        if self._child is not None and not self.directory.is_dir():
+        if self._child is not None and not self.log.is_file():
             raise ServerError(
                 f"the folder {self.directory} of the {self.name} is gone, removed perhaps with other old temporary "
                 "files. Start it again, in a folder that is not cleaned up (`waitreg stack up --data-dir`)"
