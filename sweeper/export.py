@@ -177,14 +177,14 @@ class DueRows:
         rows, unreadable = self._tables.rows(still_open) if still_open else ([], [])
         now_ms = self._task.clock.now_ms()
         decided = [outgoing(row, self._task.settings, self._targets, now_ms) for row in rows]
-        letters = [item for item in decided if isinstance(item, Outgoing)]
+        exports = [item for item in decided if isinstance(item, Outgoing)]
         unsendable = [*unreadable, *(item for item in decided if isinstance(item, Unsendable))]
         counts = Counter(RowOutcome(verdict.value) for verdict in verdicts if verdict is not Verdict.OPEN)
         counts += Counter({RowOutcome.UNSENDABLE: len(unsendable)})
         # Tombstones go to the wait topic.
-        topics = {self._task.settings.wait.topic, *(letter.topic for letter in letters)} if letters else set()
+        topics = {self._task.settings.wait.topic, *(record.topic for record in exports)} if exports else set()
         limits = {topic: self._targets(topic).max_message_bytes for topic in topics}
-        return Chunk(letters, limits, unsendable, counts, self._fenced)
+        return Chunk(exports, limits, unsendable, counts, self._fenced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +192,14 @@ class Chunk:
     """Rows that were judged together.
 
     Attributes:
-        letters: what is to be written for the open rows.
-        limits: max.message.bytes of the letters' topics and of the wait topic.
+        exports: what is to be written for the open rows.
+        limits: max.message.bytes of their topics and of the wait topic.
         unsendable: open rows that no topic takes.
-        counts: rows by outcome, those of ``letters`` excepted.
-        fenced: writes the letters.
+        counts: rows by outcome, those of ``exports`` excepted.
+        fenced: writes them.
     """
 
-    letters: Sequence[Outgoing]
+    exports: Sequence[Outgoing]
     limits: Mapping[str, int]
     unsendable: Sequence[Unsendable]
     counts: Counter[RowOutcome]
@@ -211,20 +211,20 @@ class Chunk:
         Returns:
             Rows by how they were exported.
         """
-        if self.letters:
+        if self.exports:
             started_ns = time.time_ns()
-            self.fenced.producer.export(self.letters, self.limits)
+            self.fenced.producer.export(self.exports, self.limits)
             self._trace(started_ns)
-        return Counter(_EXPORTED[letter.outcome] for letter in self.letters)
+        return Counter(_EXPORTED[record.outcome] for record in self.exports)
 
     def _trace(self, started_ns: int) -> None:
         tracer, ended_ns = self.fenced.task.tracer, time.time_ns()
         if tracer is None:
             return
         try:
-            for letter in self.letters:
-                headers = tuple(letter.headers)
-                tracer.record_published(RecordPublished(letter.topic, headers, letter.outcome, started_ns, ended_ns))
+            for record in self.exports:
+                headers = tuple(record.headers)
+                tracer.record_published(RecordPublished(record.topic, headers, record.outcome, started_ns, ended_ns))
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs spans and no export
             # Only its class: the text of a tracer's error may quote a header.
             partition = self.fenced.task.partition

@@ -82,34 +82,34 @@ def outgoing(row: DueRow, settings: Settings, targets: Callable[[str], Target], 
     original = row.record.original
     try:
         require_sendable_names(original.headers)
-        candidates = [letter for letter in (_redelivery(row, settings), _dead_letter(row, settings, now_ms)) if letter]
+        candidates = [each for each in (_redelivery(row, settings), _dead_letter(row, settings, now_ms)) if each]
     except (DataError, ConfigurationError) as error:
         found = Obstacle.UNREADABLE, str(error)
     else:
-        for letter in candidates:
-            target = targets(letter.topic)
-            if letter.partition is not None and target.compacted:
+        for candidate in candidates:
+            target = targets(candidate.topic)
+            if candidate.partition is not None and target.compacted:
                 continue
-            refused = _refusal(letter, target)
+            refused = _refusal(candidate, target)
             if refused is None:
-                return letter
+                return candidate
             found = refused
             if found[0] is not Obstacle.TOO_LARGE:
                 break
     return unsendable(row.record.wait_id, original.topic, original.partition, original.offset, *found)
 
 
-def _refusal(letter: Outgoing, target: Target) -> tuple[Obstacle, str] | None:
+def _refusal(candidate: Outgoing, target: Target) -> tuple[Obstacle, str] | None:
     """Return why this topic doesn't take this record, and the fix; None if it does."""
     topic, fix = target.topic, "kafka-configs --alter --topic"
     if target.problem is not None:
         return Obstacle.NO_TOPIC, target.problem
-    if letter.partition is not None and letter.partition >= target.partitions:
-        return Obstacle.NO_TOPIC, f"{topic} has lost its partition {letter.partition}"
-    if letter.key is None and target.compacted:
+    if candidate.partition is not None and candidate.partition >= target.partitions:
+        return Obstacle.NO_TOPIC, f"{topic} has lost its partition {candidate.partition}"
+    if candidate.key is None and target.compacted:
         problem = f"the record has no key, which a compacted topic such as {topic} refuses"
         return Obstacle.NO_KEY, f"{problem}. Change it: {fix} {topic} --add-config cleanup.policy=delete"
-    size = record_size(letter.key, letter.value, letter.headers)
+    size = record_size(candidate.key, candidate.value, candidate.headers)
     if size > target.max_message_bytes:
         problem = f"{size} bytes with its headers, {topic} takes {target.max_message_bytes}"
         return Obstacle.TOO_LARGE, f"{problem}. Raise the limit: {fix} {topic} --add-config max.message.bytes={size}"
