@@ -74,7 +74,7 @@ def parts_readings(parts: Parts) -> Iterator[Reading]:
         (metrics.PROCESSOR_START_PAUSE, slots.start_pause_s),
     ):
         yield Reading(metric, value)
-    for route, free in () if parts.bulkheads is None else parts.bulkheads.free.items():
+    for route, free in () if parts.route_limits is None else parts.route_limits.free.items():
         yield Reading(metrics.PROCESSOR_ROUTE_FREE_SLOTS, free, (str(route),))
     yield from partition_readings(list(parts.loop.source.assigned.values()), dict(engine.partitions))
 

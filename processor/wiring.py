@@ -20,10 +20,10 @@ from processor.calls.traces import Traces
 from processor.calls.worker_pool import WorkerPool
 from processor.drain import Run
 from processor.flow.adaptive_limit import AdaptiveLimit
-from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import ConcurrencyLimit, FixedLimit
 from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
+from processor.flow.route_limits import RouteLimits
 from processor.flow.scheduler import Ordered, Scheduler, Unordered, key_lane, partition_lane
 from processor.flow.slots import Slots
 from processor.handlers.open_handler import OpenHandler
@@ -134,7 +134,7 @@ class Parts:
         watchdog: ends attempts that are over their limit.
         membership: of the group.
         pending_starts: the partitions that can't start yet.
-        bulkheads: the worker slots of routes, if some have a limit of their own.
+        route_limits: the worker slots of routes, if some have a limit of their own.
         blocked_after_s: how old a call is that counts as long, s.
         tasks: what is repeated alongside the loop.
     """
@@ -145,7 +145,7 @@ class Parts:
     membership: Membership
     flow: Flow
     pending_starts: Sized
-    bulkheads: Bulkheads | None
+    route_limits: RouteLimits | None
     blocked_after_s: float
     tasks: tuple[Periodic, ...]
 
@@ -192,19 +192,19 @@ def build(
     traces = None if tracer is None else Traces(tracer, processor.group, facts.instance)
     clock_watch = ClockWatch(processor.margin_s, clock, inbox.fault, inbox.stats)
     watchdog = DeadlineWatchdog(clock, processor.handler_timeout_s)
-    limits, bulkheads = time_limits(processor), bulkheads_of(processor)
+    limits, route_limits = time_limits(processor), route_limits_of(processor)
     decision = RetryDecision(processor, limits, process.random)
     attempts = Attempts(handler, processor.handler_timeout_s, decision, clock, inbox.stats)
     calls = WorkerPool(attempts, watchdog, clock, inbox, traces=traces)
     writers = _writers(process, facts, outbox, clock_watch, traces)
     membership = Membership(processor)
     intake = _intake(process, facts, clock_watch, membership, admin)
-    engine, flow = engine_of(processor, limits, bulkheads)
+    engine, flow = engine_of(processor, limits, route_limits)
     loop = Loop(engine, intake.source, writers, calls, inbox, clock)
     run = Run(loop, membership, process.replay or facts.ends, processor.drain_timeout_s, clock, inbox.fault)
     tasks = (*_tasks(process, facts, intake, loop, membership, admin), *intake.tasks)
     pending, blocked_s = intake.pending_starts, processor.blocked_after_s
-    return Parts(loop, run, watchdog, membership, flow, pending, bulkheads, blocked_s, tasks)
+    return Parts(loop, run, watchdog, membership, flow, pending, route_limits, blocked_s, tasks)
 
 
 def outbox_of(process: Process) -> Outbox:
@@ -299,7 +299,9 @@ def _tasks(
     )
 
 
-def engine_of(processor: ProcessorSettings, limits: TimeLimits, bulkheads: Bulkheads | None) -> tuple[Engine, Flow]:
+def engine_of(
+    processor: ProcessorSettings, limits: TimeLimits, route_limits: RouteLimits | None
+) -> tuple[Engine, Flow]:
     """Build the engine of a processor from its settings, and what decides how much it does at once."""
     rules = Rules(
         mode=processor.registration,
@@ -312,7 +314,7 @@ def engine_of(processor: ProcessorSettings, limits: TimeLimits, bulkheads: Bulkh
     )
     limit, records = limit_of(processor), OpenRecords()
     cancel_after_s = processor.blocked_after_s if processor.cancel_blocked else None
-    slots = Slots(scheduler_of(processor.ordering), limit, bulkheads, cancel_after_s)
+    slots = Slots(scheduler_of(processor.ordering), limit, route_limits, cancel_after_s)
     flow = Flow(rules, records, slots, Prefetch(limit, processor.prefetch_max, processor.prefetch_max_bytes))
     return Engine(rules, records, flow, RetryDelays(processor.retry.delays_s)), flow
 
@@ -331,10 +333,10 @@ def scheduler_of(ordering: Ordering) -> Scheduler:
     return Ordered(key_lane if ordering is Ordering.KEY else partition_lane)
 
 
-def bulkheads_of(processor: ProcessorSettings) -> Bulkheads | None:
+def route_limits_of(processor: ProcessorSettings) -> RouteLimits | None:
     """Return the worker slots of routes; None if no route has a limit of its own."""
     limits = {n: route.max_in_flight for n, route in enumerate(processor.routes) if route.max_in_flight is not None}
     if not limits:
         return None
     router = Router([route.match for route in processor.routes])
-    return Bulkheads(lambda entry: router.route_of(entry.record), limits)
+    return RouteLimits(lambda entry: router.route_of(entry.record), limits)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from processor.flow.blocked_calls import BlockedCalls
-from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import ConcurrencyLimit
+from processor.flow.route_limits import RouteLimits
 from processor.flow.running_calls import RunningCalls
 from processor.flow.scheduler import Ordered, Scheduler, Unordered
 from processor.flow.start_rate import Pace
@@ -29,7 +29,7 @@ class Slots:
     Args:
         scheduler: says which record of the other topics is next.
         limit: how many calls may run.
-        bulkheads: of the routes, if some have one.
+        route_limits: of the routes, if some have one.
         cancel_after_s: age of calls that are cancelled if they hold nearly all slots, s; None cancels none.
 
     Attributes:
@@ -41,16 +41,16 @@ class Slots:
         self,
         scheduler: Scheduler,
         limit: ConcurrencyLimit,
-        bulkheads: Bulkheads | None = None,
+        route_limits: RouteLimits | None = None,
         cancel_after_s: float | None = None,
     ) -> None:
         self._inputs = scheduler
         self._order = scheduler if isinstance(scheduler, Ordered) else None
         self._retries = Unordered()
-        self._bulkheads = bulkheads
+        self._route_limits = route_limits
         # Which of the two let others overtake the records that they hold up.
-        self._overtaken = tuple(each for each in (self._order, bulkheads) if each is not None)
-        self._queues = (self._inputs, self._retries, *(() if bulkheads is None else bulkheads.queues.values()))
+        self._overtaken = tuple(each for each in (self._order, route_limits) if each is not None)
+        self._queues = (self._inputs, self._retries, *(() if route_limits is None else route_limits.queues.values()))
         self._limit = limit
         self._cancelled = None if cancel_after_s is None else BlockedCalls(cancel_after_s)
         calls = RunningCalls() if limit.learns else None
@@ -163,7 +163,7 @@ class Slots:
         overdue: list[Entry] = []
         pace = self._pace
         while self.waiting and (free := min(self.free, pace.allowed(now_s)) if pace.pause_s else self.free) > 0:
-            with_retries = len(self._retries) > 0 or self._bulkheads is not None
+            with_retries = len(self._retries) > 0 or self._route_limits is not None
             taken = self._take(free) if with_retries else self._inputs.take(free)
             if not taken:
                 break  # all that wait are held up by others
@@ -172,8 +172,8 @@ class Slots:
             if len(ready) < len(taken):
                 overdue += [entry for entry in taken if entry.is_overdue(now_s)]
             Entry.take_all(ready, Step.START)
-            if self._bulkheads is not None:
-                self._bulkheads.give(entry for entry in taken if entry.state not in RUNNING)
+            if self._route_limits is not None:
+                self._route_limits.give(entry for entry in taken if entry.state not in RUNNING)
             self.running += len(ready)
             if self._calls is not None:
                 self._calls.started(ready, self.running, now_s)
@@ -193,9 +193,9 @@ class Slots:
         return taken
 
     def _next(self, queue: Scheduler, most: int) -> list[Entry]:
-        if self._bulkheads is None:
+        if self._route_limits is None:
             return queue.take(most)
-        return self._bulkheads.take(queue, most, retries=queue is self._retries)
+        return self._route_limits.take(queue, most, retries=queue is self._retries)
 
     def ended(self, calls: Calls, answered: int, failed: int, now_s: float) -> None:
         """Note that calls have ended.
@@ -207,8 +207,8 @@ class Slots:
             now_s: the present moment.
         """
         self.running -= len(calls)
-        if self._bulkheads is not None:
-            self._bulkheads.give(entry for entry, _ in calls)
+        if self._route_limits is not None:
+            self._route_limits.give(entry for entry, _ in calls)
         if self._running_retries:
             self._running_retries -= sum(entry.partition.retries for entry, _ in calls)
         self._pace.ended(answered, failed, now_s)

@@ -51,13 +51,13 @@ def without_ends_of_blocked_calls(original, self, event, now):
         self._effects.append(resolve_name("processor.protocol.effects.Publish")([entry]))
 
 
-@safeguard("P7.19", at="processor.flow.bulkheads.Bulkheads._takes_slot", real=True, seeds=True)
+@safeguard("P7.19", at="processor.flow.route_limits.RouteLimits._takes_slot", real=True, seeds=True)
 def without_limits_of_routes(*_):
     """A call starts although its route has no free slot."""
     return True
 
 
-@safeguard("P7.19", "P1", at="processor.flow.bulkheads.Bulkheads.give", seeds=True)
+@safeguard("P7.19", "P1", at="processor.flow.route_limits.RouteLimits.give", seeds=True)
 def without_returned_slots_of_routes(*_):
     """A route keeps the slot of a call that has ended."""
 

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 
-from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import FixedLimit
 from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
+from processor.flow.route_limits import RouteLimits
 from processor.flow.slots import Slots
 from processor.intake.start_decision import Start, own_start
 from processor.protocol.effects import (
@@ -109,8 +109,8 @@ class Process:
         self._random = random
         rules = Rules(mode, REGISTER_AFTER_S, bound, 0.5, TTL_S, START_NEEDS_S, hold)
         limit, self._routes, records = FixedLimit(slots), routes or {}, OpenRecords()
-        bulkheads = Bulkheads(_route_of, routes) if routes else None
-        worker_slots = Slots(scheduler_of(ordering), limit, bulkheads, cancel_after_s)
+        route_limits = RouteLimits(_route_of, routes) if routes else None
+        worker_slots = Slots(scheduler_of(ordering), limit, route_limits, cancel_after_s)
         flow = Flow(rules, records, worker_slots, Prefetch(limit, 200, 1 << 20))
         self.engine = Engine(rules, records, flow, RetryDelays((RETRY_DELAY_S,)))
         self.position: dict[TopicPartition, int] = {}

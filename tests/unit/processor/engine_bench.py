@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from processor.flow.bulkheads import Bulkheads
 from processor.flow.concurrency import FixedLimit
 from processor.flow.flow import Flow
 from processor.flow.prefetch import Prefetch
+from processor.flow.route_limits import RouteLimits
 from processor.flow.slots import Slots
 from processor.protocol import effects, events, results
 from processor.protocol.engine import Engine
@@ -79,7 +79,7 @@ class EngineBench:
         ordering: which records wait for earlier ones.
         hold_oversized: whether what can't be registered is called.
         cancel_after: age of calls that are cancelled if they hold nearly all slots, s.
-        bulkheads: the limits of routes; the route of a record is the remainder of its offset by two.
+        route_limits: the limits of routes; the route of a record is the remainder of its offset by two.
         delay, retries: of the first partition: how long its records wait, s, and whether it is a retry topic's.
     """
 
@@ -99,13 +99,13 @@ class EngineBench:
         cancel_after: float | None = None,
         ordering: str = "unordered",
         hold_oversized: bool = False,
-        bulkheads: Mapping[int, int] | None = None,
+        route_limits: Mapping[int, int] | None = None,
     ) -> None:
         times = (COMMIT_INTERVAL_S, TTL_S, START_NEEDS_S)
         rules = Rules(RegistrationMode(mode), REGISTER_AFTER_S, bound, *times, hold_oversized)
         if isinstance(prefetch, int):
             prefetch = Prefetch(FixedLimit(slots), prefetch, 1 << 30)
-        routes = None if bulkheads is None else Bulkheads(lambda entry: entry.offset % 2, bulkheads)
+        routes = None if route_limits is None else RouteLimits(lambda entry: entry.offset % 2, route_limits)
         records = OpenRecords()
         worker_slots = Slots(scheduler_of(Ordering(ordering)), FixedLimit(slots), routes, cancel_after)
         self.flow: Flow = Flow(rules, records, worker_slots, prefetch)

@@ -1,4 +1,4 @@
-"""Order of calls in the engine, calls that are cancelled as they hold nearly all slots, and bulkheads of routes."""
+"""Order of calls in the engine, calls that are cancelled as they hold nearly all slots, and limits of routes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from processor.flow.blocked_calls import HELD_SHARE, TOKEN_LASTS_S, BlockedCalls
-from processor.flow.bulkheads import Bulkheads
+from processor.flow.route_limits import RouteLimits
 from processor.flow.scheduler import Ordered, key_lane, partition_lane
 from processor.protocol.partition import Partition
 from processor.protocol.record import Entry, Step
@@ -207,7 +207,7 @@ def test_without_the_setting_nothing_is_cancelled() -> None:
 
 
 # The route of a record is the remainder of its offset by two.
-TWO_OF_FOUR = {"mode": "off", "slots": 4, "bulkheads": {0: 2}}
+TWO_OF_FOUR = {"mode": "off", "slots": 4, "route_limits": {0: 2}}
 
 
 @pytest.mark.guarantee("P7.19")
@@ -245,7 +245,7 @@ def test_records_of_retry_topics_have_the_bulkhead_of_their_route(story: str) ->
     done 0 > tombstone 0 | registered 4 > start 4
 """)
 def test_a_record_that_waits_for_long_is_registered_again(story: str) -> None:
-    play(story, slots=4, bulkheads={0: 2})
+    play(story, slots=4, route_limits={0: 2})
 
 
 @pytest.mark.guarantee("P7.19", "O1.1")
@@ -254,7 +254,7 @@ def test_a_record_that_waits_for_long_is_registered_again(story: str) -> None:
     assigned b > resume b | poll 0 1 > start 0 | poll b0 b1 | done 0 > start b0 1 | done b0 > start b1
 """)
 def test_order_holds_across_routes(story: str) -> None:
-    play(story, mode="off", slots=4, ordering="partition", bulkheads={0: 1})
+    play(story, mode="off", slots=4, ordering="partition", route_limits={0: 1})
 
 
 @pytest.mark.guarantee("P7.19")
@@ -264,7 +264,7 @@ def test_order_holds_across_routes(story: str) -> None:
     waiting? > 0
 """)
 def test_a_revocation_gives_slots_back(story: str) -> None:
-    play(story, mode="off", slots=4, bulkheads={0: 1})
+    play(story, mode="off", slots=4, route_limits={0: 1})
 
 
 @pytest.mark.guarantee("P7.1", "P7.19")
@@ -274,18 +274,18 @@ def test_a_revocation_gives_slots_back(story: str) -> None:
     done 6 > start 8 | done 8 > start 10 | after 1 > commit 10; resume a
 """)
 def test_records_of_a_full_route_do_not_fill_the_prefetch(story: str) -> None:
-    play(story, mode="off", bulkheads={0: 1}, prefetch=10)
+    play(story, mode="off", route_limits={0: 1}, prefetch=10)
 
 
 @pytest.mark.guarantee("P7.19", "O1.1")
 def test_a_record_of_a_full_route_keeps_its_place_in_the_order() -> None:
     first, other, second = entries(0, 1, 2)
     ordered = Ordered(partition_lane)
-    bulkheads = Bulkheads(lambda entry: entry.offset % 2, {0: 0})
+    route_limits = RouteLimits(lambda entry: entry.offset % 2, {0: 0})
     ordered.enter([first, other, second])
     ordered.add([first, other, second])
-    assert bulkheads.take(ordered, 3, False) == []
-    assert [each.behind_of(first.partition.place) for each in (ordered, bulkheads)] == [2, 1]
-    assert (ordered.behind, bulkheads.behind) == (2, 1)
+    assert route_limits.take(ordered, 3, False) == []
+    assert [each.behind_of(first.partition.place) for each in (ordered, route_limits)] == [2, 1]
+    assert (ordered.behind, route_limits.behind) == (2, 1)
     ordered.leave([first])
-    assert bulkheads.take(ordered, 3, False) == [other]
+    assert route_limits.take(ordered, 3, False) == [other]

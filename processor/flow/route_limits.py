@@ -1,4 +1,4 @@
-"""Bulkheads: a route with a ``max_in_flight`` of its own gets no more worker slots than that."""
+"""Limits of routes: a route with a ``max_in_flight`` of its own gets no more worker slots than that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from processor.protocol.record import Entry
 from wait_registry.records.topics import TopicPartition
 
 
-class Bulkheads:
+class RouteLimits:
     """Counts the worker slots that each route has left, and holds the records that wait for one.
 
     A record whose route has none waits here, and others overtake it. From an ordered scheduler it keeps its place in
