@@ -68,7 +68,7 @@ class Attempts:
         self.contexts = CallContexts()
         self._attempts = self.stats.attempts
 
-    async def run(self, record: Record, call: Call, now_s: float, attempts: int = 1) -> Result:
+    def run(self, record: Record, call: Call, now_s: float, attempts: int = 1) -> Coroutine[Any, Any, Result]:
         """Work on one record; the caller has acquired a slot if the handler has any.
 
         Args:
@@ -86,11 +86,10 @@ class Attempts:
                 process must end.
         """
         call.begin(now_s + self.timeout_s)
-        ended = await self._attempt(record, call, attempts)
-        return await self._after(ended, record, call) if isinstance(ended, _Failure) else ended
+        return self._attempt(record, call, attempts)
 
-    async def _attempt(self, record: Record, call: Call, attempts: int) -> Result | _Failure:
-        """Make one attempt; errors as `run`."""
+    async def _attempt(self, record: Record, call: Call, attempts: int) -> Result:
+        """Make one attempt, and those that follow if it fails; errors as `run`."""
         if CURRENT_ATTEMPT.get() != attempts:  # setting it costs eight times as much
             CURRENT_ATTEMPT.set(attempts)
         if call.trace is not None:
@@ -105,17 +104,19 @@ class Attempts:
                 raise  # the event loop is being torn down
             # The handler decides about its record, never about the loop.
             error = await self._explain(record, raised, call, attempts)
-            return _Failure(error, error is not raised, attempts)
-        call.clear()
-        if call.task.cancelling():
-            await call.take_back_cancellations()
-        if answer is None or isinstance(answer, Discard):
-            self._attempts["ok"] += 1
-            if call.trace is not None:
-                call.trace.attempt_ended(None)
-            return _DONE if answer is None else Discarded(_reason(answer))
-        self._attempts["error"] += 1
-        return _Failure(_invalid(answer), True, attempts)
+            failure = _Failure(error, error is not raised, attempts)
+        else:
+            call.clear()
+            if call.task.cancelling():
+                await call.take_back_cancellations()
+            if answer is None or isinstance(answer, Discard):
+                self._attempts["ok"] += 1
+                if call.trace is not None:
+                    call.trace.attempt_ended(None)
+                return _DONE if answer is None else Discarded(_reason(answer))
+            self._attempts["error"] += 1
+            failure = _Failure(_invalid(answer), True, attempts)
+        return await self._after(failure, record, call)
 
     async def _after(self, failure: _Failure, record: Record, call: Call) -> Result:
         """Return the result of a record after a failed attempt, with those that follow."""
