@@ -28,12 +28,20 @@ class OperationsTail:
             progress: of this job, as the tables show it; None if they don't have it.
         """
         self.start = start
-        self.progress = progress
+        self._progress = progress
+        self._sent = 0  # marks of the job's records since its last event
         self._job = job
         self._most = most
         self._marks: dict[str, list[Mark]] = {}
         self._of_record: Counter[tuple[Place, int | None]] = Counter()
         self._count = 0
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the job has come; None if it isn't known."""
+        if self._progress is not None and self._sent:
+            self._progress, self._sent = replace(self._progress, sent=self._progress.sent + self._sent), 0
+        return self._progress
 
     def take(self, message: Message) -> None:
         """Take the next record.
@@ -63,8 +71,7 @@ class OperationsTail:
             self._marks.setdefault(event.wait_id, []).append(event)
             if event.record is not None and event.kind is Kind.REDRIVE:
                 self._of_record[event.record, event.record_time_ms] += 1
-                if self.progress is not None and event.job == self._job:
-                    self.progress = replace(self.progress, sent=self.progress.sent + 1)
+                self._sent += self._progress is not None and event.job == self._job
             self._count += 1
             if self._count > self._most:
                 raise TransientError(
@@ -72,10 +79,10 @@ class OperationsTail:
                     "(redrive.max_tail_records): wait until the sink has caught up"
                 )
         elif isinstance(event, JobEvent) and event.job == self._job:
-            if self.progress is not None:
-                self.progress = self.progress.after(event, offset)
+            if (progress := self.progress) is not None:
+                self._progress = progress.after(event, offset)
             elif isinstance(event, Requested):
-                self.progress = begun(event)
+                self._progress = begun(event)
 
     @property
     def marked(self) -> list[str]:
