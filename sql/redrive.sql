@@ -44,10 +44,6 @@ select
     dead_letter.original_partition, dead_letter.original_offset, dead_letter.reason,
     dead_letter.wait_expiration_uuid as wait_id, dead_letter.consumer_group as "group",
     dead_letter.finished_late, dead_letter.delivery, dead_letter.original_timestamp_ms as record_time_ms,
-    jsonb_build_array(
-        coalesce(dead_letter.original_topic, ''), coalesce(dead_letter.original_partition, -1),
-        coalesce(dead_letter.original_offset, -1), dead_letter.topic, dead_letter.partition, dead_letter."offset"
-    ) as cursor,
     dead_letter.finished_outcome is not distinct from 'dead_lettered' as failed,
     coalesce(octet_length(dead_letter.key), 0) + coalesce(octet_length(dead_letter.body), 0)
     + coalesce(octet_length(dead_letter.headers::text), 0) as most_bytes,
@@ -78,6 +74,8 @@ select
             limit 1
         ) as last on true
         where twin.wait_expiration_uuid = dead_letter.wait_expiration_uuid
+            and (twin.topic, twin.partition, twin."offset")
+            <> (dead_letter.topic, dead_letter.partition, dead_letter."offset")
     ) as twins,
     (
         select count(*)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from wait_registry.records.delays import delay_text, parse_delay
@@ -78,6 +79,7 @@ def topic_owner(name: str) -> tuple[str, str] | None:
     return (topic, group) if fits else None
 
 
+@lru_cache(maxsize=1_024)
 def input_of(topic: str, group: str) -> str:
     """Return the input topic of a retry or redelivery topic of a group; of any other topic, its own name.
 

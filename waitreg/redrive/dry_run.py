@@ -90,7 +90,7 @@ def classify_selection(job: Requested, chosen: Filter, classifier: Classifier, m
     candidates = marks.tables.candidates(chosen, selected, None)
     while chunk := next_candidates(candidates, CHUNK):
         for candidate, category, _ in classifier.decide(chunk, marks, seen, sends=False):
-            _reach(ends, (twin.place for twin in candidate.of_delivery))
+            _reach(ends, (twin.place for twin in candidate.twins))
             counts[category] += 1
             if category is Category.REDRIVEN:
                 targets[classifier.route.topic(candidate)] += 1
@@ -100,11 +100,11 @@ def classify_selection(job: Requested, chosen: Filter, classifier: Classifier, m
     return DryRun(job, marks.tables.as_of, examples, targets)
 
 
-def _reach(ends: dict[str, dict[int, int]], of_delivery: Iterable[Place]) -> None:
+def _reach(ends: dict[str, dict[int, int]], twins: Iterable[Place]) -> None:
     """Have a selection end behind all dead letters of a delivery, since its mark is of those before the ends.
 
     The selection means no other dead letter thereby: the tables had all that are before these already.
     """
-    for place in of_delivery:
+    for place in twins:
         by = ends.setdefault(place.topic, {})
         by[place.partition] = max(by.get(place.partition, 0), place.offset + 1)

@@ -100,7 +100,7 @@ class Standing(NamedTuple):
 
 
 class Twin(NamedTuple):
-    """A dead letter of a delivery, with the ID of its topic, and its state by the marks of the tables."""
+    """Another dead letter of a delivery, with the ID of its topic, and its state by the marks of the tables."""
 
     place: Place
     state: str
@@ -110,7 +110,7 @@ class Candidate(NamedTuple):
     """A dead letter of a selection, as the tables show it, without its contents.
 
     ``failed`` is whether an expired one failed as well, so its work isn't done. ``most_bytes`` is never less than
-    the bytes of its key, value and headers. ``of_delivery`` are all dead letters of its delivery.
+    the bytes of its key, value and headers. ``twins`` are the other dead letters of its delivery.
     ``record_time_ms`` is the timestamp of its record, ms since the epoch. ``marked_place`` is its place as marks name
     it.
     """
@@ -129,7 +129,7 @@ class Candidate(NamedTuple):
     cursor: tuple[str | int, ...]
     standing: Standing
     delivery: int | None = None
-    of_delivery: tuple[Twin, ...] = ()
+    twins: tuple[Twin, ...] = ()
     record_time_ms: int | None = None
 
 

@@ -58,7 +58,7 @@ def _of_delivery(candidate: Candidate, job: Requested, marks: ExactMarks) -> tup
     Without those in whose state it does nothing: what was redriven isn't archived, and so not restored.
     """
     places = [candidate.marked_place]
-    for place, state in candidate.of_delivery:
+    for place, state in candidate.twins:
         seen = place.offset < job.ends.get(place.topic, {}).get(place.partition, 0)
         now = marks.tail.standing(place, candidate.wait_id, None, Standing(state)).state
         if seen and is_marked(now, job):

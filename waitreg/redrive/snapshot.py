@@ -63,7 +63,8 @@ class TableSnapshot:
             self.topic_id: str = row[0]
             self.start: int = row[1]
             self.as_of: datetime = row[2]
-            self._topic_ids: dict[str, str] = dict(self._connection.execute(QUERIES["topic_ids"]).fetchall())
+            topic_ids = self._connection.execute(QUERIES["topic_ids"]).fetchall()
+            self._kept_names = {topic: kept_topic_name(topic, topic_id) for topic, topic_id in topic_ids}
         except BaseException:
             self._connection.close()
             raise
@@ -84,8 +85,7 @@ class TableSnapshot:
 
     def marked(self, place: Place) -> Place:
         """Return the place of a dead letter as marks name it: with the ID of its topic, if the tables know that."""
-        topic_id = self._topic_ids.get(place.topic)
-        return place if topic_id is None else place._replace(topic=kept_topic_name(place.topic, topic_id))
+        return Place(self._kept_names.get(place.topic, place.topic), place.partition, place.offset)
 
     def job(self, name: str) -> Progress | None:
         """Return how far a job has come, if the tables have it."""
@@ -100,7 +100,7 @@ class TableSnapshot:
             after: the cursor of the last one that was judged.
         """
         text, parameters = chosen.within(QUERIES["candidates"].replace("{after}", _after(after)))
-        shown = {self.marked(Place(topic, 0, 0)).topic: topic for topic in self._topic_ids}
+        shown = {kept: topic for topic, kept in self._kept_names.items()}
         places = [(shown.get(topic, topic), number, end) for topic, by in ends.items() for number, end in by.items()]
         bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
         with self._connection.cursor(name="candidates", row_factory=dict_row) as cursor:
@@ -116,9 +116,9 @@ class TableSnapshot:
             place=place,
             marked_place=self.marked(place),
             record=None if None in record else Place(*record),
-            cursor=tuple(row["cursor"]),
+            cursor=(record[0] or "", _number(record[1]), _number(record[2]), *place),
             standing=Standing(row["mark_state"], row["mark_job"], row["number"], row["of_record"]),
-            of_delivery=tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["twins"] or ()),
+            twins=tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["twins"] or ()),
             **{name: row[name] for name in _COLUMNS},
         )
 
@@ -175,3 +175,7 @@ def _after(cursor: Cursor | None) -> str:
         'coalesce(dead_letter.original_offset, -1), dead_letter.topic, dead_letter.partition, dead_letter."offset") '
         "> (%s, %s, %s, %s, %s, %s)"
     )
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
