@@ -26,7 +26,7 @@ def handler(settings: Settings) -> Iterator[Diagnosis]:
     """
     names = settings.processor.handler_names
     if not names:
-        # `relations` reports that it is missing.
+        # The check of the settings reports that it is missing.
         return
     make_handlers_importable()
     load_handlers(settings.processor)

@@ -1,1 +1,1 @@
-"""Kafka, Postgres and Kafka Connect on this machine, without Docker."""
+"""Kafka and Postgres on this machine, without Docker."""

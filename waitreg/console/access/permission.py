@@ -1,7 +1,7 @@
 """What a person may do with dead letters: the part of a selection that they may act on, and the jobs that they may run.
 
-Only this module makes a `Selection` or a `Permission`, and nothing of the console surveys, starts or changes a job
-without one. Both are made of the group and the topics of every dead letter, not of what a page shows.
+Only this module makes a `Selection` or a `Permission`, and without one the console makes no dry run, and starts and
+changes no job. Both are made of the group and the topics of every dead letter, not of what a page shows.
 """
 
 from __future__ import annotations
