@@ -51,8 +51,9 @@ def create(invocation: Invocation, input_partitions: int | None) -> int:
 def check(invocation: Invocation, as_json: bool) -> int:
     """Compare the topics with what the guarantees need.
 
-    Checks the wait topic, the dead letter topics and the input topics, and prints a command that fixes each problem.
-    Ends with 2 if there is an error. Every service makes the same check when it starts.
+    Checks the wait topic, the operations topic, the dead letter topics, and the group's input, redelivery and retry
+    topics. Prints a command that fixes each problem, and ends with 2 if there is an error. Every service makes the same
+    check of its own topics when it starts.
     """
     lines = _check(_settings(invocation))
     if not as_json:

@@ -226,7 +226,7 @@ SINK_RECORDS = _counter("waitreg_sink_records_total", "Records read, by stream",
 SINK_BATCHES = _counter("waitreg_sink_batches_total", "Transactions committed to Postgres", stream=STREAMS)
 SINK_BATCH_SECONDS = _histogram(
     "waitreg_sink_batch_seconds",
-    "From the start of a batch to its commit in Postgres (during a backlog, from the start of the first of several)",
+    "From the first read of a batch to its commit in Postgres, including the wait for the batch before it",
     STEP_SECONDS,
     stream=STREAMS,
 )
