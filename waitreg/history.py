@@ -28,7 +28,7 @@ def command(invocation: Invocation, directory: Path, without_keys: bool) -> int:
     run ended, and adds one row per tombstone to DIRECTORY, by day (UTC) and consumer group. Run it from a timer, at
     least every half hour with the default segment.ms, so that it reads registrations before they are compacted away.
 
-    It needs Kafka and Spark, not Postgres. A run that breaks off is repeated: no row is there twice.
+    It needs Kafka and Spark, not Postgres. After an interrupted run, run it again: no row is there twice.
     """
     settings = invocation.settings()
     configure_logging(settings.log, "history")

@@ -40,7 +40,10 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per job.")
 @click.pass_obj
 def _list(invocation: Invocation, rows: int, as_json: bool) -> int:
-    """List the newest redrives, archivings and restorings: who, when, which dead letters, how many."""
+    """List the newest jobs: who, when, which dead letters, how many.
+
+    A job is a redrive, an archiving or a restoring.
+    """
     with read_tables(invocation.settings(), invocation.path, "the list of jobs") as connection:
         found = job_listing.jobs(connection, rows)
     for line in render_rows(found.columns, found.rows, as_json):
@@ -82,10 +85,10 @@ def _what_is_approved(reader: Reader, job: Requested) -> Iterator[str]:
 @click.option("--reason", required=True, metavar="TEXT", help="Why, for those who look later.")
 @click.pass_obj
 def _approve(invocation: Invocation, job: str, reason: str) -> int:
-    """Approve a job of another person; `waitreg dlq redrive --resume JOB --send` runs it.
+    """Approve a job of another person.
 
-    A redrive of more than redrive.approve_above dead letters awaits this. Which dead letters it means was fixed when it
-    was asked for.
+    Then `waitreg dlq redrive --resume JOB --send` runs it. A redrive of more than redrive.approve_above dead letters
+    awaits this. Which dead letters it means was fixed when it was asked for.
     """
     settings, asker = invocation.settings(), asker_of_command()
     found = open_job(settings, job)
@@ -100,7 +103,10 @@ def _approve(invocation: Invocation, job: str, reason: str) -> int:
 @_REASON
 @click.pass_obj
 def _pause(invocation: Invocation, job: str, reason: str) -> int:
-    """Pause a job before its next chunk; `waitreg dlq redrive --resume JOB --send` continues it."""
+    """Pause a job before its next chunk.
+
+    `waitreg dlq redrive --resume JOB --send` continues it.
+    """
     return _ask_for(invocation, job, State.PAUSED, reason)
 
 
@@ -128,9 +134,9 @@ def _ask_for(invocation: Invocation, job: str, state: State, reason: str) -> int
 @_REASON
 @click.pass_obj
 def _rate(invocation: Invocation, job: str, rate: float, reason: str) -> int:
-    """Have a job send RATE records per second from its next chunk on, at most redrive.max_rate.
+    """Change how many records per second a job sends.
 
-    The job keeps this rate when it is resumed.
+    RATE is at most redrive.max_rate, and holds from the next chunk on. The job keeps it when it is resumed.
     """
     settings = invocation.settings()
     require_rate(settings, rate)

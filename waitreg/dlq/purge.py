@@ -43,7 +43,7 @@ def command(
     deleted, and this ends with 1. Records that the tables haven't read yet stay. The user of kafka.security needs the
     permissions of deploy/kafka/purge.sh.
 
-    Whether another group that reads the topic as an input has read the records isn't looked at.
+    The command doesn't check whether another group that reads the topic as an input has read the records.
 
     The rows in Postgres stay until sweeper.retention_days are over, with the payload. After a loss of Postgres, neither
     the sink nor `waitreg rebuild` can restore the rows whose records are deleted.
