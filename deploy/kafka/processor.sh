@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the processors of one group may do in Kafka, and nothing else. Run by an administrator; what stands behind the
-# file's name is handed to every kafka-acls:
+# What the processors of one group may do in Kafka, and nothing else. Run by an administrator; what follows the
+# file's name is given to every kafka-acls:
 #
 #   PRINCIPAL=User:shop-processor GROUP=shop INPUT_TOPICS="orders refunds" \
 #       sh deploy/kafka/processor.sh --bootstrap-server broker:9093 --command-config admin.properties

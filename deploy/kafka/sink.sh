@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the sink may do in Kafka, and nothing else: it reads. `waitreg rebuild` needs the same. Run by an administrator;
-# what stands behind the file's name is handed to every kafka-acls:
+# what follows the file's name is given to every kafka-acls:
 #
 #   PRINCIPAL=User:waitreg-sink sh deploy/kafka/sink.sh --bootstrap-server broker:9093 --command-config admin.properties
 #
@@ -21,8 +21,8 @@ allow() {
 for topic in $WAIT_TOPIC $DEAD_LETTER_TOPICS $OPERATIONS_TOPIC; do
     allow "$@" --operation Read --operation DescribeConfigs --topic "$topic"
 done
-# Its offsets are mirrored to this group, for tools that show lag; without this right it works all the same.
+# Its offsets are mirrored to this group, for tools that show lag; without this permission it works all the same.
 allow "$@" --operation Read --group "$SINK_GROUP"
 # To see a Kafka Connect sink that keeps the same tables (sink.connect_group); none of ours starts alongside it; without
-# this right only sink.kind says so.
+# this permission only sink.kind says so.
 allow "$@" --operation Describe --group "$CONNECT_GROUP"

@@ -8,8 +8,8 @@
 -- The processor has no role: it never talks to Postgres. Roles of Kafka Connect: connect-configs/README.md.
 --
 -- Run with psql by an administrator of the database, who may create roles: before the first `waitreg db migrate` for the
--- owner, and after every one for the others. It may be run as often as one likes; rights of these roles that it doesn't
--- name are taken away.
+-- owner, and after every one for the others. It may be run as often as one likes; privileges of these roles that it
+-- doesn't name are taken away.
 --
 --   psql -d registry -v schema=public -v own_database=true -f deploy/postgres/roles.sql
 --
@@ -60,7 +60,7 @@ grant usage on schema :"schema" to :"sink", :"sweeper", :"reporter";
 set local search_path to :"schema";
 revoke all on all tables in schema :"schema" from :"sink", :"sweeper", :"reporter";
 
--- The sink keeps the view.
+-- The sink keeps the tables.
 grant select on wait_registry_migration to :"sink";
 grant select, insert, update, delete on wait, sink_progress, operation, dead_letter_mark, operator_event to :"sink";
 grant select, insert, update on dead_letter to :"sink";

@@ -3,7 +3,7 @@
 A pure state machine: it owns the state of every record and partition, and does no I/O. The loop polls, writes, commits
 and calls handlers, turns what comes of it into events, and executes the effects that `Engine.step` returns, in order.
 
-The rules, in the order of a record's way, each with the file that keeps it. P1 is the promise that no record is lost
+The rules, in the order of a record's way, each with the file that keeps it. P1 is the guarantee that no record is lost
 (it is settled, or registered, or uncommitted), P2 that a commit passes nothing else:
 
 1. A record is registered when it is polled (eager), when it isn't settled some time later (deferred), or never (off).

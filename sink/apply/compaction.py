@@ -21,7 +21,7 @@ MAX_PACKED_PARTITION = (1 << (63 - PARTITION_SHIFT)) - 1
 
 # A larger batch is worked on in parts: to group records takes several times what they have in keys and headers.
 UNDIVIDED_RECORDS: Final = 50_000
-# A part has the keys that end in one of these digits; a wait id is as good as random there.
+# A part has the keys that end in one of these digits; a wait ID is as good as random there.
 PARTS: Final = ("0123", "4567", "89ab", "cdef")
 LAST_DIGIT: Final = 35
 
@@ -36,7 +36,7 @@ class Compacted:
     *every* story with a tombstone, also where its wait record came in the same batch, since a duplicate of that one may
     have come in an earlier batch: key, partition, last_offset (of the last tombstone), first_offset, first_time_ms,
     first_outcome (of the first), first_is_tombstone (the story begins with one), wait_expires_ms (where it is exactly a
-    wait and then its tombstone). ``unkeyed`` are records whose key is no wait id. ``entwined`` are all records of
+    wait and then its tombstone). ``unkeyed`` are records whose key is no wait ID. ``entwined`` are all records of
     stories with a tombstone that are longer: repeated waits or tombstones.
     """
 
@@ -119,7 +119,7 @@ def require_packable(batch: pa.Table) -> None:
 
 
 def _divided(batch: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the records whose key has the form of a wait id, and the others."""
+    """Return the records whose key has the form of a wait ID, and the others."""
     is_keyed = pc.fill_null(pc.match_substring_regex(_ascii(batch[KEY]), CANONICAL_ID), False)
     # To filter is to copy: hardly ever does a batch need it.
     if pc.all(is_keyed).as_py():

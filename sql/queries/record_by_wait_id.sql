@@ -1,4 +1,4 @@
--- What happened to one record, by its wait id?
+-- What happened to one record, by its wait ID?
 -- What to do: Read the rows from the top. The last row is `waiting`: it is not finished and expires at the given time.
 -- The last row is a dead letter: the record is in `log_topic` at that offset; body and headers are in
 -- dead_letter_readable. `finished late`, or an additional `late tombstone`: it was finished, don't redrive it.

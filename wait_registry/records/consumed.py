@@ -44,7 +44,7 @@ def consumed(
     """Cut the lineage block off a record that this system delivers to this group again.
 
     The block of a record from an input topic is provenance only, unless records are redelivered there, and so is one
-    that can't be read or names another input: else anybody who may write there could give a record the identity of
+    that can't be read or names another input: else those who may write there could give a record the identity of
     another. Its headers stay with the record, and this counts as the first delivery. The block may name a retry or
     redelivery topic of the input: another program put the record there, so that was its first delivery.
 

@@ -1,4 +1,4 @@
-"""The tombstone: key = wait id, null value, and how the registration ended."""
+"""The tombstone: key = wait ID, null value, and how the registration ended."""
 
 from __future__ import annotations
 

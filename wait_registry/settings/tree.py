@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     redrive: RedriveSettings = RedriveSettings()
     """redrive of dead letters"""
     postgres: PostgresSettings = PostgresSettings()
-    """the view's database"""
+    """the database with the tables"""
     processor: ProcessorSettings = ProcessorSettings()
     """the processor"""
     sink: SinkSettings = SinkSettings()
