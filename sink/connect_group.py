@@ -54,7 +54,7 @@ def require_no_second_sink(admin: Admin, kafka: KafkaSettings, group: str, topic
     if read:
         raise FencedError(
             f"a Kafka Connect sink writes these tables: its group {group} (sink.connect_group) reads the partitions "
-            f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is resolved, "
+            f"{', '.join(map(str, read))} of {topic}. Alongside a sink of ours it would bring back what is settled, "
             "and a sweeper would export it. Let one write: delete its connectors (DELETE /connectors/<name> of "
             "Connect's REST API), then run `waitreg rebuild` and `waitreg sink`; or leave it to them and set "
             "sink.kind=connect everywhere"

@@ -81,7 +81,7 @@ set local random_page_cost = 0.1;
 analyze staged_tombstone;
 
 -- name: settle
--- Deletes what tombstones resolve, and keeps those of them that came too late: nothing was open, or it had expired.
+-- Deletes what tombstones settle, and keeps those of them that came too late: nothing was open, or it had expired.
 -- Nearly all are of registrations that came in the same batch and never became rows. Each is looked up by itself, which
 -- the limit sees to: a join reads the whole table instead, of a million rows in a second (docs/decisions/0019).
 with gone as (

@@ -2,7 +2,7 @@
 
 After the *fence* no other sweeper's transaction of this partition can still commit. The *snapshot* of the tables says
 which rows are due and from which offset on the log must be read. The *tail*, read from there to the end that the log
-has after the fence, says which of them have been resolved or renewed since. Snapshot and tail together are the exact
+has after the fence, says which of them have been settled or renewed since. Snapshot and tail together are the exact
 state at that moment, however far the sink is behind. Each *chunk* is judged after the tail was read on to the end of
 the log again. Each step returns the value that the next step needs, so that no other order can be written.
 """

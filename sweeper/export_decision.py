@@ -34,7 +34,7 @@ class Obstacle(StrEnum):
 
 # A named tuple, not a frozen dataclass: one per exported record, at a third of the cost.
 class Outgoing(NamedTuple):
-    """A record to publish (without a partition its key decides) and the registration that it resolves."""
+    """A record to publish (without a partition its key decides) and the registration that it settles."""
 
     topic: str
     partition: int | None

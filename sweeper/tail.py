@@ -68,7 +68,7 @@ class Tail:
     """The last entry of each wait ID in the wait topic from an offset on.
 
     Together with tables that are exact below ``start`` it is the exact state at the moment when it was read: any later
-    entry of a row's ID supersedes the row, a tombstone because it resolves it, a newer registration because it counts
+    entry of a row's ID supersedes the row, a tombstone because it settles it, a newer registration because it counts
     by its own expiry. The partition is compacted, so a row whose own wait record should be in the tail, and isn't, is
     not open either: a later entry has removed it.
     """

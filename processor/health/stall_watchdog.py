@@ -49,14 +49,14 @@ class StallWatchdog:
         """Check once.
 
         Args:
-            paused_s: for how long this thread stood still since the last check, s; then the loop did, too.
+            paused_s: for how long this thread was stalled since the last check, s; then the loop did, too.
 
         Returns:
             Whether a warning was logged.
         """
         if paused_s >= WARN_AFTER_S:
             log.warning(
-                "this process stood still for %.0f s: it was stopped, its machine or container was paused, or it got "
+                "this process was stalled for %.0f s: it was stopped, its machine or container was paused, or it got "
                 "no CPU. No record started or ended and no limit held meanwhile",
                 paused_s,
             )
@@ -140,11 +140,11 @@ def _answers(loop: asyncio.AbstractEventLoop) -> bool:
     except RuntimeError:  # closed: the process is about to end by itself
         return True
     has_answered, paused_s = _wait(answered, ANSWER_LIMIT_S)
-    return has_answered or paused_s >= CHECK_EVERY_S  # asked again, since the loop stood still with this thread
+    return has_answered or paused_s >= CHECK_EVERY_S  # asked again, since the loop was stalled with this thread
 
 
 def _wait(event: threading.Event, seconds: float) -> tuple[bool, float]:
-    """Wait for an event; return whether it came, and for how long this thread stood still meanwhile, s."""
+    """Wait for an event; return whether it came, and for how long this thread was stalled meanwhile, s."""
     began_s = time.monotonic()
     came = event.wait(seconds)
     return came, max(0.0, time.monotonic() - began_s - seconds)

@@ -1,4 +1,4 @@
-"""Tombstones that came too late: nothing was open any more, or what they resolve had expired."""
+"""Tombstones that came too late: nothing was open any more, or what they settle had expired."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def late_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the tombstones of one key, in the order of offsets, that the batch itself shows to be late.
 
     One is late when the record before it is a tombstone too, or when a processor wrote it after the expiry of the wait
-    that it resolves. The first record's case is open: only the table knows what was before.
+    that it settles. The first record's case is open: only the table knows what was before.
     """
     before: Entry | None = None
     for entry in entries:

@@ -41,7 +41,7 @@ class WaitWriter:
         """Compact and decode a batch into the staged tables, which must be empty; bad records raise nothing.
 
         ``whole_from`` is, for each partition, the offset from which the log is known to have been read before
-        compaction could touch it: only there a tombstone without a wait means that its ID was resolved before.
+        compaction could touch it: only there a tombstone without a wait means that its ID was settled before.
         """
         compacted = compact(batch)
         unreadable = [

@@ -79,10 +79,10 @@ def freshness(settings: Settings) -> Iterator[Diagnosis]:
 def resolved_line(superseded: list[int]) -> Diagnosis:
     """Judge the numbers of superseded rows of the last sweeps, the newest first."""
     if len(superseded) < SWEEPS or not all(superseded):
-        return ok("the last sweeps found no rows that the wait topic has resolved")
+        return ok("the last sweeps found no rows that the wait topic shows as settled")
     seen = (
-        f"{superseded[0]} rows are due that the wait topic has resolved or renewed, as in each of the last {SWEEPS} "
-        "sweeps: the Connect sink is behind, or the table was restored or written by a task thought dead"
+        f"{superseded[0]} rows are due that the wait topic shows as settled or renewed, as in each of the last "
+        f"{SWEEPS} sweeps: the Connect sink is behind, or the table was restored or written by a task thought dead"
     )
     return warning(
         seen, "if the sink isn't behind (position of the tables), stop it, run `waitreg rebuild`, and start it"

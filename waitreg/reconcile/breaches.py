@@ -142,7 +142,7 @@ def table_differences(tables: Collection[str] | None, log: WaitLog) -> Iterator[
     for wait_id in sorted(log.registered_ids - set(tables)):
         yield Problem(Breach.TABLES_DIFFER, f"wait {wait_id} is in the wait topic but not in Postgres")
     for wait_id in sorted((set(tables) & log.by_id.keys()) - log.registered_ids):
-        yield Problem(Breach.TABLES_DIFFER, f"wait {wait_id} is in Postgres but is resolved in the wait topic")
+        yield Problem(Breach.TABLES_DIFFER, f"wait {wait_id} is in Postgres but is settled in the wait topic")
 
 
 def described(record: Coordinates) -> str:

@@ -166,7 +166,7 @@ def test_each_stall_is_logged_once_with_the_blocking_line(caplog: pytest.LogCapt
 def test_a_process_that_stood_still_names_no_handler(caplog: pytest.LogCaptureFixture) -> None:
     watch = StallWatchdog(lambda: 17.0)
     assert watch.run_once(paused_s=16.0)
-    assert "this process stood still for 16 s" in caplog.text
+    assert "this process was stalled for 16 s" in caplog.text
     assert "handler" not in caplog.text
 
 
