@@ -93,7 +93,7 @@ def judge_commits(polls: Iterable[Poll], found: Mapping[Place, Story]) -> None:
 
     Args:
         polls: of one group of one input topic, in order.
-        told: every registered record's story.
+        found: every registered record's story, by its place.
     """
     reached: dict[Partition, int] = defaultdict(int)
     for poll in polls:
