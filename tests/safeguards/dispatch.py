@@ -42,7 +42,7 @@ def without_one_cancellation_at_a_time(original, self, slots, continuing, now_s)
 
 @safeguard("P7.18", at=f"{ENGINE}._tick", seeds=True, first=3_033)
 def without_ends_of_blocked_calls(original, self, event, now):
-    """The record of a blocked call goes on when the call is cancelled, not when it has ended."""
+    """The record of a blocked call gets its outcome when the call is cancelled, not when it has ended."""
     original(self, event, now)
     for effect in [effect for effect in self._effects if type(effect).__name__ == "Cancel"]:
         (entry,) = effect.entries

@@ -133,7 +133,7 @@ def without_warm_up_after_other_modes(original, self, assigned):
     world=lambda w: w.deferred(w.FAST, w.DEADLY, bounds=(2, 1), before=w.Committed(0, 1, "deferred")),
 )
 def without_announced_bounds(*_):
-    """A process takes records of a partition before a commit tells the next owner of its mode and bound."""
+    """A process takes records of a partition before a commit names its mode and bound for the next owner."""
     return True
 
 
