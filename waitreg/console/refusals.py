@@ -13,7 +13,7 @@ class Refusal(Exception):
 
 
 class NotAllowed(Refusal):
-    """A page or an action needs a permission that the person doesn't have; the message says which."""
+    """A page or an action needs a right that the person doesn't have; the message says which."""
 
     status = 403
     title = "You may not see or do this"
