@@ -1,9 +1,9 @@
 """The share consumer of confluent-kafka (KIP-932, a preview in librdkafka), in explicit mode.
 
-As its guide has it (docs/kip-932-share-consumer.md): poll a batch, work on it, acknowledge every record, poll again. To
-poll before the whole batch is acknowledged is an error, so several members take turns, each in a thread of its own:
-while one waits for the slowest call of its batch, the others' calls have the free slots. N calls run at once, of all
-members together. There are two members where a batch is ten times N, else four.
+As the client's guide has it (its docs/kip-932-share-consumer.md): poll a batch, work on it, acknowledge every record,
+poll again. To poll before the whole batch is acknowledged is an error, so several members take turns, each in a thread
+of its own: while one waits for the slowest call of its batch, the others' calls have the free slots. N calls run at
+once, of all members together. There are two members where a batch is ten times N, else four.
 
 A batch is a whole number of the producer's batches (`max.poll.records` is a soft bound here), 500 records by default;
 more where N is more.
