@@ -1,31 +1,34 @@
-"""Whether each topic is read and written, and how far the tables are behind it, as /health and /metrics show it."""
+"""Whether each topic is read and written, as /health shows it, and what was last written of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from sink.apply.applier import Applied
 from wait_registry.records.tombstone import oldest_allowed
-from wait_registry.telemetry import metrics
-from wait_registry.telemetry.exposition import Reading, Readings
 
 Monotonic = Callable[[], float]
 
 
 class TopicHealth:
-    """What is known of one topic: set by the sink, read by the thread that serves /metrics and /health."""
+    """What is known of one topic: set by the sink, read by the thread that serves /metrics and /health.
+
+    Attributes:
+        stream: labels the metrics.
+        applied: what was last written, None before that.
+        oldest_allowed_s: how old the topic's positions may be, s; None for no bound.
+    """
 
     def __init__(self, stream: str, longest_silence_s: float, monotonic: Monotonic = time.monotonic) -> None:
-        """``stream`` labels the metrics; a healthy topic has a batch or a refresh within ``longest_silence_s``."""
+        """A healthy topic has a batch or a refresh within ``longest_silence_s``."""
         self.stream = stream
         self._monotonic = monotonic
         self._longest_silence_s = longest_silence_s
         self._trouble: str | None = "not started yet"
         self._seen_at = 0.0
-        self._applied: Applied | None = None
-        self._oldest_allowed_s: float | None = None
+        self.applied: Applied | None = None
+        self.oldest_allowed_s: float | None = None
 
     def reading(self, delete_retention_ms: int | None) -> None:
         """Note that reading starts; that it can read and write shows with its first batch, or when nothing is left.
@@ -35,12 +38,12 @@ class TopicHealth:
         if self._trouble is not None:
             self._trouble = "its first batch since the start isn't written yet"
         if delete_retention_ms is not None:
-            self._oldest_allowed_s = oldest_allowed(delete_retention_ms).total_seconds()
+            self.oldest_allowed_s = oldest_allowed(delete_retention_ms).total_seconds()
 
     def committed(self, applied: Applied) -> None:
         """Note a batch, or idle positions that were written down; a batch ends any trouble there was."""
         self._seen_at = self._monotonic()
-        self._applied = applied
+        self.applied = applied
         if applied.written is not None:
             self._trouble = None
 
@@ -63,17 +66,3 @@ class TopicHealth:
         if trouble is None and silent_s > self._longest_silence_s:
             trouble = f"nothing committed for {silent_s:.0f} s"
         return [] if trouble is None else [f"{self.stream} stream: {trouble}"]
-
-    def readings(self) -> Readings:
-        """Return lag and staleness as of now."""
-        applied, limit_s = self._applied, self._oldest_allowed_s
-        if applied is None:
-            return
-        for name, position in applied.positions.items():
-            lag = max(0, applied.ends.ends[name] - position.next_offset)
-            yield Reading(metrics.SINK_LAG, float(lag), (name.topic, str(name.partition)))
-        oldest_s = max((datetime.now(UTC) - each.position_time).total_seconds() for each in applied.positions.values())
-        topic = next(iter(applied.positions)).topic
-        yield Reading(metrics.SINK_STALENESS, max(0.0, oldest_s), (topic,))
-        if limit_s is not None:
-            yield Reading(metrics.SINK_STALENESS_LIMIT, limit_s, (topic,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import psycopg
@@ -92,9 +93,24 @@ class SinkTelemetry:
         up: dict[str, bool] = {}
         for state in self._states:
             up[state.stream] = up.get(state.stream, True) and state.up
-            yield from state.readings()
+            yield from lag_and_staleness(state)
         for stream, is_up in up.items():
             yield Reading(metrics.SINK_QUERY_UP, float(is_up), (stream,))
+
+
+def lag_and_staleness(state: TopicHealth) -> Readings:
+    """Return how far the tables are behind a topic now."""
+    applied, limit_s = state.applied, state.oldest_allowed_s
+    if applied is None:
+        return
+    for name, position in applied.positions.items():
+        lag = max(0, applied.ends.ends[name] - position.next_offset)
+        yield Reading(metrics.SINK_LAG, float(lag), (name.topic, str(name.partition)))
+    oldest_s = max((datetime.now(UTC) - each.position_time).total_seconds() for each in applied.positions.values())
+    topic = next(iter(applied.positions)).topic
+    yield Reading(metrics.SINK_STALENESS, max(0.0, oldest_s), (topic,))
+    if limit_s is not None:
+        yield Reading(metrics.SINK_STALENESS_LIMIT, limit_s, (topic,))
 
 
 def cause_of(error: Exception) -> Cause:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from sink.apply.applier import Applied, Applier
 from sink.position import LogEnds, TopicPartition
 from sink.progress import Connection
+from sink.read.batch_reader import BatchReader
 from sink.read.kafka_reader import Batch, RangeReader, ReadFailed
-from sink.read.limited_reader import LimitedReader
 from sink.read.log_ends import is_within_log, log_ends, stable_ends
 from sink.topics import SinkTopic
 from wait_registry.errors import TransientError
@@ -49,7 +49,7 @@ class TopicSync:
         """
         self.topic = topic
         self.due_at = 0.0
-        self._reader = LimitedReader(reader, settings, topic.largest_bytes)
+        self._reader = BatchReader(reader, settings, topic.largest_bytes)
         self._pause_s = settings.poll_interval_s
         start = topic.start(connection)
         self._identity = start.identity
@@ -70,7 +70,7 @@ class TopicSync:
     def read(self) -> Read | None:
         """Plan and read the next ranges; None if there is nothing to read now.
 
-        Raises what `LimitedReader.read` raises, ConfigurationError or TransientError if the topic changed, and
+        Raises what `BatchReader.read` raises, ConfigurationError or TransientError if the topic changed, and
         `DeletedUnread`.
         """
         began = time.monotonic()

@@ -121,7 +121,8 @@ create index dead_letter_time on dead_letter (dead_letter_time);
 -- A record of another client may name a group that is too long for a B-tree.
 create index dead_letter_open on dead_letter (left(consumer_group, 250), dead_letter_time) where state = 'open';
 create index dead_letter_open_error on dead_letter (left(error_class, 250), dead_letter_time) where state = 'open';
--- For the metrics of the backlog (sql/backlog.sql). Longer names, which a B-tree may not take, no processor writes.
+-- For the counted metrics of dead letters (sql/counted_metrics.sql). Longer names, which a B-tree may not take, no
+-- processor writes.
 create index dead_letter_backlog on dead_letter (consumer_group, topic, reason, dead_letter_time)
 where state = 'open' and coalesce(length(consumer_group), 0) < 250;
 create index dead_letter_error on dead_letter (consumer_group, topic, error_class, dead_letter_time)

@@ -14,13 +14,13 @@ import orjson
 from pyspark.sql import SparkSession
 
 from sweeper.alerts.watch import AlertWatch
-from sweeper.backlog_watch import BacklogWatch
+from sweeper.counted_metrics_watch import CountedMetricsWatch
 from sweeper.health import readiness
 from sweeper.job import SparkJob
 from sweeper.metrics import Instruments
-from sweeper.postgres_watch import PostgresWatch
+from sweeper.periods import Schedule
+from sweeper.postgres_liveness import PostgresLiveness
 from sweeper.result import Sweep, SweepResult
-from sweeper.schedule import Schedule
 from sweeper.sweeper import Sweeper
 from sweeper.tables_policy import OUR_SINK, TablesPolicy
 from wait_registry.errors import WaitRegistryError
@@ -83,7 +83,7 @@ class SweeperService:
         instance = f"{socket.gethostname()}-{os.getpid()}"
         instruments = Instruments(self._registry)
         self._sweeper = Sweeper(settings, self._spark, instruments, instance, self._connections, tables)
-        self._postgres = PostgresWatch(settings, self._connections)
+        self._postgres = PostgresLiveness(settings, self._connections)
         self._schedule = self._scheduled()
         self._registry.collect_from(self._readings)
         self._last: Sweep | None = None
@@ -95,9 +95,9 @@ class SweeperService:
         settings, connections = self._settings, self._connections
         schedule = Schedule(self._sweep, settings.sweeper.interval_s)
         schedule.watch(self._postgres.ask_once, self._postgres.close)
-        backlog = BacklogWatch(settings, connections)
-        backlog.expose(self._registry)
-        schedule.watch(backlog.read_once)
+        counted = CountedMetricsWatch(settings, connections)
+        counted.expose(self._registry)
+        schedule.watch(counted.read_once)
         if settings.alerts.rule:
             alerts = AlertWatch(settings, connections)
             alerts.expose(self._registry)

@@ -23,7 +23,7 @@ from bench.harness.row import Bench, Figures
 from sink.position import TopicPartition
 from sink.read.kafka_reader import source_options
 from sink.read.log_ends import stable_ends
-from sink.read.ranges import plan, source_range
+from sink.read.range_plan import plan, source_range
 from sink.read.record_columns import EXPRESSIONS
 from wait_registry.kafka.clients import admin
 from wait_registry.settings.loading import load_settings

@@ -13,8 +13,8 @@ import pyarrow as pa
 from sink.history.directory import HistoryDirectory, Progress, require_same_topic
 from sink.history.settled import ENTRIES, ROWS, columns, entries, settle
 from sink.position import TopicPartition
+from sink.read.batch_reader import BatchReader
 from sink.read.kafka_reader import SparkReader
-from sink.read.limited_reader import LimitedReader
 from sink.read.log_ends import Log, read_log, stable_ends
 from wait_registry.errors import ConfigurationError
 from wait_registry.kafka.clients import Admin
@@ -97,7 +97,7 @@ class _Run:
         self._directory = directory
         self._identity = seen.identity
         self._require_same = partial(require_same_wait_topic, admin, seen.identity)
-        self._reader = LimitedReader(reader, settings.sink, settings.wait.max_message_bytes)
+        self._reader = BatchReader(reader, settings.sink, settings.wait.max_message_bytes)
         self._part = 0 if last is None else last.part
         self._positions = _start(last, seen)
         self._ends = stable_ends(admin, self._positions)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
 from sink.read.arrow_result import to_arrow
-from sink.read.ranges import Ranges, poll_records, source_range
+from sink.read.range_plan import Ranges, poll_records, source_range
 from sink.read.record_columns import ALL, Columns
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.clients import java_client_config

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from sink.position import TopicPartition
+from sink.read.batch_reader import BatchReader
 from sink.read.kafka_reader import Batch, SparkReader
-from sink.read.limited_reader import LimitedReader
 from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.settings.tree import Settings
 from wait_registry.spark import SparkGone
@@ -31,7 +31,7 @@ class WholeLog:
         largest_record_bytes: int,
     ) -> None:
         """Read nothing yet; ``largest_record_bytes`` is how large a record may be, uncompressed."""
-        self._reader = LimitedReader(SparkReader(spark, settings.kafka), settings.sink, largest_record_bytes)
+        self._reader = BatchReader(SparkReader(spark, settings.kafka), settings.sink, largest_record_bytes)
         self._name = name
         self.first = earliest_offsets(admin, name.topic, [name.partition])[name.partition]
 

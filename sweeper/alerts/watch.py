@@ -16,7 +16,7 @@ from sweeper.alerts.forms import json_of
 from sweeper.alerts.notice import TROUBLE, notice_of
 from sweeper.alerts.state import Alert, Message, Phase
 from sweeper.alerts.webhook import Undelivered, post
-from sweeper.schedule import COUNT_PAUSE_S, pause_after
+from sweeper.periods import COUNT_PAUSE_S, pause_after
 from wait_registry.outage import Backoff
 from wait_registry.postgres.open_connections import OpenConnections
 from wait_registry.settings.alerts import AlertRule

@@ -133,7 +133,7 @@ def test_sink_and_sweeper_that_are_not_let_in_say_why(
 def test_a_refusal_of_spark_s_own_client_ends_the_sink(secured_settings: SecuredSettings, spark: SparkSession) -> None:
     from sink.position import TopicPartition
     from sink.read.kafka_reader import SparkReader
-    from sink.read.ranges import Range
+    from sink.read.range_plan import Range
 
     settings = secured_settings.of("sink", "SASL_SSL", QUICK)
     first = {TopicPartition(settings.wait.topic, 0): Range(0, 1)}

@@ -245,6 +245,6 @@ def without_lifted_time_limits(*_):
     """A role's statement_timeout ends each query for what is due."""
 
 
-@safeguard("P8.13", at="sweeper.schedule.Schedule._follow_the_clock")
+@safeguard("P8.13", at="sweeper.periods.Schedule._follow_the_clock")
 def without_following_the_clock(*_):
     """A sweeper whose host's clock is set back by an hour doesn't sweep for an hour."""

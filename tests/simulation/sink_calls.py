@@ -10,7 +10,7 @@ from sink.apply.wait_writer import WaitWriter
 from sink.position import Position
 from sink.read.kafka_reader import Batch, SparkReader
 from sink.read.log_ends import log_ends, stable_ends
-from sink.read.ranges import plan
+from sink.read.range_plan import plan
 from sink.rebuild.tables import rebuild
 from sink.topic_sync import TopicSync
 from sink.topics import WaitTopic

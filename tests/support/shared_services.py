@@ -84,7 +84,7 @@ def _run(kind: str, settings: Settings, spark: Any) -> None:
 
             SweeperService(settings, spark, tables=tables_policy(settings)).run()
         else:
-            from sweeper.schedule import Schedule
+            from sweeper.periods import Schedule
             from tests.integration.sweeper.scenario import sweeper_of
 
             sweeper = sweeper_of(settings, instance=f"sweeper {os.getpid()}")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from wait_registry.dead_letters.dead_letter import Reader, parse_place
-from wait_registry.dead_letters.filter import FIELDS, Filter
+from wait_registry.dead_letters.filter import Filter
 from wait_registry.errors import ConfigurationError
 from wait_registry.postgres.queries import Queries
 from wait_registry.records.operation import Place
@@ -17,17 +17,6 @@ _QUERIES: Final = Queries("dead_letters")
 _PLACE_COLUMNS: Final = 3
 _AT: Final = 1
 _AFTER: Final = '(dead_letter_time, topic, partition, "offset") < (%s, %s, %s, %s)'
-# Numbers and quoted values in messages differ from record to record, also where the message is cut.
-_MESSAGE: Final = (
-    r"""left(regexp_replace(left(error_message, 2000), '(?<!\w)(''[^'']*(''|$)|"[^"]*("|$))(?!\w)|[0-9]+', '#', 'g'),"""
-    " 200)"
-)
-GROUPINGS: Final = {
-    **{name: FIELDS[name].sql for name in ("state", "reason", "error", "topic", "group", "instance", "dlq")},
-    "message": _MESSAGE,
-    "delivery": "delivery",
-    "hour": "date_trunc('hour', dead_letter_time)",
-}
 
 
 class Cursor(NamedTuple):
@@ -62,18 +51,6 @@ def parse_cursor(text: str) -> Cursor:
         raise ConfigurationError(f"{text!r} is no cursor: take the one that the page before ended with") from None
 
 
-def parse_by(text: str) -> list[str]:
-    """Read the fields to count by: names in `GROUPINGS`, with commas in between.
-
-    Raises:
-        ConfigurationError: one is no such name.
-    """
-    names = list(dict.fromkeys(text.split(",")))
-    if unknown := [name for name in names if name not in GROUPINGS]:
-        raise ConfigurationError(f"dead letters are counted by {','.join(GROUPINGS)}, not by {unknown[0]!r}")
-    return names
-
-
 def page_query(chosen: Filter, rows: int, after: Cursor | None = None) -> tuple[str, list[Any]]:
     """Return the query of `page` and its parameters: one row more than is shown says whether there are more."""
     query, place = _QUERIES["page"], () if after is None else (after.time, *after.place)
@@ -95,26 +72,6 @@ def page(reader: Reader, chosen: Filter, rows: int, after: Cursor | None = None)
     shown = [row[:-_PLACE_COLUMNS] for row in found.rows[:rows]]
     more = len(found.rows) > rows
     return Rows(columns, shown, Cursor(shown[-1][_AT], places[-1]) if more else None)
-
-
-def groups(reader: Reader, chosen: Filter, by: Sequence[str], rows: int) -> Rows:
-    """Return how many dead letters there are of each combination, the most frequent first.
-
-    Args:
-        reader: of the tables.
-        chosen: which ones.
-        by: names in `GROUPINGS`.
-        rows: how many combinations at most.
-    """
-    return ask(reader, *groups_query(chosen, by, rows))
-
-
-def groups_query(chosen: Filter, by: Sequence[str], rows: int) -> tuple[str, list[Any]]:
-    """Return the query of `groups` and its parameters."""
-    columns = ", ".join(f'{GROUPINGS[name]} as "{name}"' for name in by)
-    numbers = ", ".join(str(number) for number in range(1, len(by) + 1))
-    text, parameters = chosen.within(_QUERIES["counts"])
-    return text.replace("{columns}", columns).replace("{numbers}", numbers), [*parameters, rows]
 
 
 def groups_and_topics(reader: Reader, chosen: Filter) -> list[tuple[str | None, str | None]]:

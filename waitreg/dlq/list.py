@@ -8,8 +8,9 @@ from typing import Final
 
 import click
 
+from wait_registry.dead_letters.counts import GROUPINGS, groups, parse_by
 from wait_registry.dead_letters.filter import FIELDS, parse_filter
-from wait_registry.dead_letters.listing import GROUPINGS, groups, page, parse_by, parse_cursor
+from wait_registry.dead_letters.listing import page, parse_cursor
 from wait_registry.errors import ConfigurationError
 from waitreg.command import Command, Invocation
 from waitreg.read_tables import age, read_tables

@@ -14,6 +14,7 @@ from tests.integration.queries.plan import Plan, executed
 from tests.support.database import own_tables
 from tests.support.stack import Stack
 from wait_registry.dead_letters import listing
+from wait_registry.dead_letters.counts import groups_query
 from wait_registry.dead_letters.filter import parse_filter
 from wait_registry.postgres.query_file import bind, load_query, query_names
 from wait_registry.records.operation import Place
@@ -232,7 +233,7 @@ NOW = datetime.now(UTC)
         (listing.page_query(parse_filter(["since=365d", "topic=orders-1", "offset=500"], NOW), 100), looking_up()),
         (listing.page_query(parse_filter(["since=365d", "error=RareError", "state=open"], NOW), 100), looking_up()),
         (listing.page_query(parse_filter(["since=365d", "error=Error1", "state=open"], NOW), 100), looking_up()),
-        (listing.groups_query(parse_filter(["since=24h"], NOW), ["error", "topic"], 50), counting(rows=DAY)),
+        (groups_query(parse_filter(["since=24h"], NOW), ["error", "topic"], 50), counting(rows=DAY)),
     ],
     ids=[
         "first page",

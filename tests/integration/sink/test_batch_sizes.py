@@ -14,7 +14,7 @@ import pytest
 from sink.loop import SinkLoop
 from sink.metrics import SinkTelemetry
 from sink.read.kafka_reader import RESULT_LIMIT_PROPERTY, Batch
-from sink.read.ranges import GROWTH, Ranges
+from sink.read.range_plan import GROWTH, Ranges
 from sink.read.record_columns import SCHEMA
 from sink.topics import SinkTopics
 from sink.topics import WaitTopic as WaitTopicInSink

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from sweeper.alerts.counting import count_query
-from sweeper.backlog import BOUNDS, MOST_SERIES, QUERIES, read_backlog
-from sweeper.backlog_watch import BacklogWatch
+from sweeper.counted_metrics import BOUNDS, MOST_SERIES, QUERIES, read_counted_metrics
+from sweeper.counted_metrics_watch import CountedMetricsWatch
 from tests.integration.queries.plan import Plan, nodes_of
 from tests.integration.sweeper.conftest import Tables
 from tests.support.database import own_tables
@@ -105,7 +105,7 @@ def test_open_dead_letters_are_counted_by_group_topic_and_reason(tables: Tables)
         ("1 minute", None, {"group": None}),
     ):
         dead_letter(tables, age, error, **options)
-    readings = read_backlog(tables, "waitreg.operations")
+    readings = read_counted_metrics(tables, "waitreg.operations")
     assert values(readings, m.DEAD_LETTERS_OPEN) == {
         ("payments", "dlq", "failed"): 2,
         ("payments", "dlq", "expired"): 1,
@@ -129,7 +129,7 @@ def test_an_error_class_is_new_when_a_week_has_not_had_it(tables: Tables) -> Non
     dead_letter(tables, "10 minutes", "Known", topic="other")
     dead_letter(tables, "6 days", "New", group="another")
     dead_letter(tables, "10 minutes", "New", state="redriven")
-    readings = read_backlog(tables, "waitreg.operations")
+    readings = read_counted_metrics(tables, "waitreg.operations")
     assert values(readings, m.DEAD_LETTER_NEW_ERROR_CLASSES) == {("payments", "dlq"): 2, ("payments", "other"): 1}
     assert values(readings, m.DEAD_LETTERS_OF_NEW_ERROR_CLASSES) == {("payments", "dlq"): 4, ("payments", "other"): 1}
 
@@ -151,7 +151,7 @@ def test_redrives_are_counted_by_category_outcome_and_state(tables: Tables) -> N
     tables.execute(
         "insert into sink_progress values ('waitreg.operations', 'id', 0, 7, now() - interval '90 s', now())"
     )
-    readings = read_backlog(tables, "waitreg.operations")
+    readings = read_counted_metrics(tables, "waitreg.operations")
     assert values(readings, m.REDRIVE_RECORDS) == {("redriven",): 8, ("no_members",): 1}
     assert values(readings, m.REDRIVE_OUTCOMES) == {
         ("payments", "waiting"): 1,
@@ -168,7 +168,7 @@ def test_the_number_of_series_is_bounded(tables: Tables) -> None:
     for number in range(MOST_SERIES + 5):
         dead_letter(tables, "1 minute", "ValueError", group=f"group-{number}")
     tables.execute("update dead_letter set consumer_group = repeat('x', 900) where consumer_group = 'group-0'")
-    counts = values(read_backlog(tables, "waitreg.operations"), m.DEAD_LETTERS_OPEN)
+    counts = values(read_counted_metrics(tables, "waitreg.operations"), m.DEAD_LETTERS_OPEN)
     assert len(counts) == MOST_SERIES + 1
     assert counts["others", "others", "others"] == 4
 
@@ -176,7 +176,7 @@ def test_the_number_of_series_is_bounded(tables: Tables) -> None:
 def test_a_failed_reading_leaves_no_old_numbers(settings: Settings, tables: Tables) -> None:
     dead_letter(tables, "1 minute", "ValueError")
     connections, registry = OpenConnections(), MetricsRegistry()
-    watch = BacklogWatch(settings, connections, now=lambda: 1_700_000_000.0)
+    watch = CountedMetricsWatch(settings, connections, now=lambda: 1_700_000_000.0)
     watch.expose(registry)
 
     def shown() -> tuple[float | None, float | None]:

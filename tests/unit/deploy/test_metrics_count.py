@@ -20,7 +20,7 @@ from processor.metrics import partition_readings, parts_readings, stats_readings
 from processor.protocol.partition import DueTimes, Partition
 from sink.apply.applier import Applied
 from sink.health import TopicHealth
-from sink.metrics import SinkTelemetry
+from sink.metrics import SinkTelemetry, lag_and_staleness
 from sink.position import LogEnds, Position
 from sink.position import TopicPartition as SinkPartition
 from sink.read.kafka_reader import ReadFailed
@@ -120,7 +120,7 @@ def test_a_sink_that_is_behind_shows_by_how_much_and_how_old_it_is() -> None:
     state.reading(7_200_000)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
     state.committed(Applied({place: Position(5, an_hour_ago)}, LogEnds({place: 30}, an_hour_ago), 5, None))
-    found = list(state.readings())
+    found = list(lag_and_staleness(state))
     assert values(found, m.SINK_LAG) == {("waits", "0"): 25}
     assert values(found, m.SINK_STALENESS)["waits",] == pytest.approx(3600, abs=600)
     assert values(found, m.SINK_STALENESS_LIMIT) == {("waits",): 3600}

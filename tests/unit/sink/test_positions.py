@@ -20,7 +20,7 @@ from sink.position import (
     require_read_in_time,
     whole_from,
 )
-from sink.read.ranges import GROWTH, OVERHEAD_BYTES, Range, ReadLimit, offsets_of, plan, poll_records
+from sink.read.range_plan import GROWTH, OVERHEAD_BYTES, Range, ReadLimit, offsets_of, plan, poll_records
 
 P0, P1 = TopicPartition("wait", 0), TopicPartition("wait", 1)
 HOUR_MS = 3_600_000

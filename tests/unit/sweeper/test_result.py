@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from sweeper.backlog import OTHERS, bounded
+from sweeper.counted_metrics import OTHERS, bounded
 from sweeper.export_decision import Obstacle, Unsendable
 from sweeper.health import readiness
 from sweeper.housekeeping import marks_days
 from sweeper.metrics import REMINDER_S, Instruments
-from sweeper.postgres_watch import LATE_S, PostgresWatch
+from sweeper.periods import pause_after
+from sweeper.postgres_liveness import LATE_S, PostgresLiveness
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
-from sweeper.schedule import pause_after
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
@@ -195,7 +195,7 @@ def test_a_postgres_that_does_not_answer_is_trouble(silent: socket.socket) -> No
     port = silent.getsockname()[1]
     postgres = PostgresSettings(url=SecretStr(f"postgresql://127.0.0.1:{port}/none"), connect_timeout_s=300)
     connections, now = OpenConnections(), [0.0]
-    watch = PostgresWatch(Settings(postgres=postgres), connections, lambda: now[0])
+    watch = PostgresLiveness(Settings(postgres=postgres), connections, lambda: now[0])
     assert watch.trouble() is None
     asking = RunningThread(watch.ask_once)
     accepted, _ = silent.accept()

@@ -18,8 +18,8 @@ from wait_registry.postgres.connection import PostgresRefused, PostgresUnavailab
 from wait_registry.postgres.errors import server_message
 from waitreg.console.access.grants import Person
 from waitreg.console.http.forms import SAFE, read_bytes, read_form
-from waitreg.console.http.rendering import render
-from waitreg.console.page import Acts, Answered, Asked, Download, Fixed, Page, Redirect, View
+from waitreg.console.http.responses import failure, header_of, response
+from waitreg.console.page import Acts, Answered, Asked, Download, Fixed, Redirect, View
 from waitreg.console.refusals import Busy, NotAllowed, Refusal
 from waitreg.console.tables import TablesReader
 
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 AT_ONCE, WAITING = 8, 32
 # Edited records that are read at once.
 LARGE: Final = 4
-_AGAIN_S: Final = "5"
 PERSON: Final = web.RequestKey("person", Person)
 
 
@@ -115,36 +114,5 @@ class Answers:
             log.info("contents of %s %s %s", page.contents_of, what, safe(person.name))
         if isinstance(page, Download):
             return page
-        about = {"now": asked.now, "age": age, "limits": person.limits(), **_header(person)}
+        about = {"now": asked.now, "age": age, "limits": person.limits(), **header_of(person)}
         return page._replace(values={**page.values, **about})
-
-
-def response(page: Answered) -> web.Response:
-    """Return the answer that shows a page."""
-    if isinstance(page, Redirect):
-        return web.Response(status=303, headers={"Location": page.location})
-    if isinstance(page, Download):
-        headers = {"Content-Disposition": 'attachment; filename="value.bin"'}
-        return web.Response(body=page.content, content_type="application/octet-stream", headers=headers)
-    headers = {"Retry-After": _AGAIN_S} if page.status == 503 else {}
-    return web.Response(text=render(page), status=page.status, content_type="text/html", headers=headers)
-
-
-def failure(status: int, title: str, sentence: str, person: Person | None = None, job: str = "") -> Page:
-    """Return a page that says why there is no other.
-
-    Args:
-        status: of HTTP.
-        title: of the page.
-        sentence: what happened, and what to do.
-        person: to be shown, and to be let log out.
-        job: whose page is linked.
-    """
-    about = {"age": "", "limits": "", "job": job, **_header(person)}
-    return Page("failure.html", {"title": title, "sentence": sentence, **about}, status)
-
-
-def _header(person: Person | None) -> dict[str, object]:
-    if person is None:
-        return {"person": "", "has_session": False}
-    return {"person": person.name, "has_session": person.has_session}

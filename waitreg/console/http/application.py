@@ -13,9 +13,10 @@ from aiohttp.typedefs import Handler, Middleware
 from wait_registry.settings.console import ConsoleSettings
 from waitreg.console.actions.actions import Actions
 from waitreg.console.http import theme
-from waitreg.console.http.answers import PERSON, Answers, failure, response
+from waitreg.console.http.answers import PERSON, Answers
 from waitreg.console.http.forms import SAFE, require_own_page
 from waitreg.console.http.identity import Identify, Identity
+from waitreg.console.http.responses import failure, response
 from waitreg.console.pages.routes import ACTING, EDITING, ROUTES
 from waitreg.console.refusals import NotAdmitted
 from waitreg.console.tables import TablesReader

@@ -14,11 +14,11 @@ from wait_registry.display import safe
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.settings.console import ConsoleSettings
 from waitreg.console.access.grants import Grant, Person, groups_named, person
-from waitreg.console.http.answers import failure, response
 from waitreg.console.http.id_token import list_claim, text_claim, verified
 from waitreg.console.http.issuer import Issuer
 from waitreg.console.http.login import LONGEST_S as LOGIN_S
 from waitreg.console.http.login import Login, Logins
+from waitreg.console.http.responses import failure, response
 from waitreg.console.http.session import Session, Sessions
 from waitreg.console.page import address
 from waitreg.console.refusals import NotAdmitted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from wait_registry.dead_letters.counts import GROUPINGS, groups, parse_by
 from wait_registry.dead_letters.dead_letter import FACTS, DeadLetter, find_at
 from wait_registry.dead_letters.decoded import Decoded, decoded
 from wait_registry.dead_letters.difference import Content
 from wait_registry.dead_letters.filter import FIELDS, literal, parse_filter
-from wait_registry.dead_letters.listing import GROUPINGS, Rows, groups, page, parse_by, parse_cursor
+from wait_registry.dead_letters.listing import Rows, page, parse_cursor
 from wait_registry.dead_letters.outcome_reader import last_redrive
 from wait_registry.display import lines_of, safe, value_text
 from wait_registry.postgres.query_file import load_query

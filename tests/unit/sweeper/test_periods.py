@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from sweeper.schedule import Schedule
+from sweeper.periods import Schedule
 from tests.support.waiting import wait_until
 
 
@@ -106,7 +106,7 @@ def test_a_stop_before_the_start_runs_nothing() -> None:
 
 
 def test_what_is_watched_is_looked_at_again_after_an_error_too_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweeper.schedule.COUNT_PAUSE_S", 0.02)
+    monkeypatch.setattr("sweeper.periods.COUNT_PAUSE_S", 0.02)
     looks: list[int] = []
     closed = Event()
 

@@ -20,7 +20,7 @@ PAUSE_S: Final = 10.0
 LATE_S: Final = 10.0
 
 
-class PostgresWatch:
+class PostgresLiveness:
     """Notes whether Postgres answers."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reads the backlog of dead letters now and then, and keeps the numbers for scrapes."""
+"""Has the metrics that are counted in the tables counted now and then, and keeps the numbers for scrapes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import psycopg
 
-from sweeper.backlog import read_backlog
-from sweeper.schedule import pause_after
+from sweeper.counted_metrics import read_counted_metrics
+from sweeper.periods import pause_after
 from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.errors import error_text
@@ -21,7 +21,7 @@ from wait_registry.telemetry.metrics import DEAD_LETTERS_READ
 log = logging.getLogger(__name__)
 
 
-class BacklogWatch:
+class CountedMetricsWatch:
     """Keeps the last readings for any number of scrapes."""
 
     def __init__(self, settings: Settings, connections: OpenConnections, now: Callable[[], float] = time.time) -> None:
@@ -44,7 +44,7 @@ class BacklogWatch:
         registry.collect_from(self._show)
 
     def read_once(self) -> float:
-        """Read the backlog over a new connection; if that fails, nothing old is shown any more.
+        """Count over a new connection; if that fails, nothing old is shown any more.
 
         Returns:
             The pause until it is to be read again, s.
@@ -53,7 +53,7 @@ class BacklogWatch:
         try:
             with self._connections.open(self._settings.postgres, "waitreg-sweeper backlog") as connection:
                 limit_to_counting(connection)
-                self._readings = tuple(read_backlog(connection, self._settings.operations.topic))
+                self._readings = tuple(read_counted_metrics(connection, self._settings.operations.topic))
         except (psycopg.Error, WaitRegistryError) as error:
             self._readings = ()
             level = logging.DEBUG if self._failing or self._connections.given_up else logging.WARNING

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from sink.position import TopicPartition
 from sink.read.kafka_reader import Batch, BatchTooLarge, RangeReader
-from sink.read.ranges import ReadLimit, offsets_of, plan
+from sink.read.range_plan import ReadLimit, offsets_of, plan
 from sink.read.record_columns import omitted_bytes
 from wait_registry.settings.sink import SinkSettings
 
 log = logging.getLogger(__name__)
 
 
-class LimitedReader:
+class BatchReader:
     """Plans ranges within `ReadLimit` and reads them; used by one thread at a time."""
 
     def __init__(self, reader: RangeReader, settings: SinkSettings, largest_record_bytes: int) -> None:

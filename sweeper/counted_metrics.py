@@ -1,4 +1,4 @@
-"""The backlog of dead letters and what redrives did, counted in the tables, as readings of metrics."""
+"""Metrics that are counted in the tables: open dead letters, new error classes, and what became of redrives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import Reading
 from wait_registry.telemetry.metrics import Metric
 
-QUERIES: Final = Queries("backlog")
+QUERIES: Final = Queries("counted_metrics")
 # Group and topic come from records, so that nothing else bounds how many there are.
 MOST_SERIES: Final = 200
 OTHERS: Final = "others"
@@ -53,7 +53,7 @@ SERIES: Final = (
 )
 
 
-def read_backlog(connection: psycopg.Connection[TupleRow], operations_topic: str) -> list[Reading]:
+def read_counted_metrics(connection: psycopg.Connection[TupleRow], operations_topic: str) -> list[Reading]:
     """Count open dead letters, new error classes and what redrives did.
 
     Args:
