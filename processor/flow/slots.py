@@ -8,10 +8,10 @@ from typing import Final
 
 from processor.flow.blocked_calls import BlockedCalls
 from processor.flow.concurrency import ConcurrencyLimit
+from processor.flow.downstream_outage import Pace
 from processor.flow.route_limits import RouteLimits
 from processor.flow.running_calls import RunningCalls
 from processor.flow.scheduler import Ordered, Scheduler, Unordered
-from processor.flow.start_rate import Pace
 from processor.protocol.events import Calls, Instant, SlotsBlocked
 from processor.protocol.partition import Partition
 from processor.protocol.record import RUNNING, Entry, State, Step

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from processor.flow.start_rate import Pace
+from processor.flow.downstream_outage import Pace
 from processor.protocol.partition import DueTimes
 from processor.protocol.results import DeadLetter, Failed, Retry, RetryDelays
 from tests.unit.processor.engine_bench import play, stories
