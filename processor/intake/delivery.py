@@ -1,4 +1,4 @@
-"""A polled record as the shell knows it: decoded, and where its registration is."""
+"""A polled record as the loop knows it: decoded, and where its registration is."""
 
 from __future__ import annotations
 

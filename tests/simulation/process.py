@@ -1,4 +1,4 @@
-"""A simulated process: the real engine, and a shell without clients. Each public method is a step of the scheduler."""
+"""A simulated process: the real engine, and a loop without clients. Each public method is a step of the scheduler."""
 
 from __future__ import annotations
 

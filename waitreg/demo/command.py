@@ -40,7 +40,7 @@ def command(_: Invocation, keep: bool) -> int:
     their limits, and which share of the records each registered. Then it kills a processor while handlers run. You see
     its records in Postgres, see them expire, and see each arrive once in the dead letter topic. It ends with the
     reconciliation of every published record. Its console shows the same in a browser: open the address that it prints.
-    Takes less than four minutes; Ctrl-C stops everything.
+    Takes three to five minutes; Ctrl-C stops everything.
     """
     return run_demo(keep=keep)
 
@@ -49,7 +49,7 @@ def run_demo(plan: DemoPlan | None = None, screen: Screen | None = None, *, keep
     """Run the demo and return 0.
 
     Args:
-        plan: its sizes; about three minutes when None.
+        plan: its sizes; those of three to five minutes when None.
         screen: where it is shown; standard output when None.
         keep: whether everything continues after the result until Ctrl-C.
 

@@ -27,8 +27,8 @@ from sink.read.kafka_reader import ReadFailed
 from sweeper.housekeeping import TABLES
 from sweeper.metrics import Instruments
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
+from tests.unit.processor.loop_bench import CLOCK, LoopBench
 from tests.unit.processor.parts import PLACE
-from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import TransientError
 from wait_registry.postgres.connection import PostgresUnavailable
 from wait_registry.records.tombstone import Outcome
@@ -48,7 +48,7 @@ def values(readings: Iterable[Reading | HistogramReading], metric: Metric) -> di
 
 def test_unacknowledged_records_are_shown() -> None:
     async def readings() -> list[Reading]:
-        bench = PipelineBench()
+        bench = LoopBench()
         bench.poll(0, 1)
         bench.outbox.unacknowledged = 3
         return list(parts_readings(bench.parts))
@@ -89,7 +89,7 @@ def test_what_is_not_due_is_no_due_lag() -> None:
 
 def test_refused_commits_are_counted_and_confirmed_ones_leave_their_time() -> None:
     async def readings() -> list[Reading | HistogramReading]:
-        bench = PipelineBench()
+        bench = LoopBench()
         for refusal in (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), None):
             bench.group_consumer.on_commit(refusal, [TopicPartition(*PLACE, 0)])
             await asyncio.sleep(0)

@@ -54,7 +54,7 @@ async def fails_when_cancelled(record: Record) -> None:
 
 
 def delivery(offset: int, value: bytes = b"value", place: TopicPartition = PLACE) -> Delivery:
-    """Return a record as the shell takes it from the consumer."""
+    """Return a record as the loop takes it from the consumer."""
     topic, partition = place
     times = (TIMESTAMP_CREATE_TIME, 1)
     message = Message(topic=topic, partition=partition, offset=offset, key=b"key", value=value, timestamp=times)

@@ -18,8 +18,8 @@ from processor.intake.log_ends import First, LogEnds, due_end
 from processor.intake.open_transactions import OPEN_FOR_S, OpenTransactions
 from processor.intake.subscription import subscription
 from processor.protocol.events import Assigned, Instant
+from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import PLACE, HaltedClock
-from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.errors import TransientError
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.tree import Settings
@@ -101,7 +101,7 @@ NOW_MS = 1_000_000
 
 async def test_the_broker_is_asked_for_what_no_fetch_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    bench = PipelineBench()
+    bench = LoopBench()
     consumer = bench.group_consumer
     consumer.paused.update([PAUSED, ("input", 3)])
     for place in (FETCHED, PAUSED, RETRIES):

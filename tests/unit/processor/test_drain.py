@@ -9,22 +9,22 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from processor.writing.outbox import Receipt
+from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import PLACE, endless, iterate_until
-from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record
 
 BROKEN = PermanentError("a tombstone was refused")
 UNREACHABLE = {"linger.ms": 600_000, "message.timeout.ms": 0}
 
 
-def stopped(bench: PipelineBench) -> PipelineBench:
+def stopped(bench: LoopBench) -> LoopBench:
     bench.stop.set()
     return bench
 
 
 @pytest.mark.parametrize("when", ["before leaving the group", "after leaving it"])
 async def test_a_fault_in_the_drain_is_raised_after_leaving_the_group(when: str) -> None:
-    bench = stopped(PipelineBench(endless, drain_timeout_s=2))
+    bench = stopped(LoopBench(endless, drain_timeout_s=2))
     bench.poll(0)
     await bench.run_until(lambda: bench.pool.running)
     if when == "before leaving the group":
@@ -48,7 +48,7 @@ async def test_registered_records_are_handled_before_the_group_is_left() -> None
         await asyncio.sleep(0)
         calls.append((record.offset, bench.parts.run.leaving is None))
 
-    bench = stopped(PipelineBench(handler))
+    bench = stopped(LoopBench(handler))
     bench.poll(*range(20))
     await bench.run_until(lambda: bench.stats.registered)
     await bench.parts.run.until(bench.stop)
@@ -65,7 +65,7 @@ async def test_without_registrations_calls_end_before_the_group_is_left() -> Non
             await asyncio.sleep(0)
         ended.append(bench.parts.run.leaving is None)
 
-    bench = stopped(PipelineBench(handler, registration="off", max_in_flight=2))
+    bench = stopped(LoopBench(handler, registration="off", max_in_flight=2))
     bench.poll(0, 1, 2)
     await bench.parts.run.until(bench.stop)
     assert ended == [True] * 3
@@ -73,7 +73,7 @@ async def test_without_registrations_calls_end_before_the_group_is_left() -> Non
 
 @pytest.mark.guarantee("P8.17")
 async def test_what_the_drain_has_waited_for_in_vain_is_not_waited_for_again() -> None:
-    bench = stopped(PipelineBench(drain_timeout_s=0.05, flush_timeout_s=100, producer=UNREACHABLE))
+    bench = stopped(LoopBench(drain_timeout_s=0.05, flush_timeout_s=100, producer=UNREACHABLE))
     bench.poll(0)
     await bench.parts.run.until(bench.stop)
     assert bench.engine.records.in_flight([PLACE])
@@ -88,7 +88,7 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
         finally:
             bench.fault.report(BROKEN)
 
-    bench = stopped(PipelineBench(fails_when_stopped, drain_timeout_s=0.01))
+    bench = stopped(LoopBench(fails_when_stopped, drain_timeout_s=0.01))
     bench.poll(0)
     await bench.run_until(lambda: bench.pool.running)
     with pytest.raises(PermanentError):
@@ -96,7 +96,7 @@ async def test_a_fault_in_the_last_turn_of_the_drain_is_raised() -> None:
 
 
 async def test_what_is_not_acknowledged_at_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    bench = stopped(PipelineBench(flush_timeout_s=0.05, registration="off", producer=UNREACHABLE))
+    bench = stopped(LoopBench(flush_timeout_s=0.05, registration="off", producer=UNREACHABLE))
     bench.outbox.expect(1)
     receipt = Receipt(bench.outbox, "a tombstone", "wait", lambda message: None, [])
     bench.outbox.put("wait", None, b"id", 0, receipt, [])
@@ -144,7 +144,7 @@ async def _says_what_a_terminal_obeys(record: Record) -> HandlerResult:
 async def test_the_line_ends_with_what_may_be_logged(
     handler: Handler, error_messages: bool, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = PipelineBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
+    bench = LoopBench(handler, max_attempts=1, handler_timeout_s=0.1, log={"error_messages": error_messages})
     with caplog.at_level(logging.WARNING, "processor.writing.failed_records"):
         bench.watchdog.start()
         bench.poll(0)

@@ -15,8 +15,8 @@ import pytest
 
 from processor.handlers.python import PlainFunctionHandler
 from processor.writing.outbox import Headers, Report
+from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import iterate_until
-from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import HandlerResult, PermanentError, Record, TransientError
 from wait_registry.records import header_names
 
@@ -128,7 +128,7 @@ class Settled:
         asyncio.run(asyncio.wait_for(self._main(), 60))
 
     async def _main(self) -> None:
-        bench = PipelineBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
+        bench = LoopBench(self._handler, backoff_initial_s=0.001, **self._settings)  # type: ignore[arg-type]
         put = bench.outbox.put
 
         def sent(
@@ -151,7 +151,7 @@ class Settled:
         bench.watchdog.stop()
         await bench.pool.stop()
 
-    def _start(self, bench: PipelineBench) -> weakref.ref[Held]:
+    def _start(self, bench: LoopBench) -> weakref.ref[Held]:
         value = Value(b"value")
         bench.poll(0, value=value)
         return weakref.ref(value.held)

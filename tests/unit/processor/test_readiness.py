@@ -14,8 +14,8 @@ from processor.health.readiness import LOOP_BLOCKED_S, UNACKNOWLEDGED_S, Conditi
 from processor.health.stall_watchdog import WARN_AFTER_S, StallWatchdog
 from processor.writing.outbox import ANY_PARTITION, Outbox, Receipt
 from tests.support.waiting import wait_until
+from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import PLACE
-from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.clock import SystemClock
 from wait_registry.errors import PermanentError
 from wait_registry.settings.processor import AssignmentStrategy
@@ -82,7 +82,7 @@ def test_unacknowledged_dead_letters_mean_not_ready() -> None:
 async def test_without_partitions_only_a_cooperative_member_is_ready(
     callback: str, strategy: AssignmentStrategy, ready: bool
 ) -> None:
-    bench = PipelineBench(assignment_strategy=strategy)
+    bench = LoopBench(assignment_strategy=strategy)
     bench.membership.assigned("own")
     assert NO_PARTITIONS not in bench.parts.condition(0.0).reasons()
     # Within a poll, which waits for the callback.
@@ -104,7 +104,7 @@ async def test_partitions_lost_while_the_client_closes_are_no_fault() -> None:
         def assignment(self) -> None:
             raise KafkaException(KafkaError(KafkaError._DESTROY))
 
-    bench = PipelineBench(assignment_strategy=AssignmentStrategy.COOPERATIVE_STICKY)
+    bench = LoopBench(assignment_strategy=AssignmentStrategy.COOPERATIVE_STICKY)
     await asyncio.to_thread(bench.group_consumer.on_lost, Closing(), GONE)  # type: ignore[arg-type]
     assert bench.fault.error is None
     assert not bench.group_consumer.assigned
@@ -171,7 +171,7 @@ def test_a_process_that_stood_still_names_no_handler(caplog: pytest.LogCaptureFi
 
 
 async def test_a_rebalance_does_not_block_the_loop() -> None:
-    bench = PipelineBench(flush_timeout_s=60, producer=UNANSWERED)
+    bench = LoopBench(flush_timeout_s=60, producer=UNANSWERED)
     bench.poll(0)
     waiting = asyncio.ensure_future(bench.loop.give_up([PLACE]))
     turns = [await asyncio.sleep(0) for _ in range(100)]

@@ -10,7 +10,7 @@ from processor.flow.downstream_outage import Pace
 from processor.protocol.partition import DueTimes
 from processor.protocol.results import DeadLetter, Failed, Retry, RetryDelays
 from tests.unit.processor.engine_bench import play, stories
-from tests.unit.processor.pipeline_bench import PipelineBench
+from tests.unit.processor.loop_bench import LoopBench
 from wait_registry.errors import TransientError
 from wait_registry.handler import Record
 
@@ -66,7 +66,7 @@ async def test_nothing_is_committed_until_the_broker_has_the_retry_record() -> N
     # The client waits before it sends anything.
     unsent = {"linger.ms": 600_000, "message.timeout.ms": 0}
     retry = {"delays": ("10s",)}
-    bench = PipelineBench(fails, unsent, registration="off", max_attempts=1, retry=retry, commit_interval_s=0.05)
+    bench = LoopBench(fails, unsent, registration="off", max_attempts=1, retry=retry, commit_interval_s=0.05)
     bench.poll(0)
     await asyncio.wait_for(bench.run_until(lambda: bench.outbox.unacknowledged), 30)
     with pytest.raises(TimeoutError):

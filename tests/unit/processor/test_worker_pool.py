@@ -22,6 +22,7 @@ from processor.inbox import Inbox
 from processor.protocol.events import CallsEnded
 from processor.protocol.record import Entry
 from processor.protocol.results import Discarded, Done, Failed, Result
+from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import (
     CLOCK,
     attempts_of,
@@ -32,7 +33,6 @@ from tests.unit.processor.parts import (
     iterate_until,
     swallows_cancellation,
 )
-from tests.unit.processor.pipeline_bench import PipelineBench
 from wait_registry.handler import Discard, HandlerResult, PermanentError, Record
 
 Handler = Callable[[Record], Awaitable[HandlerResult]]
@@ -88,7 +88,7 @@ async def test_n_handlers_run_at_once_and_start_in_order() -> None:
             await asyncio.sleep(0)
         now -= 1
 
-    bench = PipelineBench(handler, max_in_flight=5, registration="off")
+    bench = LoopBench(handler, max_in_flight=5, registration="off")
     for first in range(0, 100, 10):
         bench.poll(*range(first, first + 10))
         await asyncio.sleep(0)

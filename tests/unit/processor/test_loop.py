@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from processor.intake.assigned_partition import AssignedLog
 from processor.intake.start_decision import Start
 from processor.protocol.events import Instant, Polled, Tick
+from tests.unit.processor.loop_bench import CLOCK, LoopBench
 from tests.unit.processor.parts import PLACE, endless
-from tests.unit.processor.pipeline_bench import CLOCK, PipelineBench
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import AssignmentStrategy
@@ -41,9 +41,9 @@ REFUSALS = [
 SLOW_BROKER = {"test.mock.broker.rtt": 200}
 
 
-async def committing(**given: object) -> PipelineBench:
+async def committing(**given: object) -> LoopBench:
     """Return a processor whose call of record 0 runs, after a commit of offset 3, and with three more records."""
-    bench = PipelineBench(endless, commit_interval_s=0.01, **given)  # type: ignore[arg-type]
+    bench = LoopBench(endless, commit_interval_s=0.01, **given)  # type: ignore[arg-type]
     bench.poll(0, 1, 2)
     while bench.stats.registered < 3:
         bench.producer.poll(0.001)
@@ -52,7 +52,7 @@ async def committing(**given: object) -> PipelineBench:
     return bench
 
 
-async def answer(bench: PipelineBench, offset: int, code: int | None) -> None:
+async def answer(bench: LoopBench, offset: int, code: int | None) -> None:
     bench.group_consumer.on_commit(None if code is None else KafkaError(code), [TopicPartition(*PLACE, offset)])
     for _ in range(3):
         await asyncio.sleep(0)
@@ -96,7 +96,7 @@ async def test_a_commit_that_is_refused_for_good_is_a_fault() -> None:
 
 @pytest.mark.guarantee("P8.20")
 async def test_a_commit_waits_while_the_client_polls() -> None:
-    bench = PipelineBench(commit_interval_s=0.01)
+    bench = LoopBench(commit_interval_s=0.01)
     ended = asyncio.Event()
 
     async def poll(*_: object) -> list[Polled]:
@@ -119,7 +119,7 @@ async def test_a_commit_waits_while_the_client_polls() -> None:
 
 async def test_a_slow_record_is_registered_only_after_a_poll() -> None:
     """Without a poll, the processor doesn't know that it lost a partition."""
-    bench = PipelineBench(endless, registration="deferred", register_after_s=0.01)
+    bench = LoopBench(endless, registration="deferred", register_after_s=0.01)
     bench.poll(0)
     due_s = CLOCK.monotonic() + 0.05
     await bench.run_until(lambda: CLOCK.monotonic() > due_s)
@@ -135,7 +135,7 @@ async def test_a_slow_record_is_registered_only_after_a_poll() -> None:
 @pytest.mark.guarantee("P1.4")
 @pytest.mark.parametrize("strategy", AssignmentStrategy)
 async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: AssignmentStrategy) -> None:
-    bench = PipelineBench(assignment_strategy=strategy, max_in_flight=2)
+    bench = LoopBench(assignment_strategy=strategy, max_in_flight=2)
     bench.group_consumer.start_offsets.at_once = lambda *_: [Start(*PLACE, 0, None, 0)]  # type: ignore[method-assign]
     bench.group_consumer.assigned[PLACE] = AssignedLog(PLACE, 0)
     former = bench.engine.partitions[PLACE]
@@ -147,7 +147,7 @@ async def test_an_assignment_without_a_revocation_frees_the_prefetch(strategy: A
 
 
 async def test_a_rebalance_waits_for_the_wait_records_in_flight() -> None:
-    bench = PipelineBench(endless, producer=SLOW_BROKER)
+    bench = LoopBench(endless, producer=SLOW_BROKER)
     bench.poll(0, 1)
     release = await bench.loop.give_up([PLACE])
     assert release.offsets == {PLACE: 0}, "no call has started, so both are the next owner's"
@@ -156,7 +156,7 @@ async def test_a_rebalance_waits_for_the_wait_records_in_flight() -> None:
 
 
 async def test_wait_records_without_room_are_sent_meanwhile() -> None:
-    bench = PipelineBench(endless, producer={"queue.buffering.max.messages": 1})
+    bench = LoopBench(endless, producer={"queue.buffering.max.messages": 1})
     bench.poll(0, 1, 2)
     assert bench.outbox.full
     await bench.loop.give_up([PLACE])
@@ -166,7 +166,7 @@ async def test_wait_records_without_room_are_sent_meanwhile() -> None:
 
 @pytest.mark.guarantee("O1.3")
 async def test_a_rebalance_waits_no_longer_than_its_limit(caplog: pytest.LogCaptureFixture) -> None:
-    bench = PipelineBench(endless, flush_timeout_s=0.01, producer=SLOW_BROKER)
+    bench = LoopBench(endless, flush_timeout_s=0.01, producer=SLOW_BROKER)
     bench.poll(0, 1)
     assert (await bench.loop.give_up([PLACE])).offsets == {PLACE: 0}
     assert "2 calls, wait records or dead letters of revoked partitions" in caplog.text
@@ -187,7 +187,7 @@ async def test_after_a_fault_no_call_is_started() -> None:
     async def handler(record: Record) -> None:
         started.append(record.offset)
 
-    bench = PipelineBench(handler)
+    bench = LoopBench(handler)
     bench.poll(0)
     bench.fault.report(PermanentError("the clock was stepped"))
     while not bench.stats.registered:
@@ -201,7 +201,7 @@ async def test_after_a_fault_no_call_is_started() -> None:
 
 
 async def test_what_the_client_raises_is_translated() -> None:
-    bench = PipelineBench()
+    bench = LoopBench()
 
     async def poll(*_: object) -> list[Polled]:
         raise KafkaException(KafkaError(KafkaError._FATAL, "fenced instance id"))

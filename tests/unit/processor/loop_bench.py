@@ -36,7 +36,7 @@ CLOCK = MockBrokerClock()
 WAIT_TOPIC = TopicIdentity("wait", "id", 4)
 
 
-class PipelineBench:
+class LoopBench:
     """Make it on a running event loop; partition 0 of `input` is assigned at offset 0, without a warm-up.
 
     ``commits`` are the offsets that were asked for.
