@@ -16,25 +16,27 @@ import urllib.request
 BUSY_S = 60.0
 POLL_S = 0.5
 REQUEST_S = 60.0
-# A worker that expects a rebalance answers 500, one that is in it 409.
-BUSY = (409, 500)
+# A worker that starts answers 404, one that expects a rebalance 500, one that is in it 409.
+BUSY = (404, 409, 500)
 
 
 def put(url: str, config: bytes) -> None:
-    """Create a connector or change it; wait while the workers divide the connectors."""
+    """Create a connector or change it; wait while the workers divide the connectors, or a worker restarts."""
     deadline = time.monotonic() + BUSY_S
     while True:
         request = urllib.request.Request(url, config, {"Content-Type": "application/json"}, method="PUT")
         try:
             urllib.request.urlopen(request, timeout=REQUEST_S).close()
+            return
         except urllib.error.HTTPError as refused:
             with refused:
-                said = refused.read().decode("utf-8", "replace")
-            if refused.code not in BUSY or time.monotonic() > deadline:
-                raise SystemExit(f"{url} answered {refused.code}: {said}") from None
-            time.sleep(POLL_S)
-        else:
-            return
+                said = f"answered {refused.code}: {refused.read().decode('utf-8', 'replace')}"
+            busy = refused.code in BUSY
+        except OSError as error:
+            said, busy = f"doesn't answer: {error}", True
+        if not busy or time.monotonic() > deadline:
+            raise SystemExit(f"{url} {said}")
+        time.sleep(POLL_S)
 
 
 def main(connectors: list[str]) -> None:

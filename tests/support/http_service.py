@@ -36,13 +36,14 @@ class Call:
 class Answer:
     """What the service says, bytes or JSON; ``held_back``: only when the service ends and no caller waits any more.
 
-    ``location`` is where a redirection leads.
+    ``location`` is where a redirection leads; ``cut`` ends the connection instead of an answer.
     """
 
     status: int = 200
     body: object = None
     held_back: bool = False
     location: str = ""
+    cut: bool = False
 
 
 class HttpService:
@@ -108,6 +109,8 @@ class HttpService:
         answer = self._answer(call)
         if answer.held_back:
             await self._ending.wait()
+        if answer.cut and request.transport is not None:
+            request.transport.abort()
         headers = {"Location": answer.location} if answer.location else {}
         if isinstance(answer.body, bytes):
             return web.Response(body=answer.body, status=answer.status, headers=headers)

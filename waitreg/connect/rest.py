@@ -62,7 +62,7 @@ class ConnectRest:
 
     def states(self) -> dict[str, ConnectorState]:
         """Return all connectors of the cluster, by name."""
-        path = "/connectors?expand=status&expand=info"
+        path = "/connectors?expand=status&expand=info"  # a worker answers it in a rebalance too, from what it has read
         answer: dict[str, Any] | None = self._ask("GET", path)
         if answer is None:
             raise _no_worker(f"{self._urls[0]}{path} doesn't exist (404)")

@@ -34,8 +34,9 @@ def create(folder: Path, url: str, *connectors: str) -> subprocess.CompletedProc
     )
 
 
-def test_connectors_are_created_in_order_after_a_rebalance(tmp_path: Path) -> None:
-    answers = iter([Answer(409), Answer(201), Answer(200)])
+@pytest.mark.parametrize("busy", [Answer(409), Answer(500), Answer(404), Answer(cut=True)], ids=repr)
+def test_connectors_are_created_in_order_by_a_busy_or_restarting_worker(tmp_path: Path, busy: Answer) -> None:
+    answers = iter([busy, Answer(201), Answer(200)])
     with HttpService(lambda _: next(answers)) as worker:
         done = create(tmp_path, worker.address, "sink", "source")
         assert done.returncode == 0, done.stderr
