@@ -96,8 +96,8 @@ class Command(WithExamples):
         """Run it, if its extra is installed."""
         ctx.ensure_object(Invocation).path = ctx.command_path
         _require_text(ctx)
-        if self.extra is not None:
-            require_extra(self.extra)
+        if self.extra is not None and (problem := explain_missing(self.extra)):
+            raise ConfigurationError(problem)
         return super().invoke(ctx)
 
 
@@ -151,17 +151,14 @@ class Group(WithExamples, click.Group):
         return list(self._entries or self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a subcommand.
-
-        Raises:
-            ConfigurationError: its extra isn't installed.
-        """
+        """Load a subcommand; without its extra, return one that has help, and refuses to run whatever it is given."""
         entry = self._entries.get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
-        if entry.extra is not None:
-            ctx.ensure_object(Invocation).path = f"{ctx.command_path} {cmd_name}"
-            require_extra(entry.extra)
+        if entry.extra is not None and (problem := explain_missing(entry.extra)):
+            anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+            text = f"{entry.summary}\n\n\b\n{problem}"  # \b: Click doesn't wrap the command that is to be typed
+            return Command(entry.name, extra=entry.extra, help=text, context_settings=anything)
         return self.load(entry)
 
     def load(self, entry: Entry) -> click.Command:
@@ -195,18 +192,13 @@ class Group(WithExamples, click.Group):
         return [*(CompletionItem(entry.name, help=entry.summary) for entry in begun), *options]
 
 
-def require_extra(extra: str) -> None:
-    """Check that the packages of an extra are installed.
-
-    Raises:
-        ConfigurationError: one is missing; the message has the command that installs it.
-    """
+def explain_missing(extra: str) -> str:
+    """Return which packages of an extra are missing, and the command that installs them; empty if none is."""
     missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed. "
-            f"Fix: pip install 'wait-registry[{extra}]'"
-        )
+    if not missing:
+        return ""
+    is_missing = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+    return f"{is_missing}. Fix: pip install 'wait-registry[{extra}]'"
 
 
 def settings_options() -> list[click.Parameter]:

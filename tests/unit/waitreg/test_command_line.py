@@ -155,6 +155,14 @@ def test_files_with_the_names_of_our_packages_replace_none_of_them(waitreg: Run,
     assert "No module named 'absent'" in ended.errors
 
 
+def without_extras(script: str) -> subprocess.CompletedProcess[str]:
+    """Run lines that call `main` where no package of an extra is installed."""
+    # None in place of a module makes Python take it for one that isn't installed.
+    absent = f"import sys; sys.modules.update(dict.fromkeys({sorted(set().union(*EXTRAS.values()))}))"
+    whole = f"{absent}\nfrom waitreg.main import main\n{script}"
+    return subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True, timeout=60)
+
+
 def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
     commands = extras()
     assert set(commands.values()) == set(EXTRAS)
@@ -172,16 +180,23 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install() -> None:
         **{f"waitreg dlq jobs {name}": ["job-1"] for name in ("show", "pause", "cancel")},
     }
     lines = [[*path.split()[1:], *needed.get(path, [])] for path in commands]
-    # None in place of a module makes Python take it for one that isn't installed.
-    script = (
-        f"import sys; sys.modules.update(dict.fromkeys({sorted(set().union(*EXTRAS.values()))}))\n"
-        f"from waitreg.main import main\nfor line in {lines}: print(main(line))"
-    )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    ended = without_extras(f"for line in {lines}: print(main(line))")
     assert ended.stdout.split() == ["2"] * len(commands)
     for line, (path, extra) in zip(ended.stderr.splitlines(), commands.items(), strict=True):
         assert line.startswith(f"{path}: psycopg"), line
         assert line.endswith(f"not installed. Fix: pip install 'wait-registry[{extra}]'")
+
+
+def test_a_command_without_its_extra_has_help_and_completes() -> None:
+    entries = {path: entry for path, (_, entry) in all_entries().items()}
+    script = f"for path in {list(entries)}: print(main([*path.split()[1:], '--help']), end=chr(0))"
+    for (path, entry), shown in zip(entries.items(), without_extras(script).stdout.split("\0")[:-1], strict=True):
+        told = " ".join(shown.split())
+        assert told.startswith(f"Usage: {path} [OPTIONS]") and entry.summary in told and told.endswith(" 0")
+        assert entry.extra is None or f"Fix: pip install 'wait-registry[{entry.extra}]'" in told
+    line = {"_WAITREG_COMPLETE": "bash_complete", "COMP_WORDS": "waitreg sink --", "COMP_CWORD": "2"}
+    completed = without_extras(f"import os; os.environ |= {line}; main()")
+    assert ("plain,--config" in completed.stdout, completed.stderr) == (True, "")
 
 
 @pytest.mark.parametrize(
