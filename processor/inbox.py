@@ -48,8 +48,8 @@ class Inbox:
             self._read()
 
     def take(self) -> Event | None:
-        """Return the next event; None if there is none, or if a fault ends the process: nothing may follow from it."""
-        return self._events.popleft() if self._events and self.fault.error is None else None
+        """Return the next event; None if there is none."""
+        return self._events.popleft() if self._events else None
 
     def _wake(self) -> None:
         self._wakes = False

@@ -58,6 +58,8 @@ POLL_EVERY_S = 0.5
 PASS_ON_EVERY_S = 0.25
 FINISH_STEP_S = 0.005
 NOTHING_TO_RELEASE = Release({}, {})
+# What is done although a fault ends the process: the outcomes of calls that have ended.
+OUTCOMES_OF_CALLS = frozenset({WriteTombstones, Publish})
 
 
 class Loop:
@@ -121,6 +123,7 @@ class Loop:
             polled = await self._poll()
             # Their partitions may have been assigned within the poll.
             self._take_inbox()
+            self._fault.raise_if_any()
             self._take(polled)
             self._fault.raise_if_any()
             self.step(SlotsBlocked(self.calls.blocked()))
@@ -138,9 +141,14 @@ class Loop:
         self._take_inbox()
 
     def step(self, event: Event, now: Instant | None = None) -> None:
-        """Pass an event to the engine and do what follows; now, unless several events are of one moment."""
+        """Pass an event to the engine and do what follows; now, unless several events are of one moment.
+
+        After a fault, nothing follows but the outcomes of calls.
+        """
         for effect in self.engine.step(event, now or self._now()):
-            self._execute[type(effect)](effect)
+            kind = type(effect)
+            if self._fault.error is None or kind in OUTCOMES_OF_CALLS:
+                self._execute[kind](effect)
 
     def _now(self) -> Instant:
         return Instant(self._clock.now_ms(), self._clock.monotonic())
@@ -149,6 +157,20 @@ class Loop:
         """Do what is due for the records polled so far, for the drain."""
         self.take_reports()
         self.step(Tick(polled=False))
+
+    def flush(self, timeout_s: float) -> int:
+        """Wait for the broker's answers, and for those to the tombstones that follow; for the end.
+
+        Args:
+            timeout_s: how long at most, s.
+
+        Returns:
+            How many records have no answer.
+        """
+        end_s = self._clock.monotonic() + timeout_s
+        left = self.writers.flush(timeout_s)
+        self._take_inbox()
+        return left or self.writers.flush(max(0.0, end_s - self._clock.monotonic()))
 
     def limit_finish(self, limit_s: float) -> None:
         """Limit how long the last rebalance waits, s."""

@@ -204,9 +204,7 @@ class ProcessorService:
             stall_watchdog.stop()
             parts.watchdog.stop()
             # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
-            left = await asyncio.to_thread(parts.loop.writers.outbox.flush, LAST_FLUSH_S)
-            parts.loop.writers.report()
-            if left:
+            if left := parts.loop.flush(LAST_FLUSH_S):
                 log.warning("%d records aren't acknowledged by the broker at the end", left)
         # Errors of the last answers, which no iteration has seen.
         self.fault.raise_if_any()

@@ -11,7 +11,7 @@ from processor.intake.assigned_partition import AssignedLog
 from processor.intake.start_decision import Start
 from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.loop_bench import CLOCK, LoopBench
-from tests.unit.processor.parts import PLACE, endless
+from tests.unit.processor.parts import PLACE, delivery, endless, iterate_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import AssignmentStrategy
@@ -198,6 +198,34 @@ async def test_after_a_fault_no_call_is_started() -> None:
     with pytest.raises(PermanentError, match="stepped"):
         await bench.loop.run_once()
     assert started == []
+
+
+async def test_after_a_fault_the_outcome_of_a_call_is_written() -> None:
+    go = asyncio.Event()
+
+    async def handler(_: Record) -> None:
+        await go.wait()
+
+    bench = LoopBench(handler)
+    bench.poll(0)
+    await bench.run_until(lambda: bench.pool.running)
+    bench.fault.report(PermanentError("another part failed"))
+    go.set()
+    await iterate_until(lambda: bench.outbox.unacknowledged)
+    assert bench.loop.flush(10.0) == 0
+    assert bench.settled()
+
+
+async def test_a_fault_within_a_poll_ends_the_process_with_its_own_error() -> None:
+    bench, elsewhere = LoopBench(), ("input", 1)
+
+    async def poll(*_: object) -> list[Polled]:
+        bench.fault.report(PermanentError("another part failed"))
+        return [Polled(elsewhere, [0], [delivery(0, b"")], [0])]
+
+    bench.group_consumer.poll = poll  # type: ignore[method-assign, assignment]
+    with pytest.raises(PermanentError, match="another part failed"):
+        await bench.loop.run_once()
 
 
 async def test_what_the_client_raises_is_translated() -> None:

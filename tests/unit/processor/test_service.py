@@ -7,6 +7,7 @@ import gc
 import logging
 import re
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
@@ -65,6 +66,19 @@ def test_a_tombstone_refused_in_the_last_flush_ends_the_process(monkeypatch: pyt
 
     with pytest.raises(WaitRegistryError, match="writing a tombstone"):
         run(monkeypatch, work)
+
+
+def test_the_last_reports_come_in_the_event_loops_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They put events into the inbox, which asks for the running event loop."""
+    threads: list[int] = []
+
+    async def work(outbox: Outbox, fault: Fault) -> None:
+        outbox.expect(1)
+        receipt = Receipt(outbox, "a tombstone", "wait", lambda _: threads.append(threading.get_ident()), [])
+        outbox.put("wait", None, b"id", 0, receipt, [])
+
+    run(monkeypatch, work)
+    assert threads == [threading.get_ident()]
 
 
 def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
