@@ -14,6 +14,7 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.repeats import Outage
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import DEAD_LETTERS_READ
@@ -37,7 +38,7 @@ class CountedMetricsWatch:
         self._now = now
         self._readings: tuple[Reading, ...] = ()
         self._read_at = 0.0
-        self._failing = False
+        self._outage = Outage(log, "the metrics of dead letters are read again")
 
     def expose(self, registry: MetricsRegistry) -> None:
         """Show the last readings, and when they were read."""
@@ -56,11 +57,12 @@ class CountedMetricsWatch:
                 self._readings = tuple(read_counted_metrics(connection, self._settings.operations.topic))
         except (psycopg.Error, WaitRegistryError) as error:
             self._readings = ()
-            level = logging.DEBUG if self._failing or self._connections.given_up else logging.WARNING
-            self._failing = True
-            log.log(level, "the metrics of dead letters can't be read, and are tried again: %s", error_text(error))
+            reason = error_text(error)
+            if not self._connections.given_up and self._outage.is_news(reason):
+                log.warning("the metrics of dead letters can't be read, and are tried again: %s", reason)
         else:
-            self._read_at, self._failing = self._now(), False
+            self._read_at = self._now()
+            self._outage.end()
         return pause_after(time.monotonic() - began_s)
 
     def _show(self) -> Readings:

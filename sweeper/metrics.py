@@ -11,13 +11,12 @@ from sweeper.due import Due
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, unseen_rows
 from wait_registry.logs import record_fields
 from wait_registry.records.tombstone import oldest_allowed
+from wait_registry.repeats import Outage
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 
 log = logging.getLogger(__name__)
 
-# While sweeps fail, one is an error in the log this often, s.
-REMINDER_S = 300.0
 # Another sweeper at work is no trouble; the rest are warnings, except those that an operator must fix.
 _LEVELS = {
     Skip.FENCED: logging.INFO,
@@ -45,7 +44,7 @@ class Instruments:
         self._purged = registry.counter(metrics.SWEEPER_PURGED)
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
         self._monotonic = monotonic
-        self._failure_logged_s: float | None = None
+        self._outage = Outage(log, "sweeps work again", monotonic)
         # Since when, on the monotonic clock, the tables are what they are; and how old they may become, s.
         self._tables: tuple[float, float] | None = None
         registry.collect_from(self._table_readings)
@@ -69,15 +68,11 @@ class Instruments:
         log.log(self._level(sweep), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()})
 
     def _level(self, sweep: Sweep) -> int:
-        """Return the level at which to log a sweep: of failures in a row the first is an error, and later reminders."""
-        if sweep.result is not SweepResult.FAILED:
-            self._failure_logged_s = None
-            return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
-        now_s, logged_s = self._monotonic(), self._failure_logged_s
-        if logged_s is not None and now_s - logged_s < REMINDER_S:
-            return logging.DEBUG
-        self._failure_logged_s = now_s
-        return logging.ERROR
+        """Return the level at which to log a sweep; the end of an outage is logged here."""
+        if sweep.result is SweepResult.FAILED:
+            return logging.ERROR if self._outage.is_news(sweep.reason) else logging.DEBUG
+        self._outage.end()
+        return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
 
     def due(self, due: Due, now: datetime) -> None:
         """Report how many rows are due, and since when."""

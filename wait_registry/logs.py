@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
 import orjson
 
-from wait_registry.clock import Clock, SystemClock
 from wait_registry.display import safe
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
 # The message of a library's exception may have any length, and may quote its input.
 MAX_ERROR_MESSAGE_CHARS = 2_000
 MAX_TRACEBACK_CHARS = 16_000
-
-REPEAT_INTERVAL_S = 30.0
-MAX_REMEMBERED = 1_000
-_NUMBERS = re.compile(r"\d+")
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _NOISY = ("py4j", "apscheduler", "asyncio", "aiohttp")
@@ -145,37 +138,3 @@ def _error_fields(formatter: logging.Formatter, record: logging.LogRecord) -> di
         "error_message": str(error)[:MAX_ERROR_MESSAGE_CHARS],
         "traceback": formatter.formatException(record.exc_info)[-MAX_TRACEBACK_CHARS:],
     }
-
-
-@dataclass(slots=True)
-class _Seen:
-    last_s: float
-    suppressed: int = 0
-
-
-class RepeatFilter(logging.Filter):
-    """Lets a message pass at most once in an interval, then with the number of its repetitions.
-
-    Messages that differ in numbers only (durations, ports) count as the same. Other kinds of errors pass.
-    """
-
-    def __init__(self, interval_s: float = REPEAT_INTERVAL_S, clock: Clock | None = None) -> None:
-        super().__init__()
-        self._interval_s = interval_s
-        self._clock = clock or SystemClock()
-        self.seen: dict[str, _Seen] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        now_s = self._clock.monotonic()
-        key = _NUMBERS.sub("#", text)
-        seen = self.seen.get(key)
-        if seen is not None and now_s - seen.last_s < self._interval_s:
-            seen.suppressed += 1
-            return False
-        if seen is not None and seen.suppressed:
-            record.msg, record.args = "%s (and %d times more since)", (text, seen.suppressed)
-        if len(self.seen) >= MAX_REMEMBERED:
-            self.seen.clear()
-        self.seen[key] = _Seen(now_s)
-        return True

@@ -19,6 +19,7 @@ from sweeper.alerts.webhook import Undelivered, post
 from sweeper.periods import COUNT_PAUSE_S, pause_after
 from wait_registry.outage import Backoff
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.repeats import Outage
 from wait_registry.settings.alerts import AlertRule
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
@@ -58,10 +59,10 @@ class AlertWatch:
         self._rules: tuple[AlertRule, ...] = (TROUBLE, *settings.alerts.rule)
         self._alerts = {rule.name: Alert() for rule in self._rules}
         self._evaluated_s = 0.0
-        self._problem = ""
+        self._problems = Outage(log, "all alert rules are evaluated again", monotonic)
         self._deliveries = dict.fromkeys((result for (result,) in ALERTS_DELIVERIES.known), 0)
         self._backoff = Backoff(COUNT_PAUSE_S, LONGEST_PAUSE_S, random.random)
-        self._failing = False
+        self._refusals = Outage(log, "the receiver of alerts takes messages again", monotonic)
         self._next_try_s = monotonic()
 
     def expose(self, registry: MetricsRegistry) -> None:
@@ -93,12 +94,10 @@ class AlertWatch:
         missing = len(self._alerting.rule) - len(counts.by_rule)
         if not missing:
             self._evaluated_s = now_s
-        if bool(counts.problem) != bool(self._problem):
-            if counts.problem and not self._connections.given_up:
-                log.warning("alert rules can't be evaluated, and are tried again: %s", counts.problem)
-            elif not counts.problem:
-                log.info("all alert rules are evaluated again")
-        self._problem = counts.problem
+        if not counts.problem:
+            self._problems.end()
+        elif not self._connections.given_up and self._problems.is_news(counts.problem):
+            log.warning("alert rules can't be evaluated, and are tried again: %s", counts.problem)
         seen = {**counts.by_rule, TROUBLE.name: max(missing, int(bool(counts.problem)))}
         for rule in self._rules:
             if rule.name in seen:
@@ -108,7 +107,7 @@ class AlertWatch:
         """Leave the rules to the sweeper that evaluates; that this one couldn't is over, and is still reported."""
         trouble = self._alerts[TROUBLE.name].observed(TROUBLE, 0, now_s)
         self._alerts = {rule.name: Alert() for rule in self._rules} | {TROUBLE.name: trouble}
-        self._problem = ""
+        self._problems.end()
 
     def _deliver(self) -> None:
         """Send each message that is due, once; a receiver that doesn't answer isn't asked to take the others."""
@@ -133,17 +132,14 @@ class AlertWatch:
         return post(webhook.url or SecretStr(""), body, webhook.timeout_s)
 
     def _note(self, refused: Undelivered | None) -> None:
-        """Plan the next try; failures in a row are logged when they begin, and when they are over."""
+        """Plan the next try."""
         if refused is None:
-            if self._failing:
-                log.info("the receiver of alerts takes messages again")
-            self._failing = False
+            self._refusals.end()
             self._backoff.reset()
             return
         self._next_try_s = self._monotonic() + self._backoff.next_s()
-        if not self._failing:
+        if self._refusals.is_news(refused.reason):
             log.warning("an alert can't be delivered, and is tried again: %s", refused.reason)
-        self._failing = True
 
     def _show(self) -> Readings:
         yield Reading(ALERTS_EVALUATED, self._evaluated_s)

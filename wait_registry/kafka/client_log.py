@@ -7,7 +7,7 @@ import logging
 from confluent_kafka import KafkaError
 
 from wait_registry.kafka.errors import is_access_problem
-from wait_registry.logs import RepeatFilter
+from wait_registry.repeats import RepeatFilter
 
 log = logging.getLogger(__name__)
 

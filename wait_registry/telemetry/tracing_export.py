@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-from wait_registry.logs import RepeatFilter
+from wait_registry.repeats import REMINDER_S, RepeatFilter
 from wait_registry.settings.runtime import TelemetrySettings
 
 # Returns the IDs of the trace and of the span that are to be used next, None for random ones.
@@ -27,7 +27,6 @@ ChosenIds: TypeAlias = Callable[[], tuple[int | None, int | None]]
 # They write a line for each failed request, and for each span that the queue drops.
 _LOGGERS: Final = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
 
-REPEAT_S = 300.0
 # The SDK's own limits are the exporter's retries, up to 30 s, which is too long for the end of a service.
 STOP_LIMIT_S = 5.0
 FLUSH_LIMIT_S = 2.0
@@ -82,7 +81,7 @@ def limit_log_lines() -> None:
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         if not any(isinstance(one, RepeatFilter) for one in logger.filters):
-            logger.addFilter(RepeatFilter(REPEAT_S))
+            logger.addFilter(RepeatFilter(REMINDER_S))
 
 
 def _run_within(limit_s: float, work: Callable[[], object]) -> threading.Thread:

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from unittest.mock import MagicMock
 
 import orjson
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from sweeper.alerts.counting import Counting, Counts
+from sweeper.alerts.watch import AlertWatch
+from sweeper.alerts.webhook import Undelivered
 from sweeper.counted_metrics import OTHERS, bounded
+from sweeper.counted_metrics_watch import CountedMetricsWatch
 from sweeper.export_decision import Obstacle, Unsendable
 from sweeper.health import readiness
 from sweeper.housekeeping import marks_days
-from sweeper.metrics import REMINDER_S, Instruments
+from sweeper.metrics import Instruments
 from sweeper.periods import pause_after
 from sweeper.postgres_liveness import LATE_S, PostgresLiveness
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult
 from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 from wait_registry.postgres.open_connections import OpenConnections
+from wait_registry.repeats import REMINDER_S
+from wait_registry.settings.alerts import AlertsSettings
 from wait_registry.settings.postgres import PostgresSettings
 from wait_registry.settings.redrive import OperationsSettings
 from wait_registry.settings.sweeper import SweeperSettings
@@ -155,7 +164,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return lines
 
 
-def test_an_outage_is_logged_at_its_start_and_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_is_logged_at_its_start_at_intervals_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     now_s, registry = [0.0], MetricsRegistry()
     instruments = Instruments(registry, lambda: now_s[0])
@@ -177,11 +186,74 @@ def test_an_outage_is_logged_at_its_start_and_at_intervals(caplog: pytest.LogCap
     assert "Kafka is away" in text, "the present reason"
     now_s[0] += 30
     assert sweep_fails("Kafka is away") == []
+    [(level, text)] = sweep_fails("permission denied for table wait_1")
+    assert (level, "permission denied" in text) == ("ERROR", True), "another reason is logged at once"
+    assert sweep_fails("permission denied for table wait_2") == [], "the same reason with another number"
     instruments.swept(DONE)
-    assert logged(caplog) == [("INFO", DONE.in_words())]
+    assert logged(caplog) == [("INFO", "sweeps work again (failures: 8)"), ("INFO", DONE.in_words())]
     assert [level for level, _ in sweep_fails("Postgres is away")] == ["ERROR"], "the next one is logged at once"
     failed = registry.prometheus.get_sample_value("waitreg_sweeper_sweeps_total", {"result": "failed"})
-    assert failed == 7, "each is counted"
+    assert failed == 9, "each is counted"
+
+
+Work = Callable[[str], object]
+
+
+def counting(patch: pytest.MonkeyPatch) -> Work:
+    """Return a counting of dead letters that fails for a reason, or succeeds with ""."""
+    connections, left = OpenConnections(), deque[str]()
+
+    def read(*_: object) -> tuple[()]:
+        if reason := left.popleft():
+            raise psycopg.Error(reason)
+        return ()
+
+    patch.setattr(connections, "open", lambda *_: nullcontext(MagicMock()))
+    patch.setattr("sweeper.counted_metrics_watch.read_counted_metrics", read)
+    watch = CountedMetricsWatch(Settings(), connections)
+    return lambda reason: (left.append(reason), watch.read_once())
+
+
+def alerting(patch: pytest.MonkeyPatch, counts: Callable[[str], Counts], post: Callable[[str], object]) -> Work:
+    now_s, reasons = [0.0], [""]
+    patch.setattr(Counting, "counts", lambda *_: counts(reasons[-1]))
+    patch.setattr("sweeper.alerts.watch.post", lambda *_: post(reasons[-1]))
+    alerts = AlertsSettings.model_validate({"rule": [{"name": "any"}], "webhook": {"url": "http://receiver"}})
+    watch = AlertWatch(Settings(alerts=alerts), OpenConnections(), lambda: now_s[0], lambda: now_s[0])
+
+    def work(reason: str) -> None:
+        reasons.append(reason)
+        watch.run_once()
+        now_s[0] += REMINDER_S - 1
+
+    return work
+
+
+def evaluating(patch: pytest.MonkeyPatch) -> Work:
+    """Return an evaluation of alert rules, as `counting`."""
+    return alerting(patch, lambda reason: Counts({"any": 0}, reason), lambda _: None)
+
+
+def delivering(patch: pytest.MonkeyPatch) -> Work:
+    """Return a delivery of an alert, as `counting`."""
+    return alerting(patch, lambda _: Counts({"any": 1}), lambda reason: Undelivered(reason, True) if reason else None)
+
+
+@pytest.mark.parametrize("kind", [counting, evaluating, delivering])
+def test_each_kind_of_failure_is_logged_at_once(
+    kind: Callable[[pytest.MonkeyPatch], Work], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sweeper")
+    work = kind(monkeypatch)
+    for reason in ("away for 1 s", "away for 2 s", "it answered with status 401", "it answered with status 403", ""):
+        work(reason)
+    lines = [(level, text.rpartition(": ")[2]) for level, text in logged(caplog)]
+    assert lines == [
+        ("WARNING", "away for 1 s"),
+        ("WARNING", "it answered with status 401"),
+        ("WARNING", "it answered with status 403"),
+        ("INFO", "4)"),
+    ]
 
 
 @pytest.fixture

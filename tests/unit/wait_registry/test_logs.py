@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.unit.processor.parts import HaltedClock
-from wait_registry.logs import MAX_ERROR_MESSAGE_CHARS, RepeatFilter, configure_logging, record_fields
+from wait_registry.logs import MAX_ERROR_MESSAGE_CHARS, configure_logging, record_fields
+from wait_registry.repeats import RepeatFilter
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
 log = logging.getLogger("shop.orders")
@@ -156,7 +157,7 @@ def record(text: str) -> logging.LogRecord:
 
 def test_a_repeated_message_passes_once_per_interval_with_a_count() -> None:
     clock = HaltedClock()
-    repeats = RepeatFilter(30, clock)
+    repeats = RepeatFilter(30, clock.monotonic)
     assert repeats.filter(record("refused (after 1ms)"))
     assert not any(repeats.filter(record(f"refused (after {n}ms)")) for n in range(5))
     clock.now_s += 30
@@ -166,13 +167,14 @@ def test_a_repeated_message_passes_once_per_interval_with_a_count() -> None:
 
 
 def test_another_message_passes_at_once() -> None:
-    repeats = RepeatFilter(30, HaltedClock())
+    repeats = RepeatFilter(30, HaltedClock().monotonic)
     assert repeats.filter(record("refused"))
     assert repeats.filter(record("timed out"))
+    assert all(repeats.filter(record(f"answered with status {status}")) for status in (500, 503, 404))
 
 
 def test_messages_are_not_remembered_without_limit() -> None:
-    repeats = RepeatFilter(30, HaltedClock())
+    repeats = RepeatFilter(30, HaltedClock().monotonic)
     for number in range(5_000):
         repeats.filter(record("x" * number))
     assert len(repeats.seen) <= 1_000
