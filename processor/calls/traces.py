@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 class Traces:
     """Begins the traces of records, each current in the calling task until it is left.
 
-    If the tracer fails, the record is processed without a trace; that is logged once.
+    If the tracer fails, the record is processed without a trace; each class of error is logged once.
 
     Args:
         tracer: makes the traces.
@@ -23,7 +23,7 @@ class Traces:
     def __init__(self, tracer: Tracer, group: str, instance: str) -> None:
         self._tracer = tracer
         self._process = (group, instance)
-        self._failed = False
+        self._logged: set[str] = set()
 
     def begin(self, record: Delivery) -> RecordTrace | None:
         """Begin the trace of a record that starts or is dead-lettered without a call; None if the tracer fails."""
@@ -43,8 +43,9 @@ class Traces:
         try:
             record.traced(self._tracer.record_taken(event))
         except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
-            if not self._failed:
-                # The class alone: a tracer's message may quote a header.
-                log.warning("records are processed without traces: the tracer fails (%s)", type(error).__name__)
-            self._failed = True
+            # The class alone: a tracer's message may quote a header.
+            name = type(error).__name__
+            if name not in self._logged:
+                self._logged.add(name)
+                log.warning("records are processed without traces: the tracer fails (%s)", name)
         return record.trace

@@ -22,6 +22,7 @@ from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.kafka.cluster import topic_ids
 from wait_registry.kafka.requests import answer, timeout_of
 from wait_registry.records.topics import TopicPartition
+from wait_registry.repeats import kind_of
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +53,8 @@ class EmptiedTopics:
     assigned: Mapping[TopicPartition, AssignedLog]
     partitions: Mapping[TopicPartition, Partition]
     _emptied: dict[TopicPartition, Committed] = field(default_factory=dict, init=False)
-    # The topics that a warning has named.
-    _warned: set[str] = field(default_factory=set, init=False)
+    # Kinds of reasons, and the topics that a warning of that kind has named.
+    _warned: set[tuple[str, str]] = field(default_factory=set, init=False)
 
     async def run_once(self) -> None:
         """Delete what was committed since the last time."""
@@ -94,15 +95,21 @@ class EmptiedTopics:
         return kept
 
     def _report(self, kept: Mapping[TopicPartition, WaitRegistryError]) -> None:
-        refused = {place[0]: error for place, error in kept.items() if isinstance(error, ConfigurationError)}
+        refused = {
+            (kind_of(str(error).replace(topic, "")), topic): error
+            for (topic, _), error in kept.items()
+            if isinstance(error, ConfigurationError)
+        }
         if new := sorted(refused.keys() - self._warned):
-            self._warned.update(new)
+            # Topics with another reason are named the next time.
+            alike = [each for each in new if each[0] == new[0][0]]
+            self._warned.update(alike)
             log.warning(
                 "retry and redelivery topics aren't emptied: %s If this group is away for longer than the broker's "
                 "offsets.retention.minutes, it handles again all that they hold. The processor tries again each "
                 "minute. Topics: %s",
-                refused[new[0]],
-                ", ".join(new),
+                refused[alike[0]],
+                ", ".join(topic for _, topic in alike),
             )
         for error in [error for error in kept.values() if not isinstance(error, ConfigurationError)][:1]:
             log.info("retry and redelivery topics will be emptied later: %s", error)

@@ -18,9 +18,10 @@ from processor.intake.log_ends import First, LogEnds, due_end
 from processor.intake.open_transactions import OPEN_FOR_S, OpenTransactions
 from processor.intake.subscription import subscription
 from processor.protocol.events import Assigned, Instant
+from processor.writing.emptied_topics import EmptiedTopics
 from tests.unit.processor.loop_bench import LoopBench
 from tests.unit.processor.parts import PLACE, HaltedClock
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.records.topics import TopicPartition
 from wait_registry.settings.tree import Settings
 
@@ -93,6 +94,24 @@ def test_the_id_that_was_seen_belongs_to_the_offsets() -> None:
     subscribed, consumed = after({A: "1"}, {A: "1"})
     assert len(subscribed) == 1
     assert (consumed.id_of(A), consumed.absent) == ("1", [B])
+
+
+async def test_each_reason_why_topics_are_not_emptied_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    places = [("group.retry.5s", 0), ("group.retry.9s", 0), ("group.retry.9s", 1)]
+    denied = {place: ConfigurationError(f"deleting of {place[0]}[{place[1]}]: denied") for place in places}
+    policy = {places[2]: ConfigurationError("deleting of group.retry.9s[1]: policy")}
+    answers = iter([denied, denied, denied | policy, dict.fromkeys(places, TransientError("away"))])
+    monkeypatch.setattr(EmptiedTopics, "_delete", lambda *_: next(answers))
+    nobody: Any = None
+    topics: Any = {topic: SimpleNamespace(own=True) for topic, _ in places}
+    partitions: Any = {place: SimpleNamespace(confirmed=7) for place in places}
+    emptied = EmptiedTopics(nobody, topics, {place: AssignedLog(place, 7, "id") for place in places}, partitions)
+    for _ in range(4):
+        await emptied.run_once()
+    ends = [(line.partition(" If ")[0].rpartition(": ")[2], line.rpartition(": ")[2]) for line in caplog.messages]
+    assert ends == [("denied", "group.retry.5s, group.retry.9s"), ("policy", "group.retry.9s")]
 
 
 FETCHED, PAUSED, RETRIES = ("input", 1), ("input", 2), ("input.group.retry.10s", 0)
