@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,12 @@ from threading import Event, Lock
 from typing import Final
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
+from apscheduler.executors.base import BaseExecutor, run_job
 from apscheduler.job import Job
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
+
+from wait_registry.daemon_threads import DaemonThreads
 
 log = logging.getLogger(__name__)
 # Its warnings name its own functions; `Schedule` logs the same.
@@ -24,7 +28,10 @@ CLOCK_SLACK = timedelta(seconds=1)
 COUNT_PAUSE_S: Final = 30.0
 # A large backlog takes Postgres at most a twentieth of one core.
 COUNT_PAUSE_FACTOR: Final = 20.0
+# By then, all that is watched has ended, or is abandoned.
 JOIN_S: Final = 5.0
+# More than there are jobs, each of which runs once at a time.
+THREADS: Final = 10
 
 
 def pause_after(took_s: float) -> float:
@@ -47,7 +54,7 @@ class Schedule:
         self._ended = Event()
         self._at_work = Lock()
         self._interval = timedelta(seconds=interval_s)
-        self._scheduler = BackgroundScheduler(timezone=UTC)
+        self._scheduler = BackgroundScheduler(executors={"default": _Executor()}, timezone=UTC)
         self._scheduler.add_listener(self._still_at_work, EVENT_JOB_MAX_INSTANCES)
         self._watches: list[_Watch] = []
         self.planned = self._plan(self._run, interval_s)
@@ -71,11 +78,12 @@ class Schedule:
         """Whether the job runs now."""
         return self._at_work.locked()
 
-    def run(self, drain_s: float) -> None:
+    def run(self, drain_s: float, give_up: Callable[[], None] = lambda: None) -> None:
         """Work until `request_stop` or an error.
 
         Args:
             drain_s: how long a run may continue after that, s.
+            give_up: called then, to make what is watched end soon.
 
         Raises:
             BaseException: the error that the job raised.
@@ -88,8 +96,10 @@ class Schedule:
             self._scheduler.shutdown(wait=False)
             if not _ends(self._at_work, drain_s):
                 log.warning("a sweep still runs after %g s, stopping without it", drain_s)
+            give_up()
+            join_until_s = time.monotonic() + JOIN_S
             for watch in self._watches:
-                watch.end()
+                watch.end(join_until_s - time.monotonic())
         if self._error is not None:
             raise self._error
 
@@ -135,6 +145,24 @@ class Schedule:
                 self._ended.set()
 
 
+class _Executor(BaseExecutor):  # type: ignore[misc]
+    """Runs jobs in threads that don't keep the process: a POST, for example, ends at its timeout only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Used again: for each thread that uses Spark, the JVM has one, too.
+        self._threads = DaemonThreads(THREADS, "period")
+
+    def shutdown(self, wait: bool = True) -> None:
+        self._threads.close()
+
+    def _do_submit_job(self, job: Job, run_times: list[datetime]) -> None:
+        def run() -> None:
+            self._run_job_success(job.id, run_job(job, job._jobstore_alias, run_times, self._logger.name))
+
+        self._threads.submit(run)
+
+
 class _Watch:
     """What is done alongside the sweeps; `Schedule.watch` has the arguments."""
 
@@ -152,14 +180,14 @@ class _Watch:
         with suppress(JobLookupError):  # the schedule has ended meanwhile
             self._planned.reschedule("interval", seconds=pause_s)
 
-    def end(self) -> None:
-        if _ends(self._at_work, JOIN_S):
+    def end(self, limit_s: float) -> None:
+        if _ends(self._at_work, limit_s):
             self._close()
 
 
 def _ends(at_work: Lock, limit_s: float) -> bool:
     """Wait for the end of what holds a lock, s at most; return whether it ended."""
-    ended = at_work.acquire(timeout=limit_s)
+    ended = at_work.acquire(timeout=max(0.0, limit_s))
     if ended:
         at_work.release()
     return ended

@@ -163,10 +163,7 @@ class SweeperService:
     def _run_scheduled(self) -> None:
         with service_server(self._settings, "sweeper", self._registry, self._live, self.ready) as server:
             log.info("sweeping every %g s, metrics on port %d", self._settings.sweeper.interval_s, server.port)
-            try:
-                self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S)
-            finally:
-                self._connections.give_up()  # of what still counts, for which the process would wait
+            self._schedule.run(STOP_LIMIT_S + SHUTDOWN_GRACE_S, self._connections.give_up)
 
     def _sweep(self) -> None:
         self._began = time.monotonic()

@@ -11,11 +11,16 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from processor.handlers.descriptors import ShortageError
 from processor.handlers.open_handler import OpenHandler, Slots
-from processor.handlers.threads import NoThreadError, Threads
 from processor.handlers.user_code import place_of
+from wait_registry.daemon_threads import DaemonThreads
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import AsyncHandler, HandlerResult, PlainHandler, Record
+
+
+class NoThreadError(ShortageError):
+    """The process can't start one more thread: the call hasn't begun."""
 
 
 class AwaitableAnswerError(ConfigurationError):
@@ -50,7 +55,7 @@ class PlainFunctionHandler(OpenHandler):
 
     def __init__(self, function: PlainHandler, max_in_flight: int, ordered: bool = False) -> None:
         self._function = function
-        self._threads = Threads(max_in_flight)
+        self._threads = DaemonThreads(max_in_flight, "handler")
         self._slots = Slots(max_in_flight)
         self.slots = None if ordered else self._slots
         self.in_threads = True
@@ -75,9 +80,12 @@ class PlainFunctionHandler(OpenHandler):
             # What the user's own tracing calls the current span is the attempt's in the thread too.
             context = contextvars.copy_context()
             self._threads.submit(lambda: call.report(loop, context.run(_run, self._function, record)))
-        except NoThreadError:
+        except RuntimeError as error:
             self._slots.release()
-            raise
+            raise NoThreadError(
+                f"{error}, {self._threads.started} handlers run in threads already. Allow the process more threads "
+                "(ulimit -u, the container's pids limit), or lower processor.max_in_flight."
+            ) from error
         try:
             result = await (_to_the_end(ended) if self.slots is None else asyncio.shield(ended))
         except asyncio.CancelledError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,8 +13,10 @@ from sweeper.service import SweeperService
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario
+from tests.integration.sweeper.test_backlog import dead_letter
 from tests.support.command import run_waitreg
 from tests.support.database import Database
+from tests.support.http_service import Answer, HttpService
 from tests.support.processes import Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
@@ -21,8 +24,21 @@ from wait_registry.errors import ConfigurationError
 from waitreg.local.ports import free_ports
 
 
-def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: ScenarioFactory, services: Services) -> None:
-    at = scenario({"sweeper.interval_s": 0.5})
+@pytest.fixture
+def silent() -> Iterator[HttpService]:
+    """A receiver of alerts that never answers."""
+    with HttpService(lambda _: Answer(held_back=True)) as service:
+        yield service
+
+
+@pytest.mark.guarantee("P8.17")
+def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(
+    scenario: ScenarioFactory, services: Services, silent: HttpService
+) -> None:
+    alerts = {"alerts.rule": [{"name": "any"}], "alerts.webhook.url": silent.address, "alerts.webhook.timeout_s": 60}
+    at = scenario({"sweeper.interval_s": 0.5, **alerts})
+    with at.database.connect(at.settings) as connection:
+        dead_letter(connection, "1 minute", "Timeout")
     at.due()
     service = services.start("sweeper", at.settings).wait_ready()
     wait_until(lambda: len(at.dead_letters()) == 1, 60, "the dead letter")
@@ -36,7 +52,8 @@ def test_a_sweeper_process_exports_what_expires_and_ends_cleanly(scenario: Scena
     metrics = service.metrics()
     assert metrics['waitreg_ready{service="sweeper"}'] == 1
     assert service.get("/health/live")[0] == 200
-    assert service.terminate() == 0
+    wait_until(lambda: silent.calls, what="the alert, which is sent until its timeout")
+    assert service.terminate(30) == 0
     assert "a payload" not in service.log.read_text()
     done = [line for line in service.log_lines() if isinstance(line.get("sweep"), dict) and line["sweep"]["exported"]]
     assert [line["sweep"]["exported"] for line in done] == [1, 1]

@@ -16,8 +16,7 @@ import pytest
 
 from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.worker_pool import WorkerPool
-from processor.handlers.python import PlainFunctionHandler
-from processor.handlers.threads import NoThreadError, Threads
+from processor.handlers.python import NoThreadError, PlainFunctionHandler
 from processor.inbox import Inbox
 from processor.protocol.events import CallsEnded
 from processor.protocol.record import Entry
@@ -33,6 +32,7 @@ from tests.unit.processor.parts import (
     iterate_until,
     swallows_cancellation,
 )
+from wait_registry.daemon_threads import DaemonThreads
 from wait_registry.handler import Discard, HandlerResult, PermanentError, Record
 
 Handler = Callable[[Record], Awaitable[HandlerResult]]
@@ -350,10 +350,10 @@ async def test_without_a_thread_no_record_gets_an_outcome(monkeypatch: pytest.Mo
 
 
 def test_a_thread_that_did_not_start_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, ran = Threads(1), threading.Event()
+    threads, ran = DaemonThreads(1, "one"), threading.Event()
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse_to_start)
-        with pytest.raises(NoThreadError):
+        with pytest.raises(RuntimeError):
             threads.submit(ran.set)
     threads.submit(ran.set)
     assert ran.wait(30)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 import pytest
 
 from sweeper.periods import Schedule
+from tests.support.running_thread import RunningThread
 from tests.support.waiting import wait_until
 
 
@@ -123,3 +125,50 @@ def test_what_is_watched_is_looked_at_again_after_an_error_too_and_closed(monkey
     schedule.run(10)
     assert len(looks) == 3
     assert closed.is_set()
+
+
+def test_what_the_watches_wait_for_is_given_up_after_the_last_run() -> None:
+    running, watching, given_up, closed = Event(), Event(), Event(), Event()
+
+    def job() -> None:
+        running.set()
+        wait_until(lambda: not schedule.alive, what="the stop")
+        assert not given_up.is_set()
+
+    def look() -> float:
+        watching.set()
+        assert given_up.wait(30)
+        return 3600.0
+
+    schedule = Schedule(job, 3600)
+    schedule.watch(look, closed.set)
+    stopping = RunningThread(lambda: (running.wait(30), watching.wait(30), schedule.request_stop()))
+    schedule.run(30, given_up.set)
+    stopping.wait_ended()
+    assert closed.is_set()
+
+
+@pytest.mark.guarantee("P8.17")
+def test_watches_that_continue_share_one_limit_and_keep_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweeper.periods.JOIN_S", 1.0)
+    go, looking, closed = Event(), list[Thread](), Event()
+
+    def look() -> float:
+        looking.append(current_thread())
+        go.wait(30)
+        return 3600.0
+
+    schedule = Schedule(lambda: None, 3600)
+    for _ in range(6):
+        schedule.watch(look, closed.set)
+    stopping = RunningThread(lambda: (wait_until(lambda: len(looking) == 6, what="all"), schedule.request_stop()))
+    began_s = time.monotonic()
+    schedule.run(10)
+    stopping.wait_ended()
+    assert time.monotonic() - began_s < 5
+    assert all(thread.is_alive() and thread.daemon for thread in looking)
+    assert not closed.is_set()
+    go.set()
+    for thread in looking:
+        thread.join(30)
+        assert not thread.is_alive()
