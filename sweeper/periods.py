@@ -20,7 +20,7 @@ from wait_registry.daemon_threads import DaemonThreads
 
 log = logging.getLogger(__name__)
 # Its warnings name its own functions; `Schedule` logs the same.
-logging.getLogger("apscheduler").setLevel(logging.ERROR)
+logging.getLogger("apscheduler.scheduler").setLevel(logging.ERROR)
 
 CLOCK_CHECK_S = 5.0
 # A clock that is set back by less delays a run by less, too.
