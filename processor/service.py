@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 import socket
@@ -31,6 +30,7 @@ from processor.intake.subscription import subscription
 from processor.metrics import parts_readings, settings_readings, stats_readings
 from processor.wiring import Facts, Parts, Process, build, outbox_of
 from wait_registry.clock import Clock, SystemClock
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.kafka.broker_checks import require_brokers
@@ -127,7 +127,7 @@ class ProcessorService:
             await self._serve(handler)
         finally:
             if tracer is not None:
-                await asyncio.to_thread(tracer.stop)
+                await in_daemon_thread("tracer-stop", tracer.stop)
 
     async def _serve(self, handler: OpenHandler) -> None:
         settings = self._process.settings
@@ -176,7 +176,7 @@ class ProcessorService:
             return None if process.stop.is_set() else RETRY_START_S
 
         try:
-            answer = await asyncio.to_thread(through_outage, question, pause_s, process.stop.wait)
+            answer: T = await in_daemon_thread("start-checks", through_outage, question, pause_s, process.stop.wait)
         except TransientError:
             return None
         process.connection.answered()

@@ -6,9 +6,14 @@ call that never returns would keep the process.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class DaemonThreads:
@@ -51,3 +56,28 @@ class DaemonThreads:
             # Nothing may keep the last record alive while the thread is idle.
             del work
             self._idle.release()
+
+
+async def in_daemon_thread(name: str, work: Callable[..., T], *arguments: Any) -> T:
+    """Return what a call returns, or raise what it raises; made in a thread of its own, of this name.
+
+    Use it instead of asyncio.to_thread, whose few threads a handler of the user may keep. If the caller is cancelled,
+    the call continues, and what it comes to is lost.
+    """
+    return await asyncio.wrap_future(_started(name, work, *arguments))
+
+
+def _started(name: str, work: Callable[..., T], *arguments: Any) -> Future[T]:
+    answer: Future[T] = Future()
+    answer.set_running_or_notify_cancel()  # the thread can't be cancelled
+    threading.Thread(target=_answer, args=(answer, work, *arguments), name=name, daemon=True).start()
+    return answer
+
+
+def _answer(answer: Future[T], work: Callable[..., T], *arguments: Any) -> None:
+    try:
+        answer.set_result(work(*arguments))
+    except BaseException as error:  # noqa: BLE001 - raised by the caller
+        answer.set_exception(error)
+        # The error's traceback has this frame.
+        del answer

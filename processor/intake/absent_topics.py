@@ -6,13 +6,13 @@ under KIP-848 the coordinator refuses a member that names a topic that it may no
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from processor.intake.consumed_topics import ConsumedTopics
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.errors import WaitRegistryError
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class AbsentTopics:
         if not self.consumed.absent:
             return
         try:
-            found = await asyncio.to_thread(self.look, self.consumed.absent)
+            found = await in_daemon_thread("absent-topics", self.look, self.consumed.absent)
         except WaitRegistryError as error:
             log.info("absent redelivery topics will be looked for later: %s", error)
             return

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +16,7 @@ from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.membership import Membership
 from processor.intake.stop_at_ends import StopAtEnds
 from wait_registry.clock import Clock
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.errors import TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity, cluster_id
 from wait_registry.kafka.group_description import GroupDescription
@@ -78,7 +77,6 @@ class BrokerWatch:
     fault: Fault
 
     def __post_init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="broker-watch")
         self._began_s = self._checked_s = self._compared_s = self.clock.monotonic()
         self._log_at_s = LOG_WAITING_S
 
@@ -145,7 +143,7 @@ class BrokerWatch:
     ) -> T | None:
         """Return the answer, None when there is none; a refusal ends the process unless ``refused`` takes it."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, question)
+            return await in_daemon_thread("broker-watch", question)
         except TransientError as error:
             log.debug("no answer from the broker: %s", error)
         except WaitRegistryError as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from wait_registry.daemon_threads import in_daemon_thread
 
 log = logging.getLogger(__name__)
 
@@ -33,20 +34,12 @@ class ConsumerThread:
 
         librdkafka waits for an absent coordinator without a limit, so a daemon thread does it.
         """
-        closed: Future[None] = Future()
-        closed.set_running_or_notify_cancel()  # the thread can't be cancelled
 
         def run() -> None:
-            try:
-                self._executor.shutdown()
-                work()
-            except Exception as error:  # noqa: BLE001 - raised below
-                closed.set_exception(error)
-            else:
-                closed.set_result(None)
+            self._executor.shutdown()
+            work()
 
-        threading.Thread(target=run, name="consumer-close", daemon=True).start()
         try:
-            await asyncio.wait_for(asyncio.wrap_future(closed), limit_s)
+            await asyncio.wait_for(in_daemon_thread("consumer-close", run), limit_s)
         except TimeoutError:
             log.warning("timed out after %.1f s closing the consumer; continuing shutdown", limit_s)

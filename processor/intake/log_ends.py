@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from processor.intake.assigned_partition import AssignedLog
 from processor.intake.subscription import SubscribedTopic
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.kafka.positions import ends_in_time, firsts_in_time
 from wait_registry.records.topics import TopicPartition
 
@@ -50,11 +50,11 @@ class LogEnds:
         delays_ms = {place: round(1000 * self.topics[place[0]].delay_s) for place in logs}
         not_due = {place: now_ms - delay_ms + 1 for place, delay_ms in delays_ms.items() if delay_ms}
         asked = not_due.keys() | (self.paused & logs.keys())
-        ends = await asyncio.to_thread(ends_in_time, self.admin, asked)
+        ends = await in_daemon_thread("log-ends", ends_in_time, self.admin, asked)
         still = [place for place in not_due if self.assigned.get(place) is logs[place]]
         seen_ends = self.seen({place: ends[place] for place in still if place in ends})
         since_ms = {place: not_due[place] for place in seen_ends}
-        firsts = await asyncio.to_thread(firsts_in_time, self.admin, since_ms)
+        firsts = await in_daemon_thread("log-ends", firsts_in_time, self.admin, since_ms)
         for place, end in ends.items():
             logs[place].note_end(end)
             if place in firsts:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from processor.intake.assigned_partition import AssignedLog
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class OpenTransactions:
         self._since_s = {at: self._since_s.get(at, now_s) for at in behind}
         self._warned.intersection_update(behind)
         halted = {at[0].place: at for at in behind if self._has_halted(at, now_s)}
-        ends = await asyncio.to_thread(self.stable_ends, halted)
+        ends = await in_daemon_thread("open-transactions", self.stable_ends, halted)
         for place, end in ends.items():
             owner, position = at = halted[place]
             if end <= position:

@@ -6,7 +6,6 @@ that is still there. Kafka Streams empties its repartition topics in the same wa
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from processor.intake.assigned_partition import AssignedLog
 from processor.intake.subscription import SubscribedTopic
 from processor.protocol.partition import Partition
+from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.errors import ConfigurationError, WaitRegistryError
 from wait_registry.kafka.cluster import topic_ids
 from wait_registry.kafka.requests import answer, timeout_of
@@ -60,7 +60,7 @@ class EmptiedTopics:
         """Delete what was committed since the last time."""
         until = {place: each for place, each in self._committed().items() if each != self._emptied.get(place)}
         try:
-            kept = await asyncio.to_thread(self._delete, until)
+            kept = await in_daemon_thread("emptied-topics", self._delete, until)
         except WaitRegistryError as error:
             kept = dict.fromkeys(until, error)
         self._emptied |= {place: each for place, each in until.items() if place not in kept}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.membership import Membership
 from processor.intake.stop_at_ends import StopAtEnds
 from tests.support.waiting import wait_until
-from tests.unit.processor.parts import HaltedClock
+from tests.unit.processor.parts import HaltedClock, iterate_until
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.kafka.cluster import TopicIdentity
 from wait_registry.kafka.group_description import GroupDescription
@@ -86,6 +88,27 @@ def test_a_refusal_ends_only_who_has_no_place_yet(joined: bool) -> None:
     watched.answer = PermanentError("no")
     watched.asked_after(COMPARE_EVERY_S)
     assert (watched.fault.error is None) is joined
+
+
+async def test_a_question_that_hangs_keeps_neither_the_loop_nor_the_process() -> None:
+    asked, answered = list[threading.Thread](), threading.Event()
+
+    def hang() -> GroupDescription:
+        asked.append(threading.current_thread())
+        answered.wait(30)
+        return WITHOUT_PARTITIONS
+
+    watched = _Watched()
+    watched.watch.questions = replace(watched.watch.questions, describe_group=hang)
+    watching = asyncio.create_task(watched.watch.look_at_the_group())
+    await iterate_until(lambda: asked)
+    watching.cancel()
+    await asyncio.wait([watching], timeout=30)
+    assert watching.cancelled()
+    assert asked[0].daemon
+    answered.set()
+    await iterate_until(lambda: not asked[0].is_alive())
+    assert not watched.membership.joined
 
 
 def test_a_missing_answer_ends_no_process() -> None:

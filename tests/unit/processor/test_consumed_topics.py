@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,6 +114,33 @@ async def test_each_reason_why_topics_are_not_emptied_is_logged_once(
         await emptied.run_once()
     ends = [(line.partition(" If ")[0].rpartition(": ")[2], line.rpartition(": ")[2]) for line in caplog.messages]
     assert ends == [("denied", "group.retry.5s, group.retry.9s"), ("policy", "group.retry.9s")]
+
+
+NOTHING: Any = {}
+
+
+@pytest.mark.parametrize(
+    "periodic",
+    [
+        LogEnds(NOTHING, NOTHING, set(), NOTHING, lambda _: NOTHING, lambda: 0),
+        OpenTransactions(NOTHING, lambda _: NOTHING, lambda: 0.0),
+        EmptiedTopics(NOTHING, NOTHING, NOTHING, NOTHING),
+        AbsentTopics(lambda _: {}, SimpleNamespace(absent=[A]), NOTHING),  # type: ignore[arg-type]
+    ],
+    ids=lambda periodic: type(periodic).__name__,
+)
+async def test_no_question_waits_for_threads_of_the_handler(
+    periodic: LogEnds | OpenTransactions | EmptiedTopics | AbsentTopics,
+) -> None:
+    """An async handler may fill the loop's executor with calls that hang."""
+    loop, ended = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    call = loop.run_in_executor(None, ended.wait, 60)
+    try:
+        await asyncio.wait_for(periodic.run_once(), 10)
+    finally:
+        ended.set()
+        await call
 
 
 FETCHED, PAUSED, RETRIES = ("input", 1), ("input", 2), ("input.group.retry.10s", 0)

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,6 +52,19 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
         await service.work(AsynchronousHandler(done), admin(settings.kafka), wait_topic)
 
     asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_the_last_flush_does_not_wait_for_threads_of_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed, flush = threading.Event(), Outbox.flush
+    monkeypatch.setattr(Outbox, "flush", lambda *given: (flush(*given), flushed.set())[0])
+
+    async def work(outbox: Outbox, _: Fault) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        loop.run_in_executor(None, flushed.wait, 60)
+
+    run(monkeypatch, work)
+    assert flushed.is_set()
 
 
 def _send_tombstone(outbox: Outbox, partition: int) -> None:
