@@ -4,8 +4,9 @@
     _state/position.arrow     registrations that were open at the last commit; its metadata has the number of the last
                               part, the topic and the next offset of each partition
 
-Renaming `position.arrow` is the commit. Parts with a higher number than it says are of a run that broke off: the next
-run removes them before it reads the same entries again. Readers skip `_state`, whose name begins with an underscore.
+Renaming `position.arrow` is the commit, and the first position is written before the first part. So a run that broke
+off leaves one part more than the position says: the next run removes it before it reads the same entries again. Readers
+skip `_state`, whose name begins with an underscore.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Progress:
     """How far the wait topic is in the history.
 
     Attributes:
-        part: number of the last part, from 1.
+        part: number of the last part, from 1; 0 before the first one.
         topic, topic_id: identity of the wait topic.
         positions: the next offset of each partition.
         opened: entries of all registrations that are open there.
@@ -91,14 +92,20 @@ class HistoryDirectory:
             ) from None
 
     def progress(self) -> Progress | None:
-        """Return how far the history is, None before the first commit; leftovers of a run that broke off are removed.
+        """Return how far the history is, None in a new folder; the leftover of a run that broke off is removed.
 
         Raises:
-            ConfigurationError: the folder is of a later version, or damaged.
+            ConfigurationError: the folder is of another version, damaged, or its position is older than its parts.
         """
         found = self._read() if self._position.exists() else None
-        self._remove_leftovers(0 if found is None else found.part)
+        self._remove_leftovers(-1 if found is None else found.part)
         return found
+
+    def begin(self, topic: str, topic_id: str, positions: Mapping[int, int]) -> Progress:
+        """Write the position of a history without parts, which begins at these offsets, and return it."""
+        start = Progress(0, topic, topic_id, positions, ENTRIES.empty_table())
+        _write(self._position, partial(_write_progress, start))
+        return start
 
     def commit(self, progress: Progress, rows: pa.Table) -> int:
         """Write a part, and return the number of its files.
@@ -131,10 +138,18 @@ class HistoryDirectory:
                 f"{self._position} can't be read ({error}): restore it, or start a history in another folder"
             ) from None
 
-    def _remove_leftovers(self, part: int) -> None:
-        """Remove what a run left that broke off before its commit."""
-        for file in self.path.glob("day=*/group=*/*part-*.parquet"):
-            if file.name.startswith(".") or int(file.stem.removeprefix("part-")) > part:
+    def _remove_leftovers(self, last: int) -> None:
+        """Remove what a run left that broke off before its commit; `last` is -1 without a position."""
+        parts = {file: int(file.stem[-8:]) for file in self.path.glob("day=*/group=*/*part-????????.parquet")}
+        for file, part in parts.items():
+            if part > last + 1:
+                seen = "is missing" if last < 0 else f"ends with part {last}"
+                raise ConfigurationError(
+                    f"{self._position} {seen}, but {file} exists. Restore the newest _state, or keep this folder and "
+                    "start a history in another folder"
+                )
+        for file, part in parts.items():
+            if part > last or file.name.startswith("."):
                 log.info("removing %s, of a run that broke off", file)
                 file.unlink()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from sink.history.directory import HistoryDirectory, Progress, require_same_topic
-from sink.history.settled import ENTRIES, ROWS, columns, entries, settle
+from sink.history.settled import ROWS, columns, entries, settle
 from sink.position import TopicPartition
 from sink.read.batch_reader import BatchReader
 from sink.read.kafka_reader import SparkReader
@@ -75,8 +75,10 @@ def run_history(
     with directory.locked():
         seen = read_log(admin, identity)
         last = directory.progress()
-        if last is not None:
-            require_same_topic(last, identity)
+        if last is None:
+            first = {name.partition: offset for name, offset in seen.first.items()}
+            last = directory.begin(identity.topic, identity.topic_id, first)
+        require_same_topic(last, identity)
         with session_of(settings, "waitreg-history", spark) as session:
             reader = SparkReader(session, settings.kafka, columns(with_keys=with_keys))
             return _Run(settings, admin, directory, last, seen, reader).run(held_rows)
@@ -90,7 +92,7 @@ class _Run:
         settings: Settings,
         admin: Admin,
         directory: HistoryDirectory,
-        last: Progress | None,
+        last: Progress,
         seen: Log,
         reader: SparkReader,
     ) -> None:
@@ -98,10 +100,10 @@ class _Run:
         self._identity = seen.identity
         self._require_same = partial(require_same_wait_topic, admin, seen.identity)
         self._reader = BatchReader(reader, settings.sink, settings.wait.max_message_bytes)
-        self._part = 0 if last is None else last.part
+        self._part = last.part
         self._positions = _start(last, seen)
         self._ends = stable_ends(admin, self._positions)
-        self._open = ENTRIES.empty_table() if last is None else last.opened
+        self._open = last.opened
         self._held = ROWS.empty_table()
         self._rows = self._unmatched = self._files = 0
 
@@ -132,10 +134,9 @@ class _Run:
         self._positions, self._held = dict(read_to), ROWS.empty_table()
 
 
-def _start(last: Progress | None, seen: Log) -> dict[TopicPartition, int]:
+def _start(last: Progress, seen: Log) -> dict[TopicPartition, int]:
     """Return where each partition is read from: its first offset if it is new."""
-    positions = {} if last is None else last.positions
-    start = {name: positions.get(name.partition, first) for name, first in seen.first.items()}
+    start = {name: last.positions.get(name.partition, first) for name, first in seen.first.items()}
     for name, offset in start.items():
         if not seen.first[name] <= offset <= seen.ends[name]:
             raise ConfigurationError(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sink.history.directory import HistoryDirectory, Progress
 from sink.history.settled import ENTRIES, ROWS, entries, settle
 from tests.unit.sink.batches import Headers, Row, batch_of
-from wait_registry.errors import TransientError
+from wait_registry.errors import ConfigurationError, TransientError
 from wait_registry.records.original import Original
 from wait_registry.records.tombstone import Outcome, tombstone_headers
 from wait_registry.records.wait_record import ExpiryRule, LaterDelivery, WaitRecordEncoder
@@ -146,6 +146,45 @@ def test_a_second_commit_adds_a_part_and_replaces_what_is_open(tmp_path: Path) -
     files = sorted(tmp_path.rglob("*.parquet"))
     assert [pq.read_table(file, partitioning=None)["wait_offset"].to_pylist() for file in files] == [[6], [7]]
     assert len({file.parent for file in files}) == 1
+
+
+def committed(path: Path, parts: int) -> list[Path]:
+    """Write a history with this number of parts, and return their files in order."""
+    directory = HistoryDirectory(path)
+    directory.begin("waits", "id-1", {0: 0})
+    for part in range(1, parts + 1):
+        rows = settle(ENTRIES.empty_table(), entries(batch_of([tombstone(IDS[0], part)]))).rows
+        directory.commit(Progress(part, "waits", "id-1", {0: part + 1}, ENTRIES.empty_table()), rows)
+    return sorted(path.rglob("part-*.parquet"))
+
+
+def test_what_a_run_wrote_before_its_commit_is_removed(tmp_path: Path) -> None:
+    first, second = committed(tmp_path, 2)
+    half = second.with_name(f".{second.name}")
+    half.write_bytes(b"PAR1")
+    for part in (1, 0):
+        committed(tmp_path / f"{part}", part)
+        (tmp_path / f"{part}/_state/position.arrow").replace(tmp_path / "_state/position.arrow")
+        progress = HistoryDirectory(tmp_path).progress()
+        assert progress is not None
+        assert progress.part == part
+        assert [file.exists() for file in (first, second, half)] == [part == 1, False, False]
+
+
+@pytest.mark.parametrize("state", ["none", "earlier layout", "old backup"])
+def test_parts_that_the_position_does_not_know_are_kept(state: str, tmp_path: Path) -> None:
+    parts = committed(tmp_path, 3)
+    position = tmp_path / "_state/position.arrow"
+    if state == "old backup":
+        committed(tmp_path / "backup", 1)
+        (tmp_path / "backup/_state/position.arrow").replace(position)
+    else:
+        position.unlink()
+    if state == "earlier layout":
+        position.with_suffix(".json").write_text('{"format": 1, "part": 3}')
+    with pytest.raises(ConfigurationError, match=r"part-0000000\d\.parquet .*another folder"):
+        HistoryDirectory(tmp_path).progress()
+    assert all(part.exists() for part in parts)
 
 
 def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
