@@ -172,4 +172,5 @@ def obstacle(candidate: Candidate, standing: Standing, job: Requested, max_redri
             Category.MAY_BE_DONE: candidate.reason == "expired" and not (candidate.finished_late or candidate.failed),
             Category.MAX_REDRIVES: standing.of_record >= max_redrives,
         }
-    return next((name for name, holds in checks.items() if holds and name not in job.allowed), None)
+    allowed = ALLOWABLE.intersection(job.allowed)
+    return next((name for name, holds in checks.items() if holds and name not in allowed), None)
