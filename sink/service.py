@@ -69,7 +69,6 @@ class SinkService:
         for topic in self._topics.all():
             # A counter that begins with its first increase would hide it from alerts.
             self.telemetry.passed(topic.name, 0)
-        self.telemetry_port: int | None = None
         self._stands_by = False
 
     def request_stop(self) -> None:
@@ -92,7 +91,6 @@ class SinkService:
         telemetry = self.telemetry
         server = service_server(settings, "sink", telemetry.registry, telemetry.live, telemetry.ready)
         with server, stop_limit(STOP_LIMIT_S, self._stop, self._connections.give_up):
-            self.telemetry_port = server.port
             if self._spark is None:
                 check_before_spark(settings, "sink", self._connections)
             self.telemetry.waiting("starting Spark")

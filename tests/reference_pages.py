@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from processor.protocol.record import TRANSITIONS, State, Step
 from tests.evidence import ROOT
+from tests.support.all_metrics import ALL_METRICS, service_of
 from wait_registry.settings.names import FROM_FILE, SettingName, setting_names
 from wait_registry.settings.tree import Settings
-from wait_registry.telemetry.metrics import Metric, all_metrics
+from wait_registry.telemetry.metrics import Metric
 
 _TABLE_HEAD = "| setting | default | type and bounds | what it is |\n|---|---|---|---|"
 _TITLES: Final = {
@@ -30,7 +31,7 @@ MARK: Final = "<!-- `python -m tests.reference_pages` writes what follows; tests
 def metrics_tables() -> str:
     """Return the tables of the page, a section for each service."""
     sections = [
-        f"## {title}\n\n{_table([metric for metric in all_metrics() if metric.service == service])}"
+        f"## {title}\n\n{_table([metric for metric in ALL_METRICS if service_of(metric) == service])}"
         for service, title in _TITLES.items()
     ]
     return "\n".join(sections)

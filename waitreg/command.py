@@ -139,20 +139,15 @@ class Group(WithExamples, click.Group):
         super().__init__(name, **attributes)
         self._package = package
         self._headings = dict(entries or {})
-        self._entries = {entry.name: entry for each in self._headings.values() for entry in each}
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """Return the entries of all headings."""
-        return list(self._entries.values())
+        self.entries = {entry.name: entry for each in self._headings.values() for entry in each}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of their definition."""
-        return list(self._entries or self.commands)
+        return list(self.entries or self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a subcommand; without its extra, return one that has help, and refuses to run whatever it is given."""
-        entry = self._entries.get(cmd_name)
+        entry = self.entries.get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
         if entry.extra is not None and (problem := explain_missing(entry.extra)):
@@ -177,7 +172,7 @@ class Group(WithExamples, click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the entries with their summaries, and load none of them."""
-        if not self._entries:
+        if not self.entries:
             super().format_commands(ctx, formatter)
         for heading, entries in self._headings.items():
             with formatter.section(heading):
@@ -185,9 +180,9 @@ class Group(WithExamples, click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what a shell may complete a word to, and load no entry for that."""
-        if not self._entries:
+        if not self.entries:
             return super().shell_complete(ctx, incomplete)
-        begun = [entry for entry in self._entries.values() if entry.name.startswith(incomplete)]
+        begun = [entry for entry in self.entries.values() if entry.name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(entry.name, help=entry.summary) for entry in begun), *options]
 

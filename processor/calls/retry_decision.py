@@ -23,10 +23,6 @@ class TimeLimits:
     start_needs_s: float
     attempt_needs_s: float
 
-    def start_by_s(self, registered_s: float) -> float:
-        """Return the latest reading of the clock at which a handler may be called for the first time."""
-        return registered_s + self.ttl_s - self.start_needs_s
-
     def may_retry(self, now_s: float, pause_s: float, expires_s: float) -> bool:
         """Return whether one more attempt after a pause would end in time."""
         return now_s + pause_s + self.attempt_needs_s <= expires_s

@@ -15,7 +15,6 @@ from wait_registry.settings.processor import ProcessorSettings
 log = logging.getLogger(__name__)
 
 LOCK: Final = "share.record.lock.duration.ms"
-DELIVERIES: Final = "share.delivery.count.limit"
 ISOLATION: Final = "share.isolation.level"
 FIRST: Final = "share.auto.offset.reset"
 

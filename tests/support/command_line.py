@@ -64,7 +64,7 @@ def _loaded(
 ) -> Iterator[tuple[str, click.Command, Entry | None]]:
     yield path, command, entry
     if isinstance(command, Group):
-        for each in command.entries:
+        for each in command.entries.values():
             yield from _loaded(f"{path} {each.name}", command.load(each), each)
         for name, member in command.commands.items():
             yield from _loaded(f"{path} {name}", member, None)

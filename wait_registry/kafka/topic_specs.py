@@ -41,7 +41,6 @@ class TopicSpec:
     role: TopicRole
     wait: WaitTopicSettings
     partitions: int = 1
-    replication_factor: int = 1
     creation_config: Mapping[str, str] = field(default_factory=dict)
     delay_s: float = 0
     redelivered: bool = False
@@ -93,7 +92,7 @@ def wait_spec(settings: Settings) -> TopicSpec:
         "unclean.leader.election.enable": "false",
         "max.message.bytes": str(wait.max_message_bytes),
     }
-    return TopicSpec(wait.topic, TopicRole.WAIT, wait, wait.partitions, wait.replication_factor, config)
+    return TopicSpec(wait.topic, TopicRole.WAIT, wait, wait.partitions, config)
 
 
 def operations_spec(settings: Settings) -> TopicSpec:
@@ -175,4 +174,4 @@ def _uncompacted_spec(settings: Settings, topic: str, role: TopicRole, retention
         "unclean.leader.election.enable": "false",
         "max.message.bytes": str(wait.max_message_bytes + DEAD_LETTER_EXTRA_BYTES),
     }
-    return TopicSpec(topic, role, wait, settings.dead_letter.partitions, wait.replication_factor, config)
+    return TopicSpec(topic, role, wait, settings.dead_letter.partitions, config)

@@ -16,12 +16,6 @@ HANDLER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 QUEUE_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 STEP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
-# By the second part of a metric's name. What the sweeper counts in the tables is named after what is counted.
-_SERVICES: Final = {
-    **{service: service for service in ("processor", "sink", "sweeper", "connect")},
-    **dict.fromkeys(("dead", "redrive", "operations", "alerts"), "sweeper"),
-}
-
 # A label whose values aren't known in advance; their number is bounded (topics, partitions, settings).
 OPEN: Final[tuple[str, ...]] = ()
 
@@ -40,11 +34,6 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     known: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def service(self) -> str:
-        """The service that exposes the metric; empty if all do."""
-        return _SERVICES.get(self.name.split("_")[1], "")
 
 
 def _counter(name: str, help: str, **labels: tuple[str, ...]) -> Metric:
@@ -427,8 +416,3 @@ CONNECT_POSTGRES_UP = _gauge(
 CONNECT_RESTARTS = _counter(
     "waitreg_connect_restarts_total", "Restarts of a connector after it or one of its tasks failed", connector=OPEN
 )
-
-
-def all_metrics() -> tuple[Metric, ...]:
-    """Return every metric of this file, in its order."""
-    return tuple(value for value in globals().values() if isinstance(value, Metric))

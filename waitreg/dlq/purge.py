@@ -77,7 +77,7 @@ def _delete(settings: Settings, topic: str, before: str, *, reason: str, send: b
         if not send:
             print("nothing was deleted: add --send to delete these records from Kafka, for good")
         else:
-            allowed = _run(found, topic, reason) and allowed
+            allowed = _run(found, reason) and allowed
     return 0 if allowed else 1
 
 
@@ -89,7 +89,7 @@ def _lines(topic: str, part: Part) -> Iterator[str]:
         yield f"partition {part.partition}: nothing is deleted because of {topic}:{part.partition}:{offset}: {why}"
 
 
-def _run(found: Deletion, topic: str, reason: str) -> bool:
+def _run(found: Deletion, reason: str) -> bool:
     """Delete, and print what the broker answered; return whether all of it was deleted."""
     outcome = found.run(asker_of_command(), reason)
     for partition, first in sorted(outcome.answer.first.items()):

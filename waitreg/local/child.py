@@ -38,7 +38,6 @@ class GuardedChild:
         Raises:
             ChildProcessError: it could not be started; the message has the end of its log.
         """
-        self._program = program
         # Without the environment: it may hold secrets, and every user sees a command line.
         order = {**asdict(program), "environment": None, "parent": os.getpid()}
         with program.log.open("ab") as log:

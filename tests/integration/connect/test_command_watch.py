@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import SettingsFactory
 from tests.integration.connect.commands import Commands
 from tests.integration.sink.wait_topic import WaitTopic, new_id, rows_of, wait_record
+from tests.support.all_metrics import ALL_METRICS, service_of
 from tests.support.command import run_waitreg
 from tests.support.connect_connectors import Connectors
 from tests.support.connect_worker import ConnectWorker
@@ -20,7 +21,6 @@ from tests.support.own_postgres import own_postgres
 from tests.support.processes import Service, Services
 from tests.support.topics import Topics
 from tests.support.waiting import wait_until
-from wait_registry.telemetry.metrics import all_metrics
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -84,8 +84,8 @@ def test_after_an_outage_of_postgres_every_row_is_there(
         wait_until(lambda: sample("running") == 1, 60, "the metric of its running")
         wait_until(lambda: watch.metrics()["waitreg_connect_postgres_up"] == 1, 60, "the metric of Postgres")
         exposed = watch.get("/metrics")[1]
-        for metric in all_metrics():
-            assert metric.service != "connect" or f"\n{metric.name}" in exposed, metric.name
+        for metric in ALL_METRICS:
+            assert service_of(metric) != "connect" or f"\n{metric.name}" in exposed, metric.name
 
         worker_that_hangs_is_survived(watch, connect)
         assert watch.terminate() == 0

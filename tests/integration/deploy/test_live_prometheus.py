@@ -11,10 +11,11 @@ import pytest
 
 from tests.integration.deploy.conftest import Observed
 from tests.integration.deploy.live_system import SERVICES, STEP_S
+from tests.support.all_metrics import ALL_METRICS, service_of
 from tests.support.prometheus import ROOT, RULES, prometheus_tool
 from tests.support.waiting import wait_until
 from wait_registry.telemetry import metrics as m
-from wait_registry.telemetry.metrics import Metric, all_metrics
+from wait_registry.telemetry.metrics import Metric
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -40,7 +41,7 @@ STILL = {
 # certificate (tests/unit/telemetry/test_certificate_ends.py).
 ABSENT = (m.PROCESSOR_ROUTE_FREE_SLOTS, m.CERTIFICATE_END)
 # Those of `waitreg connect watch` move in tests/integration/connect/test_command_watch.py.
-OURS = [metric for metric in all_metrics() if metric.service != "connect" and metric not in ABSENT]
+OURS = [metric for metric in ALL_METRICS if service_of(metric) != "connect" and metric not in ABSENT]
 # What waits for its time waits a second here, and is seldom there when the processor is asked.
 EMPTY = (*(metric.name for metric in ABSENT), f" - {m.PROCESSOR_DUE_LAG.name}")
 # Label values that the load must produce; of the others any value is enough.
@@ -85,10 +86,10 @@ def sample_of(metric: Metric) -> str:
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_exposes_every_metric_that_is_its_own(observed: Observed, service: str) -> None:
     lines = observed.system.exposed(service).splitlines()
-    for metric in all_metrics():
+    for metric in ALL_METRICS:
         if metric in ABSENT:
             continue
-        if metric.service in (service, ""):
+        if service_of(metric) in (service, ""):
             assert any(line.startswith((f"{sample_of(metric)} ", f"{sample_of(metric)}{{")) for line in lines), metric
         else:
             assert not any(line.startswith(metric.name) for line in lines), metric
@@ -97,8 +98,8 @@ def test_a_service_exposes_every_metric_that_is_its_own(observed: Observed, serv
 @pytest.mark.parametrize("service", SERVICES)
 def test_label_values_that_are_known_are_there_before_they_are_needed(observed: Observed, service: str) -> None:
     exposed = observed.system.exposed(service)
-    for metric in all_metrics():
-        for values in metric.known if metric.service == service else ():
+    for metric in ALL_METRICS:
+        for values in metric.known if service_of(metric) == service else ():
             labels = ",".join(f'{label}="{value}"' for label, value in sorted(zip(metric.labels, values, strict=True)))
             assert f"\n{sample_of(metric)}{{{labels}}} " in exposed, (metric.name, values)
 

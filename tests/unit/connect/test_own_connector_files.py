@@ -78,7 +78,7 @@ def test_a_source_creates_a_topic_as_our_command_does(connector: str, topic: str
     config = read(FOLDER / f"{connector}.debezium.json").config
     created = {name.removeprefix(CREATION): value for name, value in config.items() if name.startswith(CREATION)}
     (spec,) = [spec for spec in topic_specs(SETTINGS) if spec.topic == topic]
-    sizes = {"partitions": str(spec.partitions), "replication.factor": str(spec.replication_factor)}
+    sizes = {"partitions": str(spec.partitions), "replication.factor": str(SETTINGS.wait.replication_factor)}
     assert created == {**sizes, **spec.creation_config}
     if topic == SETTINGS.wait.topic:
         assert spec == wait_spec(SETTINGS)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.reference_pages import DASHBOARD, one_panel_per_line
+from tests.support.all_metrics import ALL_METRICS
 from tests.support.prometheus import ROOT, AlertRule, alert_rules, metric_names
-from wait_registry.telemetry.metrics import all_metrics
 
 MODEL: dict[str, Any] = json.loads(DASHBOARD.read_text("utf-8"))
 PANELS: list[dict[str, Any]] = MODEL["panels"]
@@ -40,7 +40,7 @@ def test_a_panel_is_one_that_grafana_can_show(panel: dict[str, Any]) -> None:
 @pytest.mark.parametrize("panel", QUERIED, ids=title)
 def test_a_panel_asks_only_for_metrics_that_exist_of_what_was_chosen(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
-        assert metric_names(target["expr"]) <= {metric.name for metric in all_metrics()}
+        assert metric_names(target["expr"]) <= {metric.name for metric in ALL_METRICS}
         assert 'job=~"$job",group=~"$group|",instance=~"$instance"' in target["expr"] or "ALERTS" in target["expr"]
 
 
@@ -56,11 +56,11 @@ def test_every_panel_has_one_line() -> None:
 
 def test_every_metric_is_shown() -> None:
     shown = set().union(*(metric_names(target["expr"]) for panel in QUERIED for target in panel["targets"]))
-    assert {metric.name for metric in all_metrics()} - shown == set()
+    assert {metric.name for metric in ALL_METRICS} - shown == set()
 
 
 RULES = alert_rules()
-ALL = {metric.name for metric in all_metrics()}
+ALL = {metric.name for metric in ALL_METRICS}
 TESTS = ROOT / "deploy" / "prometheus" / "tests"
 
 

@@ -19,12 +19,12 @@ from processor.handlers.python import ContextualHandler
 from tests.evidence import ROOT, all_tests
 from tests.reference_pages import MARK, PICTURES
 from tests.reference_pages import PAGES as REFERENCES
+from tests.support.all_metrics import ALL_METRICS
 from tests.support.command_line import parsed
 from wait_registry.postgres.query_file import load_query, query_names
 from wait_registry.settings.loading import load_settings
 from wait_registry.settings.names import FROM_FILE, FROM_FILE_SUFFIX, find_setting, setting_names
 from wait_registry.settings.processor import ProcessorSettings
-from wait_registry.telemetry.metrics import all_metrics
 from waitreg.connect.state import NAMES as CONNECTORS
 
 _FENCE = re.compile(r"^( *)(```+)([a-z]*) *\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
@@ -121,14 +121,14 @@ def test_every_setting_has_a_description() -> None:
 
 def test_the_metrics_page_names_every_metric() -> None:
     questions = (DOCS / "metrics.md").read_text("utf-8")
-    assert [metric.name for metric in all_metrics() if f"`{metric.name}`" not in questions] == []
+    assert [metric.name for metric in ALL_METRICS if f"`{metric.name}`" not in questions] == []
 
 
 NAME = re.compile(r"\bwaitreg_(?:processor|sink|sweeper|ready|build)\w*")
 NAMED = sorted({(page.name, name) for page in pages() for name in NAME.findall(page.text)})
 EXPOSED = {
     metric.name + part
-    for metric in all_metrics()
+    for metric in ALL_METRICS
     for part in ("", *(("_bucket", "_sum", "_count") if metric.kind == "histogram" else ()))
 }
 

@@ -16,11 +16,12 @@ from collections.abc import Callable
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.all_metrics import ALL_METRICS
 from tests.support.waiting import wait_until
 from wait_registry.errors import ConfigurationError
 from wait_registry.service.health import Health
 from wait_registry.telemetry.exposition import HistogramReading, MetricsRegistry, Reading, Readings
-from wait_registry.telemetry.metrics import BUILD_INFO, PROCESSOR_CONSUMED, Metric, all_metrics
+from wait_registry.telemetry.metrics import BUILD_INFO, PROCESSOR_CONSUMED, Metric
 from wait_registry.telemetry.server import MAX_CONNECTIONS, REQUEST_LIMIT_S, TelemetryServer
 
 
@@ -248,10 +249,7 @@ def test_a_wrong_number_of_buckets_is_refused() -> None:
         registry.expose()
 
 
-METRICS = all_metrics()
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_a_metric_keeps_the_conventions(metric: Metric) -> None:
     assert re.fullmatch(r"waitreg_((processor|sink|sweeper|connect)_)?[a-z]+(_[a-z]+)*", metric.name)
     assert (metric.kind == "counter") == metric.name.endswith("_total")
@@ -263,10 +261,10 @@ def test_a_metric_keeps_the_conventions(metric: Metric) -> None:
 
 def test_every_metric_can_be_registered_in_one_process() -> None:
     registry = MetricsRegistry()
-    for metric in METRICS:
+    for metric in ALL_METRICS:
         if metric is not BUILD_INFO:  # every registry has it
             getattr(registry, metric.kind)(metric)
     text = registry.expose().decode()
     assert "# HELP python_info " in text, "the process itself is measured too"
-    for metric in METRICS:
+    for metric in ALL_METRICS:
         assert f"# HELP {metric.name} {metric.help}\n" in text
