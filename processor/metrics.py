@@ -9,7 +9,7 @@ from processor.calls.retry_decision import time_limits
 from processor.health.broker_connection import BrokerConnection
 from processor.health.clock_watch import stop_at_s
 from processor.health.stats import Latencies, Stats
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.protocol.partition import Partition
 from processor.wiring import Parts
 from wait_registry.records.topics import TopicPartition

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
-from processor.fault import run_and_end
+from processor.event_loop import run_and_end
 from processor.handlers.descriptors import raise_descriptor_limit
 from processor.handlers.handler_life import HandlerLife
 from processor.handlers.loading import require_cancellable

@@ -18,7 +18,6 @@ from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.retry_decision import RetryDecision, TimeLimits, time_limits
 from processor.calls.traces import Traces
 from processor.calls.worker_pool import WorkerPool
-from processor.drain import Run
 from processor.flow.adaptive_limit import AdaptiveLimit
 from processor.flow.concurrency import ConcurrencyLimit, FixedLimit
 from processor.flow.flow import Flow
@@ -54,6 +53,7 @@ from processor.protocol.engine import Engine
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.registering import Rules
 from processor.protocol.results import RetryDelays
+from processor.run import Run
 from processor.writing import emptied_topics
 from processor.writing.emptied_topics import EmptiedTopics
 from processor.writing.failed_records import FailedRecords

@@ -11,6 +11,7 @@ from typing import TextIO
 import orjson
 
 from wait_registry.display import safe
+from wait_registry.handler import Record
 from wait_registry.settings.runtime import LogFormat, LogSettings
 
 # The message of a library's exception may have any length, and may quote its input.
@@ -33,6 +34,17 @@ _context_fields: ContextFields = _no_fields
 def record_fields(**named: object) -> dict[str, object]:
     """Return the log fields that name a record, as the ``extra`` of a logging call: those that aren't None."""
     return {name: value for name, value in named.items() if value is not None}
+
+
+def log_fields(record: Record) -> dict[str, object]:
+    """Return the log fields that name a handler's record."""
+    return record_fields(
+        wait_id=record.wait_id,
+        idempotency_key=record.idempotency_key,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+    )
 
 
 def take_fields_from(context_fields: ContextFields | None) -> None:

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from processor.calls.call_contexts import CallContexts
-from processor.calls.deadline import Call, log_fields
+from processor.calls.deadline import Call
 from processor.calls.retry_decision import RetryDecision
 from processor.handlers.descriptors import no_descriptor
 from processor.handlers.failures import asked_pause_s, is_retriable
 from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
 from processor.handlers.python import AwaitableAnswerError, NoThreadError
-from processor.handlers.user_code import stored
+from processor.handlers.user_code import release_frames
 from processor.health.stats import Stats
 from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
 from wait_registry.errors import MalformedError, PermanentError
 from wait_registry.handler import Discard, Record
+from wait_registry.logs import log_fields
 
 log = logging.getLogger(__name__)
 
@@ -195,25 +196,3 @@ def _invalid(answer: object) -> InvalidAnswerError:
     return InvalidAnswerError(
         f"the handler returned {type(answer).__name__}; expected None (done) or wait_registry.handler.Discard(reason)"
     )
-
-
-def release_frames(error: BaseException) -> None:
-    """Remove the tracebacks of an exception and of its causes, contexts and group members.
-
-    An exception that a frame of its own traceback holds is a reference cycle, and the frame holds the record. Only the
-    garbage collector finds such cycles, thousands of failed records later.
-
-    Args:
-        error: keeps its message, as do its causes, contexts and group members.
-    """
-    pending, seen = [error], {id(error)}
-    while pending:
-        one = pending.pop()
-        # Not an assignment: an exception of a user's class may refuse those.
-        BaseException.with_traceback(one, None)
-        members = stored(one, BaseExceptionGroup, "exceptions") if isinstance(one, BaseExceptionGroup) else ()
-        links = (stored(one, BaseException, name) for name in ("__cause__", "__context__"))
-        for behind in (*links, *members):
-            if behind is not None and id(behind) not in seen:
-                seen.add(id(behind))
-                pending.append(behind)

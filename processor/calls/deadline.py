@@ -16,7 +16,7 @@ from typing import Any
 
 from wait_registry.clock import Clock
 from wait_registry.handler import Record
-from wait_registry.logs import record_fields
+from wait_registry.logs import log_fields
 from wait_registry.telemetry.tracing import RecordTrace
 
 log = logging.getLogger(__name__)
@@ -193,15 +193,4 @@ def _report(record: Record | None, timeout_s: float) -> None:
         "asyncio.CancelledError through, a plain function must return",
         timeout_s,
         extra=None if record is None else log_fields(record),
-    )
-
-
-def log_fields(record: Record) -> dict[str, object]:
-    """Return the log fields that name a record."""
-    return record_fields(
-        wait_id=record.wait_id,
-        idempotency_key=record.idempotency_key,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from processor.calls.attempts import Attempts
-from processor.calls.deadline import Call, DeadlineWatchdog, log_fields
+from processor.calls.deadline import Call, DeadlineWatchdog
 from processor.calls.traces import Traces
 from processor.inbox import Inbox
 from processor.intake.delivery import Delivery
@@ -21,6 +21,7 @@ from processor.protocol.results import Discarded, Done, Failed, Result
 from wait_registry.clock import Clock
 from wait_registry.display import one_line
 from wait_registry.errors import ConfigurationError
+from wait_registry.logs import log_fields
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What is found out about the user's own code: whether it can be a handler, and where its exception was raised."""
+"""What the user's own code is and raises: whether it can be a handler, and the parts of its exceptions."""
 
 from __future__ import annotations
 
@@ -51,6 +51,28 @@ def stored(error: BaseException, kind: type[BaseException], name: str) -> Any:
         name: of the attribute.
     """
     return kind.__dict__[name].__get__(error)
+
+
+def release_frames(error: BaseException) -> None:
+    """Remove the tracebacks of an exception and of its causes, contexts and group members.
+
+    An exception that a frame of its own traceback holds is a reference cycle, and the frame holds the record. Only the
+    garbage collector finds such cycles, thousands of failed records later.
+
+    Args:
+        error: keeps its message, as do its causes, contexts and group members.
+    """
+    pending, seen = [error], {id(error)}
+    while pending:
+        one = pending.pop()
+        # Not an assignment: an exception of a user's class may refuse those.
+        BaseException.with_traceback(one, None)
+        members = stored(one, BaseExceptionGroup, "exceptions") if isinstance(one, BaseExceptionGroup) else ()
+        links = (stored(one, BaseException, name) for name in ("__cause__", "__context__"))
+        for behind in (*links, *members):
+            if behind is not None and id(behind) not in seen:
+                seen.add(id(behind))
+                pending.append(behind)
 
 
 def place_of(error: BaseException) -> str:

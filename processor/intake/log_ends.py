@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from confluent_kafka.admin import AdminClient
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.subscription import SubscribedTopic
 from wait_registry.daemon_threads import in_daemon_thread
 from wait_registry.kafka.positions import ends_in_time, firsts_in_time

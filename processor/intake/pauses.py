@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.protocol.effects import Pause, Resume
 from wait_registry.records.topics import TopicPartition
 

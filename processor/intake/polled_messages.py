@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Message
 
 from processor.fault import Fault
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from wait_registry.errors import PermanentError
 from wait_registry.kafka.errors import is_transient, kafka_failure
 from wait_registry.kafka.outside_log import REWIND, partitions_text

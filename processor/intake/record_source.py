@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from processor.health.broker_connection import BrokerConnection
 from processor.inbox import Inbox
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.consumer_thread import ConsumerThread
 from processor.intake.delivery import Deliveries
 from processor.intake.membership import Membership

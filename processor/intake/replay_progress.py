@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from wait_registry.kafka.offset_ranges import ranges_text
 from wait_registry.records.times import format_utc_ms
 from wait_registry.records.topics import TopicPartition

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka.admin import AdminClient
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from wait_registry.clock import Clock
 from wait_registry.kafka.cluster import describe_topic
 from wait_registry.kafka.committed_offsets import committed_offsets

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.subscription import SubscribedTopic
 from processor.protocol.partition import Partition
 from wait_registry.daemon_threads import in_daemon_thread

@@ -9,8 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message
 
-from processor.calls.attempts import release_frames
-from processor.calls.deadline import log_fields
+from processor.handlers.user_code import release_frames
 from processor.health.clock_watch import ClockWatch
 from processor.health.stats import Stats
 from processor.intake.delivery import Delivery
@@ -19,6 +18,7 @@ from processor.protocol.results import DeadLetter, Retry
 from processor.writing.outbox import Outbox, Receipt
 from wait_registry.display import one_line
 from wait_registry.errors import PermanentError
+from wait_registry.logs import log_fields
 from wait_registry.records.dead_letter import Failure, Reason, dead_letter_headers
 from wait_registry.records.delays import delay_text
 from wait_registry.records.lineage import Lineage, one_more

@@ -227,7 +227,7 @@ def without_other_members_at_once(_, self, assigned):
     return resolve_name("processor.intake.stop_at_ends.reached")(self.ends, assigned.values())
 
 
-@safeguard("P4.18", at="processor.drain.Run._is_done")
+@safeguard("P4.18", at="processor.run.Run._is_done")
 def without_settled_records_at_once(original, self):
     """`--once` ends with registered records, and those that take too long expire in a topic that the group has left."""
     with pytest.MonkeyPatch.context() as nothing:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from tests.integration.processor.running import RunningProcessor
 from tests.integration.processor.scenario import PROTOCOLS, Counts, ProcessorScenario, ScenarioFactory, accepts, numbers
 from tests.support.kafka_io import Outgoing

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from processor.fault import Fault
 from processor.health.broker_connection import BrokerConnection
 from processor.health.stats import Stats
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.metrics import partition_readings, parts_readings, stats_readings
 from processor.protocol.partition import DueTimes, Partition
 from sink.apply.applier import Applied

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from processor.intake.absent_topics import AbsentTopics
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.broker_watch import IDENTITY_EVERY_S
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.group_config import tuning

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.start_decision import Start
 from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.loop_bench import CLOCK, LoopBench

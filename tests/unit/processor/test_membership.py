@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.group_config import TUNING, group_config
 from processor.intake.membership import Membership
 from processor.intake.replay_progress import ReplayProgress, Window

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from processor.drain import Run
-from processor.fault import Fault, run_and_end
+from processor.event_loop import run_and_end
+from processor.fault import Fault
 from processor.handlers.handler_life import HandlerLife
 from processor.handlers.python import AsynchronousHandler, ContextualHandler
 from processor.intake.broker_watch import BrokerWatch
 from processor.intake.consumed_topics import ConsumedTopics
 from processor.intake.subscription import subscription
+from processor.run import Run
 from processor.service import ProcessorService
 from processor.wiring import Facts
 from processor.writing.outbox import Outbox, Receipt

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.fault import Fault
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.consumed_topics import ConsumedTopics
-from processor.intake.out_of_range import GonePositions
+from processor.intake.gone_positions import GonePositions
 from processor.intake.polled_messages import PolledMessages
 from processor.intake.start_decision import Start, own_start
 from processor.intake.start_offsets import ASK_AT_ONCE_S, ASK_PAUSE_S, StartOffsets

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Message
 
 from processor.fault import Fault
-from processor.intake.assigned_partition import AssignedLog
+from processor.intake.assigned_log import AssignedLog
 from processor.intake.polled_messages import position_error
 from processor.intake.start_offsets import StartOffsets
 from wait_registry.records.topics import TopicPartition
