@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from processor.protocol import events
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Flow, Publish, Rewind, Start
+from processor.protocol.effects import Cancel, Effect, Publish, Rewind, Start
 from processor.protocol.events import Instant
+from processor.protocol.flow_control import FlowControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition, Recorded
 from processor.protocol.rebalances import Rebalances
@@ -41,7 +42,7 @@ class Engine:
         flow: decides how much at once.
     """
 
-    def __init__(self, rules: Rules, records: OpenRecords, flow: Flow, retries: RetryDelays) -> None:
+    def __init__(self, rules: Rules, records: OpenRecords, flow: FlowControl, retries: RetryDelays) -> None:
         self.partitions = records.partitions
         self.records = records
         self.refused = records.refused

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Flow, Rewind
+from processor.protocol.effects import Cancel, Effect, Rewind
 from processor.protocol.events import Assigned, Draining, Instant, Lost, Revoked, Revoking
+from processor.protocol.flow_control import FlowControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition
 from processor.protocol.record import KEPT, RUNNING, UNSTARTED, Entry, Step
@@ -22,7 +23,7 @@ class Rebalances:
         records: OpenRecords,
         commits: Commits,
         registering: Registering,
-        flow: Flow,
+        flow: FlowControl,
         effects: list[Effect],
     ) -> None:
         self._rules = rules

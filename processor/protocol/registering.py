@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Effect, Publish, Register, Slots, WriteTombstones
+from processor.protocol.effects import Effect, Publish, Register, WriteTombstones
 from processor.protocol.events import Assigned, Instant, RegistrationRefused
+from processor.protocol.flow_control import SlotControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import NO_WARM_UP, Partition, Recorded, WarmUp
 from processor.protocol.record import REGISTERED, Entry, State, Step
@@ -89,7 +90,7 @@ class Registering:
     """
 
     def __init__(
-        self, rules: Rules, records: OpenRecords, commits: Commits, slots: Slots, effects: list[Effect]
+        self, rules: Rules, records: OpenRecords, commits: Commits, slots: SlotControl, effects: list[Effect]
     ) -> None:
         self._rules = rules
         self._before_call = rules.mode is RegistrationMode.EAGER
