@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.health import longest_silence_s
-from sweeper.snapshot import TableSnapshot
+from sweeper.snapshot import PartitionSnapshot
 from sweeper.tables_policy import OUR_SINK, RecordedTopic, Scope, Start, TablesPolicy
 from sweeper.tail import Position, Tail, TailTooLong
 from wait_registry.errors import ConfigurationError, WaitRegistryError
@@ -108,7 +108,7 @@ class LogPolicy(TablesPolicy):
         """Return none: what an earlier sink recorded doesn't describe these tables."""
         return []
 
-    def start(self, tables: TableSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> FirstDueRow:
+    def start(self, tables: PartitionSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> FirstDueRow:
         """Start at the first due row's wait record, or at the end of the log when no row is due.
 
         Raises:

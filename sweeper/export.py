@@ -21,7 +21,7 @@ from sweeper.due import DueKey
 from sweeper.export_decision import Outgoing, Unsendable, outgoing
 from sweeper.export_transaction import ExportProducer
 from sweeper.result import RowOutcome
-from sweeper.snapshot import TableSnapshot
+from sweeper.snapshot import PartitionSnapshot
 from sweeper.tables_policy import Scope, Start
 from sweeper.tail import Position, Verdict, require_not_overtaken
 from sweeper.wait_topic import wait_log
@@ -105,9 +105,9 @@ class Fenced:
     producer: ExportProducer
 
     def snapshot(self) -> Snapshot:
-        """Take the snapshot of the tables; errors as `TableSnapshot` and `TablesPolicy.start`."""
+        """Take the snapshot of the tables; errors as `PartitionSnapshot` and `TablesPolicy.start`."""
         task = self.task
-        tables = task.held.keep(TableSnapshot(task.settings, task.partition))
+        tables = task.held.keep(PartitionSnapshot(task.settings, task.partition))
         start = task.scope.tables.start(tables, task.scope, task.partition, self._log_end)
         reader = TailReader(wait_log(task.settings, task.partition), self.admin, task.clock, start.tail)
         return Snapshot(self, tables, start, task.held.keep(reader))
@@ -122,7 +122,7 @@ class Snapshot:
     """The due rows as the tables show them, which may be long behind the log."""
 
     fenced: Fenced
-    tables: TableSnapshot
+    tables: PartitionSnapshot
     start: Start
     reader: TailReader
 

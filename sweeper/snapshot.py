@@ -32,8 +32,8 @@ class Progress:
     position_time: datetime
 
 
-class TableSnapshot:
-    """One repeatable-read transaction: progress first, then the due rows through a server-side cursor."""
+class PartitionSnapshot:
+    """One repeatable-read transaction of a partition: progress first, then the due rows by a server-side cursor."""
 
     def __init__(self, settings: Settings, partition: int) -> None:
         """Open the snapshot.

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sweeper.due import QUERIES
-from sweeper.snapshot import TableSnapshot
+from sweeper.snapshot import PartitionSnapshot
 from sweeper.tail import Position, Tail
 from sweeper.wait_topic import WaitTopic
 from wait_registry.errors import ConfigurationError
@@ -56,7 +56,7 @@ class TablesPolicy:
         rows = connection.execute(QUERIES["recorded_topic"], {"topic": topic}).fetchall()
         return [RecordedTopic(TopicIdentity(topic, topic_id, count), age_s) for topic_id, count, age_s in rows]
 
-    def start(self, tables: TableSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> Start:
+    def start(self, tables: PartitionSnapshot, scope: Scope, partition: int, log_end: Callable[[], int]) -> Start:
         """Return where the tail of a partition starts: at the sink's position.
 
         Args:

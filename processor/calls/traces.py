@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from processor.intake.delivery import Delivery
-from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
+from wait_registry.telemetry.tracing import RecordConsumed, RecordTrace, Tracer
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Traces:
     def begin(self, record: Delivery) -> RecordTrace | None:
         """Begin the trace of a record that starts or is dead-lettered without a call; None if the tracer fails."""
         known = record.wait_offset is not None and record.wait_offset >= 0
-        event = RecordTaken(
+        event = RecordConsumed(
             *record.place,
             record.polled_offset,
             record.original,
@@ -41,7 +41,7 @@ class Traces:
             record.acknowledged_ms,
         )
         try:
-            record.traced(self._tracer.record_taken(event))
+            record.traced(self._tracer.record_consumed(event))
         except Exception as error:  # noqa: BLE001 - whatever fails here, the record must be processed
             # The class alone: a tracer's message may quote a header.
             name = type(error).__name__

@@ -143,12 +143,12 @@ def without_one_transactional_id(patch: Patch) -> None:
 @safeguard("P3.9", world=lambda w: w.sweeps())
 def without_position_in_the_snapshot(patch: Patch) -> None:
     """The position is from a later snapshot than the rows."""
-    table_snapshot = resolve_name("sweeper.snapshot.TableSnapshot")
+    partition_snapshot = resolve_name("sweeper.snapshot.PartitionSnapshot")
 
-    @patch.around("sweeper.snapshot.TableSnapshot.__init__")
+    @patch.around("sweeper.snapshot.PartitionSnapshot.__init__")
     def begin(original, self, *arguments):
         original(self, *arguments)
-        later = table_snapshot.__new__(table_snapshot)
+        later = partition_snapshot.__new__(partition_snapshot)
         original(later, *arguments)
         self.progress = later.progress
         later.close()

@@ -49,11 +49,11 @@ chosen_ids: ContextVar[tuple[int | None, int | None]] = ContextVar("chosen_ids",
 
 
 @dataclass(frozen=True, slots=True)
-class RecordTaken:
+class RecordConsumed:
     """A record that is about to be processed.
 
     ``topic``, ``partition`` and ``offset`` are where it was consumed now, ``original`` is its first delivery,
-    ``delivery`` counts deliveries from 1. It was consumed at ``taken_ms``; its wait record was acknowledged at
+    ``delivery`` counts deliveries from 1. It was consumed at ``consumed_ms``; its wait record was acknowledged at
     ``registered_ms`` (ms since the epoch), and ``wait_offset`` is None if it has none, or one that is unknown.
     """
 
@@ -65,7 +65,7 @@ class RecordTaken:
     instance: str
     wait_id: str
     delivery: int
-    taken_ms: int
+    consumed_ms: int
     wait_partition: int = 0
     wait_offset: int | None = None
     registered_ms: int = 0
@@ -166,23 +166,23 @@ class Tracer:
             logger.handlers, logger.propagate = [logging.NullHandler()], False
         take_fields_from(_current_ids)
 
-    def record_taken(self, taken: RecordTaken) -> RecordTrace:
+    def record_consumed(self, consumed: RecordConsumed) -> RecordTrace:
         """Start the span of a record."""
-        parent = context_of(taken.original.headers)
-        first = FirstDelivery(*taken.original[:4], taken.group)
-        links = [_redelivery(parent, first, taken.delivery)] if taken.delivery > 1 else []
+        parent = context_of(consumed.original.headers)
+        first = FirstDelivery(*consumed.original[:4], consumed.group)
+        links = [_redelivery(parent, first, consumed.delivery)] if consumed.delivery > 1 else []
         with _chosen(parent, first.trace_id()):
             span = self.tracer.start_span(
-                f"process {taken.topic}",
+                f"process {consumed.topic}",
                 parent,
                 SpanKind.CONSUMER,
-                _taken_attributes(taken),
+                _consumed_attributes(consumed),
                 links,
-                taken.taken_ms * 1_000_000,
+                consumed.consumed_ms * 1_000_000,
             )
-        if taken.wait_offset is not None:
-            where = {"waitreg.wait.partition": taken.wait_partition, "waitreg.wait.offset": taken.wait_offset}
-            span.add_event("registered", where, taken.registered_ms * 1_000_000)
+        if consumed.wait_offset is not None:
+            where = {"waitreg.wait.partition": consumed.wait_partition, "waitreg.wait.offset": consumed.wait_offset}
+            span.add_event("registered", where, consumed.registered_ms * 1_000_000)
         return RecordTrace(self.tracer, span)
 
     def record_published(self, published: RecordPublished) -> None:
@@ -220,7 +220,7 @@ class Tracer:
 class RecordTrace:
     """The trace of one record while it is processed.
 
-    From `Tracer.record_taken` to `leave` it is current in the calling task, so that log lines and the handler's own
+    From `Tracer.record_consumed` to `leave` it is current in the calling task, so that log lines and the handler's own
     spans belong to it. After `leave`, only `dead_lettered` and `ended` may follow, from anywhere.
     """
 
@@ -324,17 +324,17 @@ def _messaging_attributes(operation: str, topic: str, wait_id: str, delivery: in
     }
 
 
-def _taken_attributes(taken: RecordTaken) -> dict[str, Any]:
-    original = taken.original
-    attributes = _messaging_attributes("process", taken.topic, taken.wait_id, taken.delivery) | {
-        "messaging.destination.partition.id": str(taken.partition),
-        "messaging.kafka.offset": taken.offset,
-        "messaging.consumer.group.name": taken.group,
-        "messaging.client.id": taken.instance,
+def _consumed_attributes(consumed: RecordConsumed) -> dict[str, Any]:
+    original = consumed.original
+    attributes = _messaging_attributes("process", consumed.topic, consumed.wait_id, consumed.delivery) | {
+        "messaging.destination.partition.id": str(consumed.partition),
+        "messaging.kafka.offset": consumed.offset,
+        "messaging.consumer.group.name": consumed.group,
+        "messaging.client.id": consumed.instance,
     }
     if original.value is None:
         attributes["messaging.kafka.message.tombstone"] = True
-    if original[:3] != (taken.topic, taken.partition, taken.offset):
+    if original[:3] != (consumed.topic, consumed.partition, consumed.offset):
         attributes |= {
             "waitreg.original.topic": original.topic,
             "waitreg.original.partition": original.partition,

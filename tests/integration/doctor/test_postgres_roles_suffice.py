@@ -14,7 +14,7 @@ from sweeper.connect_policy import require_no_source_at_work
 from sweeper.due import find_due
 from sweeper.housekeeping import purge, record_sweep
 from sweeper.result import Sweep
-from sweeper.snapshot import TableSnapshot
+from sweeper.snapshot import PartitionSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.connect.outbox import FILLED
 from tests.integration.doctor.findings import as_role, look
@@ -119,7 +119,7 @@ def test_the_role_of_the_sweeper_reads_records_and_purges(
         assert find_due(connection, settings, 4).rows == 0
         record_sweep(connection, Sweep("wait", datetime.now(UTC), 1.0), "here")
         assert purge(connection, 30, 400)["quarantine"] == 1
-    with closing(TableSnapshot(settings, 0)) as view:
+    with closing(PartitionSnapshot(settings, 0)) as view:
         assert view.next_keys(10, 1000) == []
     require_no_source_at_work(settings)
     database.rows(plain, FILLED, settings.wait.topic, 3, 5)

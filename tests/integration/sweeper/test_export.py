@@ -11,7 +11,7 @@ import pytest
 from sweeper.due import MAX_ROW_JSON_BYTES
 from sweeper.export import fence
 from sweeper.result import RowOutcome, Skip
-from sweeper.snapshot import TableSnapshot
+from sweeper.snapshot import PartitionSnapshot
 from tests.conftest import SettingsFactory
 from tests.integration.sweeper.conftest import ScenarioFactory
 from tests.integration.sweeper.scenario import Scenario, export_all, ids, with_server_default
@@ -195,7 +195,7 @@ def test_rows_are_read_as_they_were_judged(at: Scenario) -> None:
     old = at.wait_record(1)
     (registered,) = at.register([old])
     position = at.show()
-    with closing(TableSnapshot(at.settings, 0)) as tables:
+    with closing(PartitionSnapshot(at.settings, 0)) as tables:
         keys = tables.next_keys(10, 1_000_000)
         at.register([at.wait_record(1, expires_in_ms=600_000, wait_id=old.wait_id, delivery=2)])
         at.show()
@@ -212,7 +212,7 @@ def test_the_snapshot_outlasts_the_servers_time_limits(at: Scenario) -> None:
     at.due()
     limited = with_server_default(at.settings, "idle_in_transaction_session_timeout=60000")
     shown: Any = {"limit": "select current_setting('idle_in_transaction_session_timeout')"}
-    with closing(TableSnapshot(limited, 0)) as tables:
+    with closing(PartitionSnapshot(limited, 0)) as tables:
         assert tables.ask(shown, "limit") == [("0",)]
 
 

@@ -30,7 +30,7 @@ from wait_registry.records.original import Original
 from wait_registry.settings.grpc import GrpcHandlerSettings
 from wait_registry.settings.processor import HttpHandlerSettings
 from wait_registry.telemetry import tracing_export
-from wait_registry.telemetry.tracing import RecordTaken, RecordTrace, Tracer
+from wait_registry.telemetry.tracing import RecordConsumed, RecordTrace, Tracer
 from wait_registry.telemetry.tracing_export import SpanSender, limit_log_lines
 
 
@@ -108,10 +108,10 @@ def test_a_failing_tracer_costs_the_trace_only(
 ) -> None:
     errors = iter([RuntimeError, RuntimeError, OSError, RuntimeError])
 
-    def fail(event: RecordTaken) -> RecordTrace:
+    def fail(event: RecordConsumed) -> RecordTrace:
         raise next(errors)(f"can't trace {event.original.value!r}")
 
-    monkeypatch.setattr(traced.tracer, "record_taken", fail)
+    monkeypatch.setattr(traced.tracer, "record_consumed", fail)
     traces = Traces(traced.tracer, "shop", "host-1")
     for offset in range(4):
         one = delivery(offset)
@@ -137,7 +137,7 @@ def test_an_acknowledgment_without_an_offset_counts(traced: Traced) -> None:
 TRACE = 0x0AF7651916CD43DD8448EB211C80319C
 HEADERS = (traceparent(TRACE, 1), ("tracestate", b"vendor=1"), ("tenant", b"acme"))
 RECORD = Record("orders", 3, 42, 2, b"key", b"body", HEADERS, 1, "id", "shop", datetime(2030, 1, 1, tzinfo=UTC))
-TAKEN = RecordTaken(
+CONSUMED = RecordConsumed(
     "orders", 3, 42, Original("orders", 3, 42, 2, "create", b"key", b"body", HEADERS), "shop", "host", "id", 1, 2
 )
 
@@ -146,7 +146,7 @@ async def attempt_with(traced: Traced, handler: OpenHandler) -> None:
     """Call a handler as a worker does."""
     await handler.open()
     try:
-        record = traced.tracer.record_taken(TAKEN)
+        record = traced.tracer.record_consumed(CONSUMED)
         record.attempt_started(1)
         await handler.call(RECORD)
         record.attempt_ended(None)

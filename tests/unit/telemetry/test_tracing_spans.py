@@ -22,7 +22,7 @@ from wait_registry.errors import TransientError
 from wait_registry.handler import Record
 from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.original import Original
-from wait_registry.telemetry.tracing import FirstDelivery, RecordPublished, RecordTaken, context_of
+from wait_registry.telemetry.tracing import FirstDelivery, RecordConsumed, RecordPublished, context_of
 
 TRACE_IDS = st.integers(1, 2**128 - 1)
 SPAN_IDS = st.integers(1, 2**64 - 1)
@@ -84,23 +84,25 @@ WAIT_ID = "019a4f8e-0000-8000-8000-000000000001"
 TRACE, PARENT = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENTED = (("tenant", b"acme"), traceparent(TRACE, PARENT))
 ORIGINAL = Original("orders", 3, 42, 1_795_227_600_123, "create", b"card 4711", b"amount 4711", PARENTED)
-TAKEN = RecordTaken("orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, 2, 9, 1_795_227_600_510)
-AGAIN = replace(TAKEN, topic="orders.shop.redeliver", partition=0, offset=5, delivery=2)
+CONSUMED = RecordConsumed(
+    "orders", 3, 42, ORIGINAL, "shop", "host-1", WAIT_ID, 1, 1_795_227_600_500, 2, 9, 1_795_227_600_510
+)
+AGAIN = replace(CONSUMED, topic="orders.shop.redeliver", partition=0, offset=5, delivery=2)
 LINEAGE = Lineage.of(
     ORIGINAL, wait_id=WAIT_ID, wait_partition=2, wait_offset=9, group="shop", instance="host-1", delivery=2
 )
 
 
-def process(traced: Traced, taken: RecordTaken) -> ReadableSpan:
+def process(traced: Traced, consumed: RecordConsumed) -> ReadableSpan:
     """Trace a record that is done without an attempt; return its span."""
-    record = traced.tracer.record_taken(taken)
+    record = traced.tracer.record_consumed(consumed)
     record.leave()
     record.ended("done")
     return traced.spans("process")[-1]
 
 
 def test_a_span_names_the_record_and_nothing_of_its_content(traced: Traced) -> None:
-    record = traced.tracer.record_taken(TAKEN)
+    record = traced.tracer.record_consumed(CONSUMED)
     record.attempt_started(1)
     record.attempt_ended(ValueError("no such card: 4711"))
     record.leave()
@@ -142,7 +144,7 @@ def test_a_header_that_opentelemetry_cannot_read_is_quoted_in_no_log_line(traced
     handler = logging.StreamHandler(lines)
     logging.getLogger().addHandler(handler)
     try:
-        span = process(traced, replace(TAKEN, original=ORIGINAL._replace(headers=secret)))
+        span = process(traced, replace(CONSUMED, original=ORIGINAL._replace(headers=secret)))
         traced.tracer.tracer.start_span("charge", attributes={"card": object()}).end()  # type: ignore[dict-item]
     finally:
         logging.getLogger().removeHandler(handler)
@@ -151,7 +153,7 @@ def test_a_header_that_opentelemetry_cannot_read_is_quoted_in_no_log_line(traced
 
 
 def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
-    record = traced.tracer.record_taken(TAKEN)
+    record = traced.tracer.record_consumed(CONSUMED)
     record.attempt_started(1)
     record.attempt_ended(TransientError("busy"))
     record.attempt_started(2)
@@ -172,7 +174,7 @@ def test_a_record_that_succeeds_in_the_end_is_no_error(traced: Traced) -> None:
 
 
 def test_a_record_left_to_the_registry_says_so_and_leaves_nothing_current(traced: Traced) -> None:
-    record = traced.tracer.record_taken(TAKEN)
+    record = traced.tracer.record_consumed(CONSUMED)
     record.attempt_started(1)
     record.left()
     assert [attributes(span)["waitreg.outcome"] for span in traced.spans()] == ["left", "left"]
@@ -186,7 +188,7 @@ async def test_a_later_attempt_left_ends_its_span_in_its_task(traced: Traced, ca
         call.revoke()
         await asyncio.sleep(3600)
 
-    record, own = traced.tracer.record_taken(TAKEN), asyncio.current_task()
+    record, own = traced.tracer.record_consumed(CONSUMED), asyncio.current_task()
     assert own is not None
     call = DeadlineWatchdog(CLOCK, 30.0).watch(own)
     call.start(RECORD, CLOCK.monotonic(), trace=record)
@@ -201,7 +203,7 @@ async def test_a_later_attempt_left_ends_its_span_in_its_task(traced: Traced, ca
 @pytest.mark.parametrize("headers", [(), (("traceparent", b"00-1-2-03"),), (("traceparent", None),)])
 def test_a_record_without_a_trace_starts_one(traced: Traced, headers: tuple[tuple[str, bytes | None], ...]) -> None:
     original = ORIGINAL._replace(headers=headers)
-    first, again = (process(traced, replace(taken, original=original)) for taken in (TAKEN, AGAIN))
+    first, again = (process(traced, replace(consumed, original=original)) for consumed in (CONSUMED, AGAIN))
     assert (first.parent, again.parent) == (None, None)
     assert trace_of(first) == trace_of(again) == FirstDelivery(*ORIGINAL[:4], "shop").trace_id()
     assert id_of(first) != id_of(again)
@@ -226,7 +228,7 @@ def test_a_redelivery_links_to_the_sweepers_span(traced: Traced, headers: tuple[
 
 def test_sampling_follows_the_parent_and_is_passed_on(traced: Traced) -> None:
     unsampled = ORIGINAL._replace(headers=(traceparent(TRACE, PARENT, flags=0),))
-    record = traced.tracer.record_taken(replace(TAKEN, original=unsampled))
+    record = traced.tracer.record_consumed(replace(CONSUMED, original=unsampled))
     record.attempt_started(1)
     sent = dict(traced.tracer.http_headers())["traceparent"]
     record.attempt_ended(None)
