@@ -32,20 +32,20 @@ class ExportProducer(FencedProducer):
             batch_bytes=settings.wait.max_message_bytes,
         )
 
-    def export(self, letters: Sequence[Outgoing], limits: Mapping[str, int]) -> None:
+    def export(self, records: Sequence[Outgoing], limits: Mapping[str, int]) -> None:
         """Write records and the tombstones of their registrations in one transaction; errors as `write`.
 
         Args:
-            letters: what is exported; each record is known to fit.
+            records: what is exported; each record is known to fit.
             limits: max.message.bytes of the records' topics.
         """
         # A refusal by one topic fails the transaction, and its error need not name the topic.
-        topics = ", ".join(sorted({letter.topic for letter in letters}))
-        doing = f"exporting {len(letters)} rows of {self._wait_topic}-{self._partition} to {topics}"
-        self.write([partial(self._records, letters)], limits, doing)
+        topics = ", ".join(sorted({record.topic for record in records}))
+        doing = f"exporting {len(records)} rows of {self._wait_topic}-{self._partition} to {topics}"
+        self.write([partial(self._with_tombstones, records)], limits, doing)
 
-    def _records(self, letters: Sequence[Outgoing]) -> Iterator[ToSend]:
-        for letter in letters:
-            yield ToSend(letter.topic, letter.partition, letter.key, letter.value, letter.headers)
-            headers = tombstone_headers(letter.outcome)
-            yield ToSend(self._wait_topic, letter.wait_partition, letter.wait_id.encode(), None, headers)
+    def _with_tombstones(self, records: Sequence[Outgoing]) -> Iterator[ToSend]:
+        for record in records:
+            yield ToSend(record.topic, record.partition, record.key, record.value, record.headers)
+            headers = tombstone_headers(record.outcome)
+            yield ToSend(self._wait_topic, record.wait_partition, record.wait_id.encode(), None, headers)

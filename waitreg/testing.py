@@ -113,7 +113,7 @@ class HandlerTester:
             self._handler = handler_from(name, handler, self._settings)
         self._clock = SystemClock()
         self._watchdog = DeadlineWatchdog(self._clock, self._settings.handler_timeout_s)
-        self._ladder = RetryDelays(self._settings.retry.delays_s)
+        self._delays = RetryDelays(self._settings.retry.delays_s)
         self._attempts: Attempts | None = None
 
     async def __aenter__(self) -> HandlerTester:
@@ -162,7 +162,7 @@ class HandlerTester:
             call.revoke()
             self._watchdog.forget(call)
         if isinstance(result, Failed):
-            return self._ladder.after(result, 0 if came_from is None else parse_delay(came_from))
+            return self._delays.after(result, 0 if came_from is None else parse_delay(came_from))
         return result
 
 

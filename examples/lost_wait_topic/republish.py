@@ -40,7 +40,7 @@ from wait where ({{}}) order by wait_topic, wait_partition, wait_offset
 """
 
 
-class Letter(NamedTuple):
+class Outgoing(NamedTuple):
     """A record to redeliver: its target topic, its coordinates (for messages), and its content."""
 
     topic: str
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     settings = load_settings()
     chosen = list(choose(settings, OPEN.format(given.condition), given.to))
-    for topic, count in sorted(Counter(letter.topic for letter in chosen).items()):
+    for topic, count in sorted(Counter(record.topic for record in chosen).items()):
         print(f"{count} records for {topic}")
     if not chosen or not given.send:
         print("nothing published" if chosen else "nothing chosen")
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if sent.refused else 0
 
 
-def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter]:
+def choose(settings: Settings, question: str, to: str | None) -> Iterator[Outgoing]:
     """Yield what the question brings."""
     with connect_pooled(settings.postgres, application_name="republish") as connection:
         # The condition is the operator's own, typed by who may do all this in psql anyway.
@@ -93,11 +93,11 @@ def choose(settings: Settings, question: str, to: str | None) -> Iterator[Letter
                 raise DataError(f"{place}: {error}. Choose without it") from error
             group = str(lineage.group)
             goes_to = to or redelivery_topic(input_of(lineage.original_topic, group), group)
-            yield Letter(goes_to, place, key, body, again)
+            yield Outgoing(goes_to, place, key, body, again)
 
 
 class Sent:
-    """The broker's word on each letter so far: how many it acknowledged, which it refused."""
+    """The broker's word on each record so far: how many it acknowledged, which it refused."""
 
     def __init__(self) -> None:
         self.acknowledged = 0
@@ -111,18 +111,18 @@ class Sent:
             self.refused.append((place, error))
 
 
-def publish(settings: Settings, chosen: Iterable[Letter], sent: Sent) -> None:
+def publish(settings: Settings, chosen: Iterable[Outgoing], sent: Sent) -> None:
     """Publish all and wait for the broker's word on each, however long it is away; Ctrl-C ends the wait."""
     # A topic that takes less than a batch would refuse every record in it.
     producer = Producer(producer_config(settings.kafka, **{"batch.num.messages": 1}))
-    for letter in chosen:
+    for record in chosen:
 
-        def delivered(error: KafkaError | None, _: Message, place: str = letter.place) -> None:
+        def delivered(error: KafkaError | None, _: Message, place: str = record.place) -> None:
             sent.heard(place, error)
 
         while True:
             try:
-                producer.produce(letter.topic, letter.value, letter.key, headers=letter.headers, on_delivery=delivered)
+                producer.produce(record.topic, record.value, record.key, headers=record.headers, on_delivery=delivered)
                 break
             except BufferError:
                 # The client's queue is full: the broker is slow or away.

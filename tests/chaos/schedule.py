@@ -15,7 +15,7 @@ SERVICES = ("processor", "sink", "sweeper")
 LINK_FAULTS = ("cut", "refuse", "stall", "half_open", "slow", "young")
 SERVERS = ("broker", "postgres")
 MODES = ("eager", "deferred", "off")
-LADDERS = ((), ("1s",), ("1s", "3s"))
+ALL_DELAYS = ((), ("1s",), ("1s", "3s"))
 
 # The load continues for some seconds behind the last fault that isn't aimed: what is done then must come to its end
 # without that excuse. An aimed one (`AIMED_S`) begins after the load where the TTL is long.
@@ -218,7 +218,7 @@ def _settings(random: Random, modes: Sequence[str]) -> dict[str, Any]:
         "processor.registration": modes[0],
         "processor.register_after_s": random.choice((0.1, 0.5, 0.7)),
         "processor.uncommitted_max": random.choice((220, 1_000, 20_000)),
-        "processor.retry.delays": random.choice(LADDERS),
+        "processor.retry.delays": random.choice(ALL_DELAYS),
         "wait.partitions": random.randint(1, 5),
         "sink.max_batch_records": random.choice((300, 2_000, 250_000)),
         "sink.max_batch_bytes": random.choice((1_048_576, UNLIMITED_BYTES)),

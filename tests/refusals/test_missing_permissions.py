@@ -166,8 +166,8 @@ def test_a_processor_that_may_not_delete_says_that_retry_topics_fill(
         if record.delivery == 1:
             raise TransientError("once")
 
-    ladder = {"processor.max_attempts": 1, "processor.retry.delays": ("1s",)}
-    overrides = {**QUICK, **ladder, "processor.handler": processors.handler(fails_once)}
+    retries = {"processor.max_attempts": 1, "processor.retry.delays": ("1s",)}
+    overrides = {**QUICK, **retries, "processor.handler": processors.handler(fails_once)}
     settings = secured_settings.of("processor", "SASL_PLAINTEXT", overrides, granted=False)
     grant_without(secured_settings, "processor", settings, "DELETE", on=".")
     secured_settings.topics.produce(settings.processor.topics[0], [b"value"])

@@ -172,7 +172,7 @@ def check_mark_retention(
         row_days: how long the tables keep dead letters (sweeper.retention_days).
         bootstrap_servers: for the command that fixes it.
     """
-    kept = {topic: _kept_ms(letters.config.get("retention.ms")) for topic, letters in dead_letters.items()}
+    kept = {topic: _kept_ms(found.config.get("retention.ms")) for topic, found in dead_letters.items()}
     kept["sweeper.retention_days"] = row_days * DAY_MS
     longest = max(kept, key=lambda name: kept[name])
     seen, least = _kept_ms(state.config.get("retention.ms")), kept[longest]

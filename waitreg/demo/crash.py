@@ -74,13 +74,13 @@ def _await_ends(screen: Screen, run: Run, ids: Set[str], replacement: Background
 
 def _show_ends(screen: Screen, run: Run, ids: Set[str]) -> None:
     topic = run.settings.dead_letter.topic
-    letters = [
-        letter
-        for letter in read_dead_letters(run.settings, topic, run.settings.processor.group)
-        if letter.reason == EXPIRED and letter.wait_id in ids
+    dead_letters = [
+        dead_letter
+        for dead_letter in read_dead_letters(run.settings, topic, run.settings.processor.group)
+        if dead_letter.reason == EXPIRED and dead_letter.wait_id in ids
     ]
-    expired = {letter.wait_id for letter in letters}
+    expired = {dead_letter.wait_id for dead_letter in dead_letters}
     screen.note(
-        f"of {len(ids)}: {len(expired)} expired, with {len(letters)} dead letters in {topic}, read by an independent "
-        f"read_committed consumer; {len(ids - expired)} consumed again with the same wait ID and finished"
+        f"of {len(ids)}: {len(expired)} expired, with {len(dead_letters)} dead letters in {topic}, read by an "
+        f"independent read_committed consumer; {len(ids - expired)} consumed again with the same wait ID and finished"
     )

@@ -52,7 +52,7 @@ class Problem:
 
 def doubled(expired: Iterable[DeadLetterSeen]) -> Iterator[Problem]:
     """Return one problem per dead letter beyond the first of a registration."""
-    copies = Counter((letter.wait_id, letter.registration) for letter in expired)
+    copies = Counter((dead_letter.wait_id, dead_letter.registration) for dead_letter in expired)
     for (wait_id, registration), count in copies.items():
         for _ in range(count - 1):
             yield Problem(Breach.DOUBLED, f"wait {wait_id} registered at {registration} has {count} dead letters")
@@ -60,30 +60,31 @@ def doubled(expired: Iterable[DeadLetterSeen]) -> Iterator[Problem]:
 
 def unpaired(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:
     """Match the ``expired`` dead letters with the ``expired`` tombstones, by wait ID."""
-    letters: dict[str, list[DeadLetterSeen]] = defaultdict(list)
-    for letter in expired:
-        letters[letter.wait_id].append(letter)
+    dead_letters: dict[str, list[DeadLetterSeen]] = defaultdict(list)
+    for dead_letter in expired:
+        dead_letters[dead_letter.wait_id].append(dead_letter)
     tombstones = Counter(
         wait_id for wait_id, history in log.by_id.items() for entry in history if entry.outcome == Outcome.EXPIRED
     )
-    for wait_id in sorted(letters.keys() | tombstones.keys()):
-        own, count = letters.get(wait_id, []), tombstones[wait_id]
-        registered = [entry for letter in own if (entry := log.registration(letter)) is not None]
+    for wait_id in sorted(dead_letters.keys() | tombstones.keys()):
+        own, count = dead_letters.get(wait_id, []), tombstones[wait_id]
+        registered = [entry for dead_letter in own if (entry := log.registration(dead_letter)) is not None]
         if len(own) != count or not all(log.export_tombstone(wait_id, entry.place) for entry in registered):
             about = f"wait {wait_id}: {len(own)} expired dead letters, {count} expired tombstones"
             yield Problem(Breach.UNPAIRED, about)
             continue
-        for letter in own:
-            if log.registration(letter) is None:
-                about = f"wait {wait_id}: a dead letter names a registration at {letter.registration}, not in the log"
+        for dead_letter in own:
+            if log.registration(dead_letter) is None:
+                place = dead_letter.registration
+                about = f"wait {wait_id}: a dead letter names a registration at {place}, not in the log"
                 yield Problem(Breach.UNPAIRED, about)
 
 
 def falsely_exported(expired: Iterable[DeadLetterSeen], log: WaitLog) -> Iterator[Problem]:
     """Return the dead letters of settled registrations."""
-    for letter in expired:
-        if log.resolved_before(letter):
-            yield Problem(Breach.FALSELY_EXPORTED, described_letter(letter))
+    for dead_letter in expired:
+        if log.was_settled_before(dead_letter):
+            yield Problem(Breach.FALSELY_EXPORTED, described_dead_letter(dead_letter))
 
 
 def changed(
@@ -91,12 +92,13 @@ def changed(
 ) -> Iterator[Problem]:
     """Return the dead letters and the calls whose content differs from what was published."""
     topics = {topic for topic, _, _ in published}
-    for letter in dead_letters:
-        record = published.get(letter.original)
+    for dead_letter in dead_letters:
+        record = published.get(dead_letter.original)
         if record is None:
-            yield Problem(Breach.CHANGED, f"{described_letter(letter)}: no such record was published")
-        elif difference := _difference(record, letter):
-            yield Problem(Breach.CHANGED, f"{described_letter(letter)}: {difference} differs from what was published")
+            yield Problem(Breach.CHANGED, f"{described_dead_letter(dead_letter)}: no such record was published")
+        elif difference := _difference(record, dead_letter):
+            about = f"{described_dead_letter(dead_letter)}: {difference} differs from what was published"
+            yield Problem(Breach.CHANGED, about)
     for call in calls:
         place = call.coordinates
         if place is None or place[0] not in topics or call.status == ABORTED:
@@ -106,11 +108,11 @@ def changed(
             yield Problem(Breach.CHANGED, f"{described(place)}: the downstream got another body than was published")
 
 
-def _difference(record: Published, letter: DeadLetterSeen) -> str:
+def _difference(record: Published, dead_letter: DeadLetterSeen) -> str:
     for part in ("key", "value", "headers"):
-        if getattr(record.fingerprint, part) != getattr(letter.fingerprint, part):
+        if getattr(record.fingerprint, part) != getattr(dead_letter.fingerprint, part):
             return part
-    return "" if record.timestamp_ms == letter.timestamp_ms else "timestamp"
+    return "" if record.timestamp_ms == dead_letter.timestamp_ms else "timestamp"
 
 
 def forgotten(
@@ -126,12 +128,12 @@ def forgotten(
     for call in calls:
         if call.succeeded and call.coordinates:
             answers[call.coordinates].append(call.finished_ms)
-    for letter in expired:
-        registered = log.registration(letter)
-        for answered_ms in answers[letter.original]:
+    for dead_letter in expired:
+        registered = log.registration(dead_letter)
+        for answered_ms in answers[dead_letter.original]:
             killed = any(0 <= kill_ms - answered_ms <= TOMBSTONE_MS for kill_ms in kills_ms)
             if registered and not killed and not log.belongs_elsewhere(answered_ms, registered):
-                about = f"{described_letter(letter)}: its call had succeeded, and no kill explains it"
+                about = f"{described_dead_letter(dead_letter)}: its call had succeeded, and no kill explains it"
                 yield Problem(Breach.FORGOTTEN, about)
 
 
@@ -150,6 +152,6 @@ def described(record: Coordinates) -> str:
     return f"{record[0]}/{record[1]}@{record[2]}"
 
 
-def described_letter(letter: DeadLetterSeen) -> str:
+def described_dead_letter(dead_letter: DeadLetterSeen) -> str:
     """Return record and wait ID of a dead letter for a message."""
-    return f"dead letter of {described(letter.original)} (wait {letter.wait_id})"
+    return f"dead letter of {described(dead_letter.original)} (wait {dead_letter.wait_id})"

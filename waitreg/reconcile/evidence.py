@@ -86,8 +86,8 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
         headers = read_headers(message)
         if headers is None:
             continue
-        letter = decode_dead_letter(headers)
-        lineage, failure = letter.lineage, letter.failure
+        dead_letter = decode_dead_letter(headers)
+        lineage, failure = dead_letter.lineage, dead_letter.failure
         if lineage is None or failure is None or lineage.group != group:
             continue
         if lineage.original_partition is None or lineage.original_offset is None:
@@ -100,7 +100,7 @@ def read_dead_letters(settings: Settings, topic: str, group: str) -> Iterator[De
             wait_id=lineage.wait_id,
             registration=None if partition is None or offset is None else (partition, offset),
             time_ms=failure.time_ms,
-            fingerprint=fingerprint(message.key(), message.value(), letter.headers),
+            fingerprint=fingerprint(message.key(), message.value(), dead_letter.headers),
         )
 
 
@@ -133,7 +133,7 @@ def query(settings: Settings, text: str, *parameters: Any) -> list[tuple[Any, ..
 
 
 def sink_lag(settings: Settings) -> int:
-    """Return how many offsets of the wait topic Postgres has not taken in yet."""
+    """Return how many offsets of the wait topic the sink hasn't read yet."""
     client = admin(settings.kafka)
     topic = settings.wait.topic
     ends = end_offsets(client, topic, range(describe_topic(client, topic).partitions))

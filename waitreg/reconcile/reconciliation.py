@@ -80,16 +80,18 @@ def reconcile(evidence: Evidence) -> Reconciliation:
     """
     published = {record.coordinates: record for record in evidence.published}
     topics = {topic for topic, _, _ in published}
-    dead_letters = [letter for letter in evidence.dead_letters if letter.original[0] in topics]
-    named = {letter.wait_id for letter in dead_letters}
+    dead_letters = [dead_letter for dead_letter in evidence.dead_letters if dead_letter.original[0] in topics]
+    named = {dead_letter.wait_id for dead_letter in dead_letters}
     log = WaitLog(evidence.wait_log, topics, wait_ids=evidence.wait_ids, named=named)
     successes = Counter(call.coordinates for call in evidence.calls if call.succeeded)
-    dead = {letter.original for letter in dead_letters}
+    dead = {dead_letter.original for dead_letter in dead_letters}
     end_of = {place: _end(place, place in successes, place in dead, log) for place in published}
     ends = Counter(end_of.values())
-    expired = [letter for letter in dead_letters if letter.reason == EXPIRED]
-    taken = [breaches.described_letter(letter) for letter in expired if log.was_taken(letter)]
-    _require_whole([*taken, *(breaches.described(place) for place, end in end_of.items() if end == "unseen")])
+    expired = [dead_letter for dead_letter in dead_letters if dead_letter.reason == EXPIRED]
+    compacted = [
+        breaches.described_dead_letter(dead_letter) for dead_letter in expired if log.was_compacted(dead_letter)
+    ]
+    _require_whole([*compacted, *(breaches.described(place) for place, end in end_of.items() if end == "unseen")])
     lost = [Problem(Breach.LOST, breaches.described(place)) for place, end in end_of.items() if end == "lost"]
     changed = breaches.changed(published, dead_letters, evidence.calls)
     problems = [*lost, *changed, *_broken_exports(evidence, expired, log)]

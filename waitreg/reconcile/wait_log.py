@@ -46,8 +46,8 @@ class WaitEntry:
 class WaitLog:
     """The log's entries by ID, narrowed to the published records.
 
-    Compaction takes of an ID, in a partition, every entry before the last one. What is left of an ID whose registration
-    was taken begins with a tombstone or a later registration.
+    Compaction removes of an ID, in a partition, every entry before the last one. What is left of an ID whose
+    registration was removed begins with a tombstone or a later registration.
     """
 
     def __init__(
@@ -89,19 +89,19 @@ class WaitLog:
                 found.add(self._record_of[wait_id])
         return found
 
-    def registration(self, letter: DeadLetterSeen) -> WaitEntry | None:
+    def registration(self, dead_letter: DeadLetterSeen) -> WaitEntry | None:
         """Return the entry that a dead letter names."""
-        for entry in self.by_id.get(letter.wait_id, ()):
-            if entry.original is not None and entry.place == letter.registration:
+        for entry in self.by_id.get(dead_letter.wait_id, ()):
+            if entry.original is not None and entry.place == dead_letter.registration:
                 return entry
         return None
 
-    def was_taken(self, letter: DeadLetterSeen) -> bool:
-        """Return whether compaction took the registration that a dead letter names."""
-        if letter.registration is None or self.registration(letter) is not None:
+    def was_compacted(self, dead_letter: DeadLetterSeen) -> bool:
+        """Return whether compaction removed the registration that a dead letter names."""
+        if dead_letter.registration is None or self.registration(dead_letter) is not None:
             return False
-        partition, offset = letter.registration
-        left = [entry for entry in self.by_id.get(letter.wait_id, ()) if entry.partition == partition]
+        partition, offset = dead_letter.registration
+        left = [entry for entry in self.by_id.get(dead_letter.wait_id, ()) if entry.partition == partition]
         return bool(left) and left[0].offset > offset
 
     def continues_unseen(self, record: Coordinates) -> bool:
@@ -124,15 +124,15 @@ class WaitLog:
         )
         return later or answered_ms < registered.append_ms
 
-    def resolved_before(self, letter: DeadLetterSeen) -> bool:
+    def was_settled_before(self, dead_letter: DeadLetterSeen) -> bool:
         """Return whether the topic held a later entry of the ID when the dead letter was made."""
-        registered = self.registration(letter)
-        own = None if registered is None else self.export_tombstone(letter.wait_id, registered.place)
+        registered = self.registration(dead_letter)
+        own = None if registered is None else self.export_tombstone(dead_letter.wait_id, registered.place)
         if registered is None or own is None:
             return False
         return any(
-            entry.append_ms < letter.time_ms and _between(registered, entry, own)
-            for entry in self.by_id[letter.wait_id]
+            entry.append_ms < dead_letter.time_ms and _between(registered, entry, own)
+            for entry in self.by_id[dead_letter.wait_id]
         )
 
 

@@ -133,16 +133,16 @@ def test_registrations_of_a_lost_topic_are_published(
     assert sent.text("WAIT_IDEMPOTENCY_KEY") == FIRST_DELIVERY
 
 
-def test_letters_beyond_a_queue_are_sent(settings_for: Callable[..., Settings], topics: Topics, names: Names) -> None:
+def test_records_beyond_a_queue_are_sent(settings_for: Callable[..., Settings], topics: Topics, names: Names) -> None:
     settings = settings_for()
     settings.kafka.librdkafka["queue.buffering.max.messages"] = "10"
     topic = topics.create(names("again"), 1)
-    letters = [republish.Letter(topic, str(number), None, str(number).encode(), []) for number in range(500)]
+    small = [republish.Outgoing(topic, str(number), None, str(number).encode(), []) for number in range(500)]
     sent = republish.Sent()
-    large = republish.Letter(topic, "the large one", None, os.urandom(2_000_000), [])
-    republish.publish(settings, [large, *letters], sent)
+    large = republish.Outgoing(topic, "the large one", None, os.urandom(2_000_000), [])
+    republish.publish(settings, [large, *small], sent)
     assert (sent.acknowledged, [place for place, _ in sent.refused]) == (500, ["the large one"])
-    assert [record.value for record in topics.read(topic)] == [letter.value for letter in letters]
+    assert [record.value for record in topics.read(topic)] == [each.value for each in small]
 
 
 def origin(letter: ReadRecord) -> tuple[str, str, str]:

@@ -23,7 +23,7 @@ from wait_registry.records.lineage import Lineage, redelivery_headers
 from wait_registry.records.topics import retry_topic
 
 STEPS_S = (1, 3600)
-LADDER = {"processor.retry.delays": ("1s", "1h")}
+DELAYS = {"processor.retry.delays": ("1s", "1h")}
 COUNT = 5
 
 
@@ -72,7 +72,7 @@ def fail_and_stop(at: ProcessorScenario, passes: int) -> None:
 def test_what_another_program_passed_is_kept_in_each_later_start(
     keeps: bool, processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at = processor_scenario(fails, 1, LADDER, max_attempts=1)
+    at = processor_scenario(fails, 1, DELAYS, max_attempts=1)
     waiting = retry_topic(at.topic, at.group, STEPS_S[1])
     fail_and_stop(at, 1)
     commit_elsewhere(at, waiting, keeps)
@@ -101,7 +101,7 @@ def recreate(at: ProcessorScenario, topic: str) -> None:
 def test_a_retry_topic_that_was_emptied_or_recreated_stops_nobody(
     processor_scenario: ScenarioFactory, change: Callable[[ProcessorScenario, str], None]
 ) -> None:
-    at = processor_scenario(fails, 1, LADDER, max_attempts=1)
+    at = processor_scenario(fails, 1, DELAYS, max_attempts=1)
     waiting = retry_topic(at.topic, at.group, STEPS_S[1])
     fail_and_stop(at, 1)
     change(at, waiting)
@@ -117,7 +117,7 @@ def test_neither_does_one_that_is_emptied_or_recreated_under_a_running_processor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(broker_watch, "IDENTITY_EVERY_S", 1.0)
-    at = processor_scenario(fails, 1, LADDER, max_attempts=1)
+    at = processor_scenario(fails, 1, DELAYS, max_attempts=1)
     waiting = retry_topic(at.topic, at.group, STEPS_S[1])
     at.produce([b"value"] * COUNT)
     running = at.start()
@@ -132,7 +132,7 @@ def test_neither_does_one_that_is_emptied_or_recreated_under_a_running_processor
 def test_a_retry_topic_whose_timestamp_type_is_changed_under_a_processor_is_warned_of(
     processor_scenario: ScenarioFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at = processor_scenario(fails, 1, LADDER, max_attempts=1)
+    at = processor_scenario(fails, 1, DELAYS, max_attempts=1)
     waiting = retry_topic(at.topic, at.group, STEPS_S[1])
     running = at.start().wait_joined()
     at.topics.configure(waiting, "message.timestamp.type", "CreateTime")

@@ -20,7 +20,7 @@ from wait_registry.kafka.positions import earliest_offsets
 from wait_registry.records.topics import retry_topic
 from wait_registry.telemetry.metrics import PROCESSOR_CONSUMED, PROCESSOR_CONSUMER_LAG
 
-LADDER = {"processor.retry.delays": ("1s", "2s")}
+DELAYS = {"processor.retry.delays": ("1s", "2s")}
 MODES = ("eager", "deferred", "off")
 HEADERS = (("a", b"1"), ("a", None), ("WAIT_LINEAGE", b"0"))
 
@@ -56,9 +56,9 @@ def retries(at: ProcessorScenario, delay_s: int) -> str:
 
 @pytest.mark.guarantee("D1.1", "P1.27", "P5.6")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_failed_record_climbs_the_ladder_and_stays_the_same(processor_scenario: ScenarioFactory, mode: str) -> None:
+def test_a_record_keeps_its_identity_in_each_retry_topic(processor_scenario: ScenarioFactory, mode: str) -> None:
     flaky = Flaky(3)
-    at = processor_scenario(flaky, 1, LADDER, max_attempts=1, registration=mode)
+    at = processor_scenario(flaky, 1, DELAYS, max_attempts=1, registration=mode)
     at.produce([Outgoing(b"value", b"key", HEADERS)])
     running = at.start()
     wait_until(lambda: running.settled == {"retried": 2, "done": 1}, what="the third delivery")
@@ -85,7 +85,7 @@ def test_a_failed_record_climbs_the_ladder_and_stays_the_same(processor_scenario
 
 @pytest.mark.guarantee("P1.25")
 def test_behind_the_last_step_is_the_dead_letter_topic(processor_scenario: ScenarioFactory) -> None:
-    at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
+    at = processor_scenario(Flaky(9), 1, DELAYS, max_attempts=1)
     at.produce([b"value"])
     running = at.start()
     wait_until(lambda: running.settled == {"retried": 2, "dead_lettered": 1}, what="the dead letter")
@@ -107,7 +107,7 @@ def _key_of(record: ReadRecord) -> str:
 @pytest.mark.guarantee("P1.24")
 def test_a_step_that_was_removed_is_still_consumed(processor_scenario: ScenarioFactory) -> None:
     flaky = Flaky(2)
-    at = processor_scenario(flaky, 1, LADDER, max_attempts=1)
+    at = processor_scenario(flaky, 1, DELAYS, max_attempts=1)
     at.produce([b"value"])
     running = at.start()
     wait_until(lambda: running.settled.get("retried") == 1, what="the retry record")
@@ -141,7 +141,7 @@ def test_a_delayed_input_waits(processor_scenario: ScenarioFactory, monkeypatch:
 
 @pytest.mark.guarantee("P1.25")
 def test_a_retry_record_too_large_for_its_topic_is_dead_lettered(processor_scenario: ScenarioFactory) -> None:
-    at = processor_scenario(Flaky(9), 1, LADDER, max_attempts=1)
+    at = processor_scenario(Flaky(9), 1, DELAYS, max_attempts=1)
     running = at.start()
     wait_until(lambda: running.health.ok, what="readiness, after the checks of a start")
     at.topics.configure(retries(at, 1), "max.message.bytes", "1000")
@@ -156,7 +156,7 @@ def test_a_retry_topic_is_emptied(processor_scenario: ScenarioFactory, monkeypat
     monkeypatch.setattr(emptied_topics, "FIRST_S", 0.2)
     monkeypatch.setattr(emptied_topics, "EVERY_S", 0.2)
     flaky = Flaky(2)
-    at = processor_scenario(flaky, 1, LADDER, max_attempts=1)
+    at = processor_scenario(flaky, 1, DELAYS, max_attempts=1)
     at.produce([b"value"] * 5)
     running = at.start()
     wait_until(lambda: running.settled == {"retried": 5, "done": 5}, what="all deliveries")

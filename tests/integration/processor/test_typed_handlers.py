@@ -61,8 +61,8 @@ class Kept:
 @pytest.mark.parametrize("mode", ["eager", "deferred", "off"])
 def test_what_cannot_be_decoded_is_dead_lettered_without_a_call(processor_scenario: ScenarioFactory, mode: str) -> None:
     kept = Kept()
-    ladder = {"processor.retry.delays": ("1s",)}
-    at = processor_scenario(kept.json, 1, ladder, registration=mode)
+    delays = {"processor.retry.delays": ("1s",)}
+    at = processor_scenario(kept.json, 1, delays, registration=mode)
     bad = [Outgoing(value, b"bad", HEADERS) for value in (b'{"id": "x"}', b"\xff", b"", None)]
     at.produce([Outgoing(b'{"id": 1}', b"1"), *bad, Outgoing(b'{"id": 2}', b"2")])
     running = at.run_once()

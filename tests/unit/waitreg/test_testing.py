@@ -56,7 +56,7 @@ def plain(record: Record) -> HandlerResult:
     return Discard(f"{record.topic} {record.value!r}")
 
 
-LADDER = {"delays": ["10s", "1m"]}
+DELAYS = {"delays": ["10s", "1m"]}
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ LADDER = {"delays": ["10s", "1m"]}
         (Order(id=-1), {}, None, Discarded("a test order"), 1),
         (Order(id=1, failures=2), {}, None, Done(), 3),
         (Order(id=1, failures=3), {}, None, "failed", 3),
-        (Order(id=1, failures=3), {"retry": LADDER}, None, 10, 3),
-        (Order(id=1, failures=3), {"retry": LADDER}, "10s", 60, 3),
-        (Order(id=1, failures=3), {"retry": LADDER}, "1m", "failed", 3),
-        (Order(id=1, failures=1, pause_s=30), {"retry": LADDER}, None, 60, 1),
+        (Order(id=1, failures=3), {"retry": DELAYS}, None, 10, 3),
+        (Order(id=1, failures=3), {"retry": DELAYS}, "10s", 60, 3),
+        (Order(id=1, failures=3), {"retry": DELAYS}, "1m", "failed", 3),
+        (Order(id=1, failures=1, pause_s=30), {"retry": DELAYS}, None, 60, 1),
         (Order(id=1, failures=1, pause_s=30), {}, None, Done(), 2),
-        (Order(id=0), {"retry": LADDER}, None, "failed", 1),
-        (b"{}", {"retry": LADDER}, None, "malformed", 0),
+        (Order(id=0), {"retry": DELAYS}, None, "failed", 1),
+        (b"{}", {"retry": DELAYS}, None, "malformed", 0),
         (None, {}, None, "malformed", 0),
     ],
 )
