@@ -26,5 +26,5 @@ The way of one record in eager, from event to effect: `Polled` -> `Register`; `R
 `Commit`; `CallsEnded` -> `WriteTombstones`, or `Publish` first and `WriteTombstones` at `Published`. `record` has the
 table of all ways, `open_records` the records that are on their way, `results` how their calls end.
 
-How much at once isn't decided here: `flow_control` says what `processor.flow` decides.
+How much at once isn't decided here: `effects.FlowControl` says what `processor.flow` decides.
 """

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from processor.protocol import events
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Publish, Rewind, Start
+from processor.protocol.effects import Cancel, Effect, FlowControl, Publish, Rewind, Start
 from processor.protocol.events import Instant
-from processor.protocol.flow_control import FlowControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition, Recorded
 from processor.protocol.rebalances import Rebalances

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Cancel, Effect, Rewind
+from processor.protocol.effects import Cancel, Effect, FlowControl, Rewind
 from processor.protocol.events import Assigned, Draining, Instant, Lost, Revoked, Revoking
-from processor.protocol.flow_control import FlowControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import UNKNOWN, DueTimes, Partition
 from processor.protocol.record import KEPT, RUNNING, UNSTARTED, Entry, Step

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from processor.protocol.commits import Commits
-from processor.protocol.effects import Effect, Publish, Register, WriteTombstones
+from processor.protocol.effects import Effect, Publish, Register, SlotControl, WriteTombstones
 from processor.protocol.events import Assigned, Instant, RegistrationRefused
-from processor.protocol.flow_control import SlotControl
 from processor.protocol.open_records import OpenRecords
 from processor.protocol.partition import NO_WARM_UP, Partition, Recorded, WarmUp
 from processor.protocol.record import REGISTERED, Entry, State, Step
