@@ -190,13 +190,13 @@ def without_identity_of_swept_topics(original, self, tables, scope, *others):
 
 def _exports_twice(original: Any, self: Any, given: Any, tombstones_first: bool) -> None:
     """Commit only the tombstones, then only the dead letters, or the other way round."""
-    records = self._records
+    with_tombstones = self._with_tombstones
     for kind in (tombstones_first, not tombstones_first):
-        self._records = lambda letters, kind=kind: (
-            record for record in records(letters) if (record.topic == self._wait_topic) is kind
+        self._with_tombstones = lambda records, kind=kind: (
+            sent for sent in with_tombstones(records) if (sent.topic == self._wait_topic) is kind
         )
         original(self, *given)
-    del self._records
+    del self._with_tombstones
 
 
 @safeguard("P4.3", at=f"{PRODUCER}.export", real=True, world=lambda w: w.calm())
@@ -222,10 +222,10 @@ def without_end_after_unknown_commits(original, self):
         return original(replace(self, fenced=replace(self.fenced, producer=another)))
 
 
-@safeguard("P4.5", at=f"{PRODUCER}._records", real=True, world=lambda w: w.calm())
-def without_partitions_of_tombstones(original, self, letters):
+@safeguard("P4.5", at=f"{PRODUCER}._with_tombstones", real=True, world=lambda w: w.calm())
+def without_partitions_of_tombstones(original, self, records):
     """A tombstone goes where its key points instead of where its wait record is, and settles nothing."""
-    return original(self, [letter._replace(wait_partition=-1) for letter in letters])
+    return original(self, [record._replace(wait_partition=-1) for record in records])
 
 
 @safeguard("P4.7", at="sweeper.export_decision._redelivery")
