@@ -158,19 +158,21 @@ class Loop:
         self.take_reports()
         self.step(Tick(polled=False))
 
-    def flush(self, timeout_s: float) -> int:
-        """Wait for the broker's answers, and for those to the tombstones that follow; for the end.
+    async def flush(self, timeout_s: float) -> int:
+        """Wait for the broker's answers, also to the tombstones that follow from them.
 
         Args:
             timeout_s: how long at most, s.
 
         Returns:
-            How many records have no answer.
+            How many outcomes have no answer.
         """
         end_s = self._clock.monotonic() + timeout_s
-        left = self.writers.flush(timeout_s)
-        self._take_inbox()
-        return left or self.writers.flush(max(0.0, end_s - self._clock.monotonic()))
+        while self.writers.waiting and self._clock.monotonic() < end_s:
+            self.writers.poll()
+            self._read_inbox()
+            await asyncio.sleep(FINISH_STEP_S)
+        return self.writers.outbox.unacknowledged
 
     def limit_finish(self, limit_s: float) -> None:
         """Limit how long the last rebalance waits, s."""

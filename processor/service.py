@@ -204,8 +204,8 @@ class ProcessorService:
             stall_watchdog.stop()
             parts.watchdog.stop()
             # Tombstones of finished records; a record without an acknowledged tombstone expires and is dead-lettered.
-            if left := parts.loop.flush(LAST_FLUSH_S):
-                log.warning("%d records aren't acknowledged by the broker at the end", left)
+            if left := await parts.loop.flush(LAST_FLUSH_S):
+                log.warning("the outcomes of %d records aren't acknowledged by the broker at the end", left)
         # Errors of the last answers, which no iteration has seen.
         self.fault.raise_if_any()
         if self._forgotten is not None:

@@ -99,11 +99,6 @@ class Queue:
         self.producer.poll(0)
         self.send_backlog()
 
-    def flush(self, timeout_s: float) -> int:
-        """Wait for the answers; return how many records have none after the timeout."""
-        left: int = self.producer.flush(timeout_s)
-        return left + len(self._backlog)
-
 
 @dataclass(eq=False)
 class Outbox(Queue):
@@ -142,12 +137,6 @@ class Outbox(Queue):
         super().poll()
         if self._alone is not None:
             self._alone.poll()
-
-    def flush(self, timeout_s: float) -> int:
-        """Wait for the answers; return how many records have none after the timeout."""
-        end_s = self.monotonic() + timeout_s
-        left = super().flush(timeout_s)
-        return left if self._alone is None else left + self._alone.flush(max(0.0, end_s - self.monotonic()))
 
     def put_alone(self, error: KafkaError, refused: Message, report: Report, headers: Headers) -> None:
         """Send a record again, in a batch of its own, unless it was alone in the batch that was refused.

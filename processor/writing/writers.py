@@ -35,15 +35,5 @@ class Writers:
     def poll(self) -> None:
         """Put what the broker has answered into the inbox; send what waits for space."""
         self.outbox.poll()
-        self.report()
-
-    def flush(self, timeout_s: float) -> int:
-        """Put what the broker answers within this time, s, into the inbox; return how many records have no answer."""
-        left = self.outbox.flush(timeout_s)
-        self.report()
-        return left
-
-    def report(self) -> None:
-        """Put what the broker has answered into the inbox."""
         self.wait_records.report()
         self.outcomes.report()

@@ -212,7 +212,7 @@ async def test_after_a_fault_the_outcome_of_a_call_is_written() -> None:
     bench.fault.report(PermanentError("another part failed"))
     go.set()
     await iterate_until(lambda: bench.outbox.unacknowledged)
-    assert bench.loop.flush(10.0) == 0
+    assert await bench.loop.flush(10.0) == 0
     assert bench.settled()
 
 

@@ -9,7 +9,6 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
@@ -55,19 +54,6 @@ def run(monkeypatch: pytest.MonkeyPatch, work: Work, **librdkafka: object) -> No
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_the_last_flush_does_not_wait_for_threads_of_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
-    flushed, flush = threading.Event(), Outbox.flush
-    monkeypatch.setattr(Outbox, "flush", lambda *given: (flush(*given), flushed.set())[0])
-
-    async def work(outbox: Outbox, _: Fault) -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        loop.run_in_executor(None, flushed.wait, 60)
-
-    run(monkeypatch, work)
-    assert flushed.is_set()
-
-
 def _send_tombstone(outbox: Outbox, partition: int) -> None:
     outbox.expect(1)
     receipt = Receipt(outbox, "a tombstone", "wait", lambda message: None, [])
@@ -104,7 +90,7 @@ def test_what_the_last_flush_leaves_is_said(caplog: pytest.LogCaptureFixture, mo
 
     with caplog.at_level(logging.WARNING):
         run(monkeypatch, work, **{"test.mock.broker.rtt": 60_000})
-    assert "1 records aren't acknowledged" in caplog.text
+    assert "the outcomes of 1 records aren't acknowledged" in caplog.text
 
 
 def test_an_error_of_the_broker_watch_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
