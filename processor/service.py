@@ -97,7 +97,6 @@ class ProcessorService:
         self._forgotten: TransientError | None = None
         self._instance = ""
         self.parts: Parts | None = None
-        self.telemetry_port = 0
 
     def run(self) -> None:
         """Work until `request_stop`; running handlers may finish then.
@@ -133,8 +132,7 @@ class ProcessorService:
         settings = self._process.settings
         metrics = MetricsRegistry()
         metrics.collect_from(self.readings)
-        with service_server(settings, "processor", metrics, self._live, self.ready) as server:
-            self.telemetry_port = server.port
+        with service_server(settings, "processor", metrics, self._live, self.ready):
             admin = open_admin(settings.kafka)
             wait_topic = await self._when_reachable(lambda: self._check_topics(admin))
             if wait_topic is None:

@@ -14,7 +14,7 @@ from wait_registry.errors import WaitRegistryError
 from wait_registry.postgres.connection import limit_to_counting
 from wait_registry.postgres.errors import error_text
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.repeats import Outage
+from wait_registry.repeats import Failures
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 from wait_registry.telemetry.metrics import DEAD_LETTERS_READ
@@ -38,7 +38,7 @@ class CountedMetricsWatch:
         self._now = now
         self._readings: tuple[Reading, ...] = ()
         self._read_at = 0.0
-        self._outage = Outage(log, "the metrics of dead letters are read again")
+        self._failures = Failures(log, "the metrics of dead letters are read again")
 
     def expose(self, registry: MetricsRegistry) -> None:
         """Show the last readings, and when they were read."""
@@ -58,11 +58,11 @@ class CountedMetricsWatch:
         except (psycopg.Error, WaitRegistryError) as error:
             self._readings = ()
             reason = error_text(error)
-            if not self._connections.given_up and self._outage.is_news(reason):
+            if not self._connections.given_up and self._failures.is_news(reason):
                 log.warning("the metrics of dead letters can't be read, and are tried again: %s", reason)
         else:
             self._read_at = self._now()
-            self._outage.end()
+            self._failures.end()
         return pause_after(time.monotonic() - began_s)
 
     def _show(self) -> Readings:

@@ -11,7 +11,7 @@ from sweeper.due import Due
 from sweeper.result import PartitionResult, RowOutcome, Skip, Sweep, SweepResult, unseen_rows
 from wait_registry.logs import record_fields
 from wait_registry.records.tombstone import oldest_allowed
-from wait_registry.repeats import Outage
+from wait_registry.repeats import Failures
 from wait_registry.telemetry import metrics
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
 
@@ -44,7 +44,7 @@ class Instruments:
         self._purged = registry.counter(metrics.SWEEPER_PURGED)
         self._postgres_up = registry.gauge(metrics.SWEEPER_POSTGRES_UP)
         self._monotonic = monotonic
-        self._outage = Outage(log, "sweeps work again", monotonic)
+        self._failures = Failures(log, "sweeps work again", monotonic)
         # Since when, on the monotonic clock, the tables are what they are; and how old they may become, s.
         self._tables: tuple[float, float] | None = None
         registry.collect_from(self._table_readings)
@@ -68,10 +68,10 @@ class Instruments:
         log.log(self._level(sweep), "%s", sweep.in_words(), extra={"sweep": sweep.as_fields()})
 
     def _level(self, sweep: Sweep) -> int:
-        """Return the level at which to log a sweep; the end of an outage is logged here."""
+        """Return the level at which to log a sweep; the end of failures is logged here."""
         if sweep.result is SweepResult.FAILED:
-            return logging.ERROR if self._outage.is_news(sweep.reason) else logging.DEBUG
-        self._outage.end()
+            return logging.ERROR if self._failures.is_news(sweep.reason) else logging.DEBUG
+        self._failures.end()
         return logging.WARNING if sweep.result is SweepResult.PARTIAL else logging.INFO
 
     def due(self, due: Due, now: datetime) -> None:

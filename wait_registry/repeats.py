@@ -63,11 +63,11 @@ class RepeatFilter(logging.Filter):
         self.seen.clear()
 
 
-class Outage:
+class Failures:
     """Failures in a row of work that is tried again and again.
 
     Args:
-        log: gets the line that the outage is over.
+        log: gets the line that they are over.
         over: text of that line, for example ``"sweeps work again"``.
         monotonic: returns seconds of a clock that never steps.
     """
@@ -76,16 +76,16 @@ class Outage:
         self._log = log
         self._over = over
         self._repeats = RepeatFilter(REMINDER_S, monotonic)
-        self._failures = 0
+        self._count = 0
 
     def is_news(self, reason: str) -> bool:
         """Note a failure; return whether to log it: the first of its kind, and later a reminder."""
-        self._failures += 1
+        self._count += 1
         return self._repeats.suppressed(reason) is not None
 
     def end(self) -> None:
         """Note a success; log it if work had failed before."""
-        if self._failures:
-            self._log.info("%s (failures: %d)", self._over, self._failures)
-        self._failures = 0
+        if self._count:
+            self._log.info("%s (failures: %d)", self._over, self._count)
+        self._count = 0
         self._repeats.forget()

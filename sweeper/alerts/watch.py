@@ -19,7 +19,7 @@ from sweeper.alerts.webhook import Undelivered, post
 from sweeper.periods import COUNT_PAUSE_S, pause_after
 from wait_registry.outage import Backoff
 from wait_registry.postgres.open_connections import OpenConnections
-from wait_registry.repeats import Outage
+from wait_registry.repeats import Failures
 from wait_registry.settings.alerts import AlertRule
 from wait_registry.settings.tree import Settings
 from wait_registry.telemetry.exposition import MetricsRegistry, Reading, Readings
@@ -59,10 +59,10 @@ class AlertWatch:
         self._rules: tuple[AlertRule, ...] = (TROUBLE, *settings.alerts.rule)
         self._alerts = {rule.name: Alert() for rule in self._rules}
         self._evaluated_s = 0.0
-        self._problems = Outage(log, "all alert rules are evaluated again", monotonic)
+        self._problems = Failures(log, "all alert rules are evaluated again", monotonic)
         self._deliveries = dict.fromkeys((result for (result,) in ALERTS_DELIVERIES.known), 0)
         self._backoff = Backoff(COUNT_PAUSE_S, LONGEST_PAUSE_S, random.random)
-        self._refusals = Outage(log, "the receiver of alerts takes messages again", monotonic)
+        self._refusals = Failures(log, "the receiver of alerts takes messages again", monotonic)
         self._next_try_s = monotonic()
 
     def expose(self, registry: MetricsRegistry) -> None:

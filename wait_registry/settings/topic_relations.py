@@ -62,15 +62,15 @@ def _kind(topic: str) -> str:
 
 def _named(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the topics that settings name, each with what for."""
-    group, dead_letters = settings.processor.group, "dead_letter.topic"
+    group, setting = settings.processor.group, "dead_letter.topic"
     yield settings.wait.topic, "wait.topic"
     yield settings.operations.topic, "operations.topic"
     for topic in settings.processor.topics:
         yield topic, "processor.topics"
     for template in filter(None, (settings.dead_letter.topic, settings.sweeper.default_dead_letter_topic)):
         for topic in settings.processor.topics or ("",):
-            yield template.replace("{topic}", topic).replace("{group}", group), dead_letters
-    yield from ((topic, dead_letters) for topic in settings.sink.dead_letter_topics)
+            yield template.replace("{topic}", topic).replace("{group}", group), setting
+    yield from ((topic, setting) for topic in settings.sink.dead_letter_topics)
 
 
 def _topic_name_problems(settings: Settings) -> Iterator[Diagnosis]:

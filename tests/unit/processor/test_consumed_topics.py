@@ -106,10 +106,10 @@ async def test_each_reason_why_topics_are_not_emptied_is_logged_once(
     policy = {places[2]: ConfigurationError("deleting of group.retry.9s[1]: policy")}
     answers = iter([denied, denied, denied | policy, dict.fromkeys(places, TransientError("away"))])
     monkeypatch.setattr(EmptiedTopics, "_delete", lambda *_: next(answers))
-    nobody: Any = None
+    no_admin: Any = None
     topics: Any = {topic: SimpleNamespace(own=True) for topic, _ in places}
     partitions: Any = {place: SimpleNamespace(confirmed=7) for place in places}
-    emptied = EmptiedTopics(nobody, topics, {place: AssignedLog(place, 7, "id") for place in places}, partitions)
+    emptied = EmptiedTopics(no_admin, topics, {place: AssignedLog(place, 7, "id") for place in places}, partitions)
     for _ in range(4):
         await emptied.run_once()
     ends = [(line.partition(" If ")[0].rpartition(": ")[2], line.rpartition(": ")[2]) for line in caplog.messages]

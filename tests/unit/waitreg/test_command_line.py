@@ -191,9 +191,9 @@ def test_a_command_without_its_extra_has_help_and_completes() -> None:
     entries = {path: entry for path, (_, entry) in all_entries().items()}
     script = f"for path in {list(entries)}: print(main([*path.split()[1:], '--help']), end=chr(0))"
     for (path, entry), shown in zip(entries.items(), without_extras(script).stdout.split("\0")[:-1], strict=True):
-        told = " ".join(shown.split())
-        assert told.startswith(f"Usage: {path} [OPTIONS]") and entry.summary in told and told.endswith(" 0")
-        assert entry.extra is None or f"Fix: pip install 'wait-registry[{entry.extra}]'" in told
+        text = " ".join(shown.split())
+        assert text.startswith(f"Usage: {path} [OPTIONS]") and entry.summary in text and text.endswith(" 0")
+        assert entry.extra is None or f"Fix: pip install 'wait-registry[{entry.extra}]'" in text
     line = {"_WAITREG_COMPLETE": "bash_complete", "COMP_WORDS": "waitreg sink --", "COMP_CWORD": "2"}
     completed = without_extras(f"import os; os.environ |= {line}; main()")
     assert ("plain,--config" in completed.stdout, completed.stderr) == (True, "")
