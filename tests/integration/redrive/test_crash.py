@@ -97,7 +97,7 @@ def test_after_a_commit_without_an_answer_nothing_is_sent_again(at: Scenario, fa
 
 
 FORGETFUL = {
-    "transactional.id.expiration.ms": "200",
+    "transactional.id.expiration.ms": "1000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
 }
 
