@@ -15,7 +15,7 @@ import psycopg
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.chaos.faults.links import broken, hold_produce
+from tests.chaos.faults.links import FELT_WITHIN_S, broken, hold_produce, until
 from tests.chaos.faults.operators import ACTIONS
 from tests.chaos.faults.processes import freeze, kill, kill_jvm
 from tests.chaos.faults.storm import storm
@@ -29,17 +29,21 @@ from waitreg.local.ports import LOOPBACK
 _SESSIONS = "from pg_stat_activity where application_name like 'waitreg%' and pid <> pg_backend_pid()"
 MORE_PARTITIONS = 2
 ATTEMPTS, PAUSE_S, REQUEST_S = 30, 1.0, 10.0
-FELT_WITHIN_S = 120.0
 POLL_S = 0.5
 
 
 def end_sessions(scene: Scene, fault: PlannedFault) -> str:
-    """Have Postgres end the sessions of all services."""
-    url = scene.stage.stack.postgres_url
+    """Have Postgres end the sessions of all services, once there are any."""
+    url, pids = scene.stage.stack.postgres_url, list[str]()
     with scene.lock_of("postgres"), psycopg.connect(url, autocommit=True, application_name="chaos") as connection:
         scene.begins(fault)
-        ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
-    pids = [str(pid) for pid, done in ended if done]
+
+        def end() -> bool:
+            ended = connection.execute(f"select pid, pg_terminate_backend(pid) {_SESSIONS}".encode()).fetchall()
+            pids.extend(str(pid) for pid, done in ended if done)
+            return bool(pids)
+
+        until(scene, end, FELT_WITHIN_S)
     return f"sessions {', '.join(pids)} were ended" if pids else ""
 
 

@@ -13,8 +13,9 @@ from tests.support.network import Figures, Link
 from tests.support.tcp_proxy import PRODUCE
 
 BETWEEN_CUTS_S = 1.0
-# A line on which nothing is sent has no fault to feel: it stays broken until something was, for this long at most.
-FELT_WITHIN_S = 60.0
+# A line on which nothing is sent has no fault to feel: it stays broken until something was, for this long at most. The
+# target may have to be started first, after other faults.
+FELT_WITHIN_S = 180.0
 POLL_S = 0.1
 SLOW_BYTES_PER_S = 20_000
 SLOW_DELAY_S = 0.3
@@ -40,9 +41,9 @@ def broken(scene: Scene, fault: PlannedFault, *, how: str, server: str) -> str:
             degrade, figure, proof = _DEGRADED[how]
             degrade(link)
             scene.pause(fault.for_s)
-            _until(scene, lambda: _felt(link, before, figure) > 0, FELT_WITHIN_S)
+            until(scene, lambda: _felt(link, before, figure) > 0, FELT_WITHIN_S)
             if how == "young":
-                _until(scene, lambda: _felt(link, before, figure) > 1, AGAIN_WITHIN_S)
+                until(scene, lambda: _felt(link, before, figure) > 1, AGAIN_WITHIN_S)
             count = _felt(link, before, figure)
             return f"{count} {proof}" if count else ""
         finally:
@@ -67,7 +68,7 @@ def hold_produce(scene: Scene, fault: PlannedFault) -> str:
             return sum(_felt(link, was, figure) for link, was in zip(links, before, strict=True))
 
         scene.pause(fault.for_s)
-        _until(scene, lambda: felt("bytes_held_back") > 0, FELT_WITHIN_S)
+        until(scene, lambda: felt("bytes_held_back") > 0, FELT_WITHIN_S)
         count, passed = felt("bytes_held_back"), felt("bytes_carried")
         return f"{count} bytes of produce requests were held, {passed} others passed" if count and passed else ""
 
@@ -80,7 +81,7 @@ def _cut(scene: Scene, fault: PlannedFault, link: Link, before: Figures) -> str:
         scene.pause(BETWEEN_CUTS_S)
         return time.monotonic() > deadline and _felt(link, before, "connections_cut") > 0
 
-    _until(scene, cut_again, fault.for_s + FELT_WITHIN_S)
+    until(scene, cut_again, fault.for_s + FELT_WITHIN_S)
     count = _felt(link, before, "connections_cut")
     return f"{count} connections were reset" if count else ""
 
@@ -96,7 +97,8 @@ def _felt(link: Link, before: Figures, figure: str) -> int:
     return int(getattr(link.figures, figure)) - int(getattr(before, figure))
 
 
-def _until(scene: Scene, condition: Callable[[], bool], limit_s: float) -> None:
+def until(scene: Scene, condition: Callable[[], bool], limit_s: float) -> None:
+    """Wait for a condition, a limit or the end of the run."""
     deadline = time.monotonic() + limit_s
     while not condition() and time.monotonic() < deadline and not scene.ended.is_set():
         scene.pause(POLL_S)
