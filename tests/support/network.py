@@ -36,7 +36,7 @@ class Figures:
     connections_broken_young: int = 0
     bytes_carried: int = 0
     bytes_held_back: int = 0
-    """Bytes that came while the link was closed; the link sends them on when it flows again."""
+    """Bytes that the link had while it was closed; it sends them on when it flows again."""
     bytes_slowed: int = 0
     bytes_dropped: int = 0
     """Bytes read from one side of a connection that ended before the other side had them."""
@@ -218,7 +218,6 @@ class Link:
         while data := await self._read(source, is_open):
             self._figures.bytes_slowed += len(data) if self._conduct.bytes_per_s or self._conduct.delay_s else 0
             async for part in self._let_through(pair, data, up):
-                self._figures.bytes_held_back += 0 if is_open() else len(part)
                 await self._send(pair, part, target, is_open)
         await self._until(is_open)
         target.write_eof()
@@ -239,7 +238,9 @@ class Link:
         try:
             await asyncio.sleep(self._conduct.delay_s)
             while data:
-                await self._until(is_open)
+                if not is_open():
+                    self._figures.bytes_held_back += len(data)
+                    await self._until(is_open)
                 rate = self._conduct.bytes_per_s
                 step = max(int(rate * SLOW_STEP_S), 1) if rate else len(data)
                 portion = data[: min(step, pair.bytes_left(self._conduct))]
