@@ -120,7 +120,7 @@ incident: jars ## play an incident for real and replace the queries' outputs in 
 compose-test: ## docker-compose.yml for real, with a kill under load; needs nothing but Docker, and says so without
 	@python3 tests/compose/run.py $(ARGS)
 
-mutants: jars ## each removed safeguard must make a test of its clause fail; ARGS="--part 1/3", "--only NAME", --list
+mutants: jars release-tools ## each removed safeguard must make a test of its clause fail; ARGS="--part 1/3", "--only NAME", --list
 	@$(BIN)/python -m tests.safeguards.run $(ARGS)
 
 simulate: setup ## the real code in simulated worlds: SEEDS=10000 FIRST= JOBS=2, SEED=17 alone, or ARGS=--exhaustive
