@@ -79,7 +79,7 @@ for schema, data in json.load(sys.stdin):
 
 def test_a_hostile_value_is_refused_and_ends_no_process() -> None:
     given = json.dumps([(json.dumps(schema), data.hex()) for schema, data, _ in HOSTILE.values()])
-    ran = subprocess.run([sys.executable, "-c", READ_ALL], input=given, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", READ_ALL], input=given, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     for (name, (_, _, expected)), said in zip(HOSTILE.items(), ran.stdout.splitlines(), strict=True):
         assert said.startswith("the value can't be read by its schema: "), name
