@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -38,5 +39,7 @@ def install_wheel(wheel: Path, folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    # By PYTHONPATH pip finds the checkout, which `make lock` leaves the metadata of an installed package in.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
