@@ -39,7 +39,7 @@ def install_wheel(wheel: Path, folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    # By PYTHONPATH pip finds the checkout, which `make lock` leaves the metadata of an installed package in.
+    # PYTHONPATH has the checkout, where `make lock` leaves metadata: pip would take the product for installed.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
