@@ -51,7 +51,10 @@ from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
 
-NOTHING_CAME_S = 0.001
+# How long an iteration waits: for the answer to a registration, on which calls wait; for what happens otherwise, such
+# as the answer to an outcome; for a record, if nothing else is due. What ends calls, or makes room, wakes the loop.
+ANSWER_S = 0.001
+REST_S = 0.01
 IDLE_S = 0.25
 # A member must poll to take part in rebalances, even without room.
 POLL_EVERY_S = 0.5
@@ -96,6 +99,7 @@ class Loop:
         self._commit: Commit | None = None
         self._fetching: list[Pause | Resume] = []
         self._release = NOTHING_TO_RELEASE
+        self._resting: asyncio.Future[None] | None = None
         self._execute: dict[type, Callable[[Any], None]] = {
             Register: writers.wait_records.write,
             Start: lambda effect: calls.start(effect.entries),
@@ -113,7 +117,7 @@ class Loop:
     # ---- the loop
 
     async def run_once(self) -> None:
-        """Do what is due, then yield to the handlers; if nothing is due, wait for a record or a moment.
+        """Do what is due, then yield to the handlers, until a record comes, there is room, or something else is due.
 
         Raises:
             WaitRegistryError: a callback's error, or a fatal error of a client; the process must end.
@@ -128,8 +132,6 @@ class Loop:
             self._fault.raise_if_any()
             self.step(SlotsBlocked(self.calls.blocked()))
             self.step(Tick())
-            if not polled and not self._quiet():
-                await asyncio.sleep(NOTHING_CAME_S)
         except KafkaException as error:
             raise kafka_failure(error, "consuming") from error
 
@@ -204,6 +206,8 @@ class Loop:
                 self._count_unregistered(event)  # type: ignore[arg-type]
             elif kind is CommitAnswered:
                 self._stats.commit_answered(event, self._clock.now_ms())  # type: ignore[arg-type]
+        if self._resting is not None and self.engine.flow.is_worth_a_poll(self._room()):
+            self._end_rest(self._resting)
 
     def _count_unregistered(self, event: CallsEnded) -> None:
         """Count records that were settled without a registration; the others are counted by their tombstones."""
@@ -216,19 +220,35 @@ class Loop:
 
     # ---- polls
 
-    def _quiet(self) -> bool:
-        """Return whether no answer of the broker is due, and a poll is."""
-        flow = self.engine.flow
-        return not self.writers.waiting and not flow.paused and flow.is_worth_a_poll(self._room())
+    def _longest_wait_s(self, now_s: float) -> float:
+        """Return how long this iteration may wait, s; what was due before is waited for in short steps."""
+        longest_s = ANSWER_S if self.writers.registering else REST_S if self.writers.waiting else IDLE_S
+        return max(ANSWER_S, min(longest_s, self.engine.wake_s(now_s)))
+
+    async def _rest(self, limit_s: float) -> None:
+        """Wait until there is room for a poll, up to a limit, s."""
+        loop = asyncio.get_running_loop()
+        self._resting = resting = loop.create_future()
+        limit = loop.call_later(limit_s, self._end_rest, resting)
+        try:
+            await resting
+        finally:
+            limit.cancel()
+            self._resting = None
+
+    @staticmethod
+    def _end_rest(resting: asyncio.Future[None]) -> None:
+        if not resting.done():
+            resting.set_result(None)
 
     def _room(self) -> int:
         return 0 if self.writers.full else self.engine.flow.room()
 
     async def _poll(self) -> Sequence[Polled]:
-        """Poll if it is due, and wait for a record if nothing else is to be done."""
+        """Poll if it is due, and wait for a record; else wait until it is."""
         now_s, room = self._clock.monotonic(), self._room()
-        due = self.engine.flow.is_worth_a_poll(room) or now_s - self._polled_s >= self._pause_s()
-        due = due or (room > 0 and bool(self._fetching))
+        is_worth_it, pause_s = self.engine.flow.is_worth_a_poll(room), self._pause_s() - (now_s - self._polled_s)
+        due = is_worth_it or pause_s <= 0 or (room > 0 and bool(self._fetching))
         if due and room <= 0:
             self.step(PollingWithoutRoom())
         if self._commit is not None:
@@ -238,9 +258,10 @@ class Loop:
             self._passed_on_s = now_s
             self._pass_positions_on()
         if not due:
+            await self._rest(min(pause_s, REST_S, self._longest_wait_s(now_s)))
             return ()
         self._polled_s = now_s
-        timeout_s = min(IDLE_S, self.engine.wake_s(now_s)) if self._quiet() else 0
+        timeout_s = self._longest_wait_s(now_s) if is_worth_it else 0
         fetching = tuple(self._fetching)
         self._fetching.clear()
         # Not in a `finally`: if this is cancelled, the client continues to poll, and nothing polls or commits any more.
@@ -256,7 +277,7 @@ class Loop:
         the wait so far.
         """
         since_s = self.engine.commit_awaited_since_s()
-        return min(POLL_EVERY_S, max(NOTHING_CAME_S, 3 * (self._polled_s - since_s)))
+        return min(POLL_EVERY_S, max(ANSWER_S, 3 * (self._polled_s - since_s)))
 
     def _take(self, polled: Sequence[Polled]) -> None:
         """Pass polled records on."""

@@ -100,7 +100,8 @@ class Engine:
 
     def wake_s(self, now_s: float) -> float:
         """Return in how many seconds the next `Tick` is due, at the latest."""
-        return max(0.0, min(self._tick_due_s, self._registering.next_slow_s(), self.flow.next_due_s) - now_s)
+        slow_s = max(self._slow_due_s, self._registering.next_slow_s())
+        return max(0.0, min(self._tick_due_s, slow_s, self.flow.next_due_s) - now_s)
 
     def commit_awaited_since_s(self) -> float:
         """Return since when calls wait for nothing but the answer of a commit, minus infinity if none do."""

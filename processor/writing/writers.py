@@ -32,6 +32,11 @@ class Writers:
         """How many records have no answer of the broker."""
         return len(self.outbox)
 
+    @property
+    def registering(self) -> bool:
+        """Whether a wait record has no answer of the broker."""
+        return len(self.outbox) > self.outbox.unacknowledged
+
     def poll(self) -> None:
         """Put what the broker has answered into the inbox; send what waits for space."""
         self.outbox.poll()

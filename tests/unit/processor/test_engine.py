@@ -461,6 +461,14 @@ def test_the_engine_wakes_for_the_first_slow_record() -> None:
     assert bench.engine.wake_s(0.4) == pytest.approx(0.15)
 
 
+def test_slow_records_share_the_wake_ups_of_the_engine() -> None:
+    bench = EngineBench("deferred")
+    for text in ("poll 0", "later 0.6", "poll 1", "tick"):
+        bench.play(text)
+    # No commit of the partition is confirmed, so record 0 can't be registered yet.
+    assert bench.engine.wake_s(0.6) == pytest.approx(0.02)
+
+
 def test_records_start_in_their_order_and_those_that_waited_before_first() -> None:
     scheduler = Unordered()
     one, two, three, four, five = entries(1, 2, 3, 4, 5)

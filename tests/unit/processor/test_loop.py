@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -114,6 +115,26 @@ async def test_a_commit_waits_while_the_client_polls() -> None:
     await running
     await bench.loop.run_once()
     assert bench.commits == [], "it is from before the rebalance"
+    await bench.pool.stop()
+
+
+async def test_the_end_of_a_call_wakes_the_loop_that_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processor.loop.REST_S", 60.0)
+    monkeypatch.setattr("processor.loop.POLL_EVERY_S", math.inf)
+    ended = asyncio.Event()
+
+    async def ends_when_told(record: Record) -> None:
+        await ended.wait()
+
+    bench = LoopBench(ends_when_told, registration="off")
+    bench.engine.wake_s = lambda now_s: 60.0  # type: ignore[method-assign]
+    bench.poll(*range(bench.engine.flow.prefetch_limit))
+    running = asyncio.ensure_future(bench.loop.run_once())
+    await iterate_until(lambda: bench.pool.running)
+    assert not running.done(), "it waits for room"
+    ended.set()
+    await asyncio.wait_for(running, 30)
+    assert bench.engine.flow.is_worth_a_poll(bench.engine.flow.room())
     await bench.pool.stop()
 
 
