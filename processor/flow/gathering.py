@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
-# An iteration that takes so many is hardly cheaper per record if it takes more.
+# With more records than these, an iteration is hardly cheaper per record.
 ENOUGH: Final = 32
 # Of the last poll in the mean time between two records.
 WEIGHT: Final = 0.25
-# A pause counts as so many times the span: after a pause of any length, a few close records begin the gathering.
+# A pause counts as this multiple of the span, so that a few close records begin the gathering after any pause.
 LONGEST: Final = 4
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from wait_registry.kafka.clients import consumer_config
 from wait_registry.settings.processor import AssignmentStrategy, GroupProtocol, ProcessorSettings
 from wait_registry.settings.tree import Settings
 
 # Measured: fetch.queue.backoff.ms of 1000, the default, halves the rate and more; the queues bound the memory.
-TUNING = {
+TUNING: Final = {
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 1_000,
     "queued.max.messages.kbytes": 16_384,
@@ -21,6 +21,10 @@ TUNING = {
     "topic.metadata.refresh.interval.ms": 30_000,
 }
 
+# With a record in its queue, the client fetches the next one at once unless this is the number that it keeps there:
+# then it fetches again after `fetch.queue.backoff.ms`, so records are gathered in the broker.
+GATHERING: Final = {"queued.min.messages": 1}
+
 # Of two names of one property the last that is set counts.
 _ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
@@ -28,7 +32,8 @@ _ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 def tuning(settings: Settings) -> dict[str, Any]:
     """Return the tuning of a consumer, which ``kafka.librdkafka`` may change."""
     given = settings.kafka.librdkafka
-    return {name: value for name, value in TUNING.items() if _ALIASES.get(name) not in given} | given
+    ours = TUNING | (GATHERING if settings.processor.gather_ms else {})
+    return {name: value for name, value in ours.items() if _ALIASES.get(name) not in given} | given
 
 
 def group_config(settings: Settings) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from processor.flow.gathering import Gathering
 from processor.intake.commit_answers import commit_answer
 from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages, poll
+from processor.intake.polled_messages import PolledMessages
+from processor.intake.poller import Poller
 from processor.intake.record_source import OnRevoke, RecordSource
 from processor.intake.start_decision import Start
 from processor.intake.start_offsets import PendingStarts, StartOffsets
@@ -62,7 +64,6 @@ class GroupConsumer(RecordSource):
         self._incremental = rebalances_incrementally(processor)
         self._loop = asyncio.get_running_loop()
         self._gone = GonePositions(self.assigned, self.start_offsets, self.membership.join_again, fault)
-        self._by_partition = PolledMessages(processor.group, self.assigned, fault, self._gone.note, TOPIC_GONE)
         self.pending_starts = PendingStarts(self.start_offsets, self._loop, fault)
         self._on_revoke: OnRevoke | None = None
         self._ends_read_s = 0.0
@@ -72,6 +73,8 @@ class GroupConsumer(RecordSource):
         self._topics = self.start_offsets.consumed.names
         with usable_settings():
             self.consumer = Consumer(self._config())
+        messages = PolledMessages(processor.group, self.assigned, fault, self._gone.note, TOPIC_GONE)
+        self._poller = Poller(self.consumer, self.thread, messages, Gathering(processor.gather_ms / 1000))
         self._pauses = Pauses(self.consumer, self.assigned)
 
     def _config(self) -> dict[str, Any]:
@@ -128,7 +131,7 @@ class GroupConsumer(RecordSource):
         if self.pending_starts.answers and (starts := self.pending_starts.take()):
             self._assign(self.consumer, starts)
             self._take_over(starts)
-        records = self._by_partition.sort(await self.thread.poll(poll, self.consumer, count, timeout_s))
+        records = await self._poller.poll(count, timeout_s)
         if self._gone:
             # A daemon: a broker that doesn't answer must not keep the process from ending.
             check = (self._gone.check(), None)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import KafkaError, Message
 
 from processor.fault import Fault
 from processor.intake.assigned_log import AssignedLog
@@ -19,19 +19,6 @@ log = logging.getLogger(__name__)
 
 SET_POSITION = f"stop every processor of the group, run `{REWIND}`, and start again"
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-
-
-def poll(consumer: Consumer, count: int, timeout_s: float) -> list[Message]:
-    """Return at most ``count`` messages that are there; wait for the first one up to a limit, s."""
-    if timeout_s <= 0:
-        there: list[Message] = consumer.consume(count, 0)
-        return there
-    # Asked for several, the client would wait until all of them are there.
-    first = consumer.poll(timeout_s)
-    if first is None or count == 1:
-        return [] if first is None else [first]
-    rest: list[Message] = consumer.consume(count - 1, 0)
-    return [first, *rest]
 
 
 def position_error(

@@ -8,9 +8,11 @@ from typing import Final
 
 from confluent_kafka import Consumer, Message
 
+from processor.flow.gathering import Gathering
 from processor.intake.group_config import tuning
 from processor.intake.pauses import Pauses
-from processor.intake.polled_messages import PolledMessages, poll, position_error
+from processor.intake.polled_messages import PolledMessages, position_error
+from processor.intake.poller import Poller
 from processor.intake.record_source import OnRevoke, RecordSource
 from processor.intake.replay_progress import ReplayProgress
 from processor.intake.start_decision import Start
@@ -38,7 +40,7 @@ class ReplayConsumer(RecordSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         settings, connection, fault = self.settings, self.connection, self.inbox.fault
-        self._sorted = PolledMessages(
+        polled = PolledMessages(
             settings.processor.group,
             self.assigned,
             fault,
@@ -54,6 +56,7 @@ class ReplayConsumer(RecordSource):
         }
         with usable_settings():
             self._consumer = Consumer(consumer_config(settings.kafka, **config))
+        self._poller = Poller(self._consumer, self.thread, polled, Gathering(settings.processor.gather_ms / 1000))
         self._pauses = Pauses(self._consumer, self.assigned)
 
     def start(self) -> None:
@@ -77,13 +80,12 @@ class ReplayConsumer(RecordSource):
                 self._pauses.pause(request.places)
             else:
                 self._pauses.resume([place for place in request.places if not self.progress.is_read(place)])
-        messages = await self.thread.poll(poll, self._consumer, count, timeout_s)
-        return self.deliveries.polled(self._within(messages))
+        return self.deliveries.polled(self._within(await self._poller.poll(count, timeout_s)))
 
-    def _within(self, messages: list[Message]) -> dict[TopicPartition, list[Message]]:
+    def _within(self, polled: dict[TopicPartition, list[Message]]) -> dict[TopicPartition, list[Message]]:
         """Drop what the replay doesn't take, and fetch no more of a partition whose range was read."""
         within: dict[TopicPartition, list[Message]] = {}
-        for place, run in self._sorted.sort(messages).items():
+        for place, run in polled.items():
             end = self.progress.ranges[place].stop
             takes = self.progress.takes
             if records := [each for each in run if each.offset() < end and takes(each.timestamp()[1])]:

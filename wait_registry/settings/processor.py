@@ -174,6 +174,8 @@ class ProcessorSettings(Section):
     """size of those records, in keys, values and headers, bytes"""
     linger_ms: float = Field(1.0, ge=0, le=1000)
     """linger.ms of the producer; 5 raises throughput and latency, ms"""
+    gather_ms: float = Field(5.0, ge=0, le=20)
+    """records that trickle in are taken together after this time: less CPU, more latency; 0 takes each at once, ms"""
     commit_interval_s: float = Field(0.5, gt=0, le=60)
     """pause between offset commits, s"""
     drain_timeout_s: float = Field(30.0, ge=0)
