@@ -30,9 +30,14 @@ class Gathering:
         self._came_s = -math.inf
         self._enough = True
 
+    @property
+    def step_s(self) -> float:
+        """The span while records trickle in, so that what can wait may wait for them; else 0."""
+        return self._span_s if self._between_s < self._span_s else 0.0
+
     def rest_s(self, now_s: float) -> float:
         """Return how long to rest before the next poll, s, at ``now_s`` of the clock that never steps."""
-        if self._enough or self._between_s >= self._span_s:
+        if self._enough or not self.step_s:
             return 0.0
         return max(0.0, self._came_s + self._span_s - now_s)
 

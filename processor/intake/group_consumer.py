@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from processor.flow.gathering import Gathering
 from processor.intake.commit_answers import commit_answer
 from processor.intake.gone_positions import GonePositions
 from processor.intake.group_config import group_config, rebalances_incrementally
@@ -74,7 +73,7 @@ class GroupConsumer(RecordSource):
         with usable_settings():
             self.consumer = Consumer(self._config())
         messages = PolledMessages(processor.group, self.assigned, fault, self._gone.note, TOPIC_GONE)
-        self._poller = Poller(self.consumer, self.thread, messages, Gathering(processor.gather_ms / 1000))
+        self._poller = Poller(self.consumer, self.thread, messages, self.gathering)
         self._pauses = Pauses(self.consumer, self.assigned)
 
     def _config(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from processor.flow.gathering import Gathering
 from processor.health.broker_connection import BrokerConnection
 from processor.inbox import Inbox
 from processor.intake.assigned_log import AssignedLog
@@ -40,6 +41,7 @@ class RecordSource(ABC):
     Attributes:
         assigned: the log of each partition whose records come from here.
         thread: polls the client.
+        gathering: knows whether records trickle in.
     """
 
     settings: Settings
@@ -51,6 +53,7 @@ class RecordSource(ABC):
     def __post_init__(self) -> None:
         self.assigned: dict[TopicPartition, AssignedLog] = {}
         self.thread = ConsumerThread()
+        self.gathering = Gathering(self.settings.processor.gather_ms / 1000)
 
     def _take_over(self, starts: Iterable[Start]) -> None:
         """Report new partitions, whose records are polled from their start offsets on."""

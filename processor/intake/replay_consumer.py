@@ -8,7 +8,6 @@ from typing import Final
 
 from confluent_kafka import Consumer, Message
 
-from processor.flow.gathering import Gathering
 from processor.intake.group_config import tuning
 from processor.intake.pauses import Pauses
 from processor.intake.polled_messages import PolledMessages, position_error
@@ -56,7 +55,7 @@ class ReplayConsumer(RecordSource):
         }
         with usable_settings():
             self._consumer = Consumer(consumer_config(settings.kafka, **config))
-        self._poller = Poller(self._consumer, self.thread, polled, Gathering(settings.processor.gather_ms / 1000))
+        self._poller = Poller(self._consumer, self.thread, polled, self.gathering)
         self._pauses = Pauses(self._consumer, self.assigned)
 
     def start(self) -> None:
