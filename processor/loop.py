@@ -51,9 +51,9 @@ from wait_registry.records.topics import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# How long an iteration waits: for the answer to a registration, for which calls wait, unless records are gathered; for
-# what happens otherwise, such as the answer to an outcome; for a record, if nothing else is due. A record ends the
-# wait, and so does the end of a call that makes room.
+# How long an iteration waits: for an answer of the broker that records wait for, unless records are gathered; for room,
+# or the answer to a tombstone; for a record, if nothing else is due. A record ends the wait, and so does the end of a
+# call that makes room.
 ANSWER_S = 0.001
 REST_S = 0.01
 IDLE_S = 0.25
@@ -224,7 +224,7 @@ class Loop:
     def _longest_wait_s(self, now_s: float) -> float:
         """Return how long this iteration may wait, s; what was due before is waited for in short steps."""
         answer_s = max(ANSWER_S, self.source.gathering.step_s)
-        longest_s = answer_s if self.writers.registering else REST_S if self.writers.waiting else IDLE_S
+        longest_s = answer_s if self.writers.awaited else REST_S if self.writers.waiting else IDLE_S
         return max(ANSWER_S, min(longest_s, self.engine.wake_s(now_s)))
 
     async def _rest(self, limit_s: float) -> None:

@@ -42,6 +42,9 @@ class Outcomes:
         wait_topic: name of the wait topic.
         inbox: gets what the broker answers; its counters count outcomes whose tombstones are acknowledged.
         traces: begins the trace of a record that is dead-lettered without a call, if tracing is on.
+
+    Attributes:
+        tombstones: how many have no answer of the broker.
     """
 
     outbox: Outbox
@@ -51,6 +54,7 @@ class Outcomes:
     traces: Traces | None = None
 
     def __post_init__(self) -> None:
+        self.tombstones = 0
         self._acknowledged: list[Entry] = []
         # Those that the broker has acknowledged since the last report.
         self._settled: dict[Outcome, list[Message]] = {outcome: [] for outcome in OUTCOMES.values()}
@@ -65,6 +69,7 @@ class Outcomes:
     def write_tombstones(self, entries: Sequence[Entry]) -> None:
         """Write the tombstones of registered records."""
         self.outbox.expect(len(entries))
+        self.tombstones += len(entries)
         put, tombstones = self.outbox.put, self._tombstones
         for entry in entries:
             record: Delivery = entry.record
@@ -99,6 +104,7 @@ class Outcomes:
         for outcome, messages in self._settled.items():
             if messages:
                 self.inbox.stats.count_settled(outcome, len(messages))
+                self.tombstones -= len(messages)
                 messages.clear()
         if not self._acknowledged:
             return

@@ -33,9 +33,9 @@ class Writers:
         return len(self.outbox)
 
     @property
-    def registering(self) -> bool:
-        """Whether a wait record has no answer of the broker."""
-        return len(self.outbox) > self.outbox.unacknowledged
+    def awaited(self) -> bool:
+        """Whether records wait for an answer of the broker: for any but those to tombstones."""
+        return len(self.outbox) > self.outcomes.tombstones
 
     def poll(self) -> None:
         """Put what the broker has answered into the inbox; send what waits for space."""

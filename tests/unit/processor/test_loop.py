@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from processor.intake.assigned_log import AssignedLog
 from processor.intake.start_decision import Start
+from processor.loop import ANSWER_S, IDLE_S, REST_S
 from processor.protocol.events import Instant, Polled, Tick
 from tests.unit.processor.loop_bench import CLOCK, LoopBench
-from tests.unit.processor.parts import PLACE, delivery, endless, iterate_until
+from tests.unit.processor.parts import PLACE, delivery, done, endless, iterate_until
 from wait_registry.errors import PermanentError
 from wait_registry.handler import Record
 from wait_registry.settings.processor import AssignmentStrategy
@@ -115,6 +117,37 @@ async def test_a_commit_waits_while_the_client_polls() -> None:
     await running
     await bench.loop.run_once()
     assert bench.commits == [], "it is from before the rebalance"
+    await bench.pool.stop()
+
+
+async def fails(record: Record) -> None:
+    raise PermanentError("never")
+
+
+@pytest.mark.parametrize(
+    ("handler", "registration", "longest_s"),
+    [
+        pytest.param(endless, "eager", ANSWER_S, id="for a registration"),
+        pytest.param(done, "eager", REST_S, id="for a tombstone"),
+        pytest.param(fails, "off", ANSWER_S, id="for a dead letter"),
+        pytest.param(endless, "off", IDLE_S, id="for a record"),
+    ],
+)
+async def test_a_poll_waits_until_something_is_due(handler: Any, registration: str, longest_s: float) -> None:
+    bench = LoopBench(handler, producer=SLOW_BROKER, registration=registration)
+    bench.engine.wake_s = lambda now_s: 60.0  # type: ignore[method-assign]
+    waited: list[float] = []
+
+    async def poll(count: int, timeout_s: float, *_: object) -> list[Polled]:
+        waited.append(timeout_s)
+        return []
+
+    bench.group_consumer.poll = poll  # type: ignore[method-assign, assignment]
+    bench.poll(0)
+    outcome_is_due = handler in (done, fails)
+    await bench.run_until(lambda: bench.outbox.unacknowledged if outcome_is_due else True)
+    await bench.loop.run_once()
+    assert waited == [longest_s]
     await bench.pool.stop()
 
 
