@@ -86,7 +86,7 @@ async def test_without_partitions_only_a_cooperative_member_is_ready(
     bench.membership.assigned("own")
     assert NO_PARTITIONS not in bench.parts.condition(0.0).reasons()
     # Within a poll, which waits for the callback.
-    bench.group_consumer.thread.poll = lambda *_: asyncio.sleep(0, [])  # type: ignore[method-assign, assignment]
+    bench.group_consumer.thread.poll = lambda *_: asyncio.sleep(0, ([], True))  # type: ignore[method-assign, assignment]
     await bench.group_consumer.poll(1, 0, (), bench.loop.give_up)
     await asyncio.to_thread(getattr(bench.group_consumer, callback), bench.group_consumer.consumer, GONE)
     assert bench.fault.error is None
