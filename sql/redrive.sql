@@ -39,80 +39,89 @@ select topic, partition, max("offset") + 1 from dead_letter where {where} group 
 
 -- name: candidates
 -- The dead letters of a selection with what the marks say of them and their deliveries, in the order of their records.
+-- They are sorted without their contents, which are compared only where a delivery has several.
 select
-    dead_letter.topic, dead_letter.partition, dead_letter."offset", dead_letter.original_topic,
-    dead_letter.original_partition, dead_letter.original_offset, dead_letter.reason,
-    dead_letter.wait_expiration_uuid as wait_id, dead_letter.consumer_group as "group",
-    dead_letter.finished_late, dead_letter.delivery, dead_letter.original_timestamp_ms as record_time_ms,
-    dead_letter.finished_outcome is not distinct from 'dead_lettered' as failed,
-    coalesce(octet_length(dead_letter.key), 0) + coalesce(octet_length(dead_letter.body), 0)
-    + coalesce(octet_length(dead_letter.headers::text), 0) as most_bytes,
-    exists (
-        select from wait where wait.wait_expiration_uuid = dead_letter.wait_expiration_uuid
-    ) as waiting,
-    exists (
-        select
-        from dead_letter as other
-        where other.wait_expiration_uuid = dead_letter.wait_expiration_uuid
-            and (other.topic, other.partition, other."offset")
-            <> (dead_letter.topic, dead_letter.partition, dead_letter."offset")
-            and (other.key, other.body, other.headers)
-            is distinct from (dead_letter.key, dead_letter.body, dead_letter.headers)
-    ) as conflicting,
-    coalesce(last.state, 'open') as mark_state,
-    last.job as mark_job,
-    (
-        select jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset", coalesce(last.state, 'open')))
-        from dead_letter as twin
-        left join sink_progress as read on read.topic = twin.topic and read.partition = 0
-        left join lateral (
-            select mark.state
-            from dead_letter_mark as mark
-            where mark.wait_expiration_uuid = twin.wait_expiration_uuid
-                and wait_registry_covers(mark.dead_letters, twin.topic, read.topic_id, twin.partition, twin."offset")
-            order by mark."offset" desc
-            limit 1
-        ) as last on true
-        where twin.wait_expiration_uuid = dead_letter.wait_expiration_uuid
-            and (twin.topic, twin.partition, twin."offset")
-            <> (dead_letter.topic, dead_letter.partition, dead_letter."offset")
-    ) as twins,
+    letter.topic, letter.partition, letter."offset", letter.record_topic, letter.record_partition, letter.record_offset,
+    letter.original_topic is not null and letter.original_partition is not null and letter.original_offset is not null,
+    letter.reason, letter.wait_id, letter.consumer_group, letter.finished_late, letter.failed,
+    exists (select from wait where wait.wait_expiration_uuid = letter.wait_id),
+    coalesce(other.conflicting, false), letter.most_bytes, letter.delivery, letter.record_time_ms,
+    coalesce(last.state, 'open'), last.job,
     (
         select count(*)
         from dead_letter_mark as mark
-        where mark.wait_expiration_uuid = dead_letter.wait_expiration_uuid and mark.kind = 'redrive'
-    ) as number,
+        where mark.wait_expiration_uuid = letter.wait_id and mark.kind = 'redrive'
+    ),
     (
         select count(*)
         from dead_letter_mark as mark
-        where mark.original_offset = dead_letter.original_offset
-            and mark.original_partition = dead_letter.original_partition
-            and mark.original_topic = dead_letter.original_topic and mark.consumer_group = dead_letter.consumer_group
-            and mark.original_timestamp_ms is not distinct from dead_letter.original_timestamp_ms
-            and mark.kind = 'redrive'
-    ) as of_record
-from unnest(%s::text[], %s::int[], %s::bigint[]) as bound (topic, partition, ends)
-inner join (select * from dead_letter where {where}) as dead_letter
-    on dead_letter.topic = bound.topic and dead_letter.partition = bound.partition and dead_letter."offset" < bound.ends
-left join sink_progress as read on read.topic = dead_letter.topic and read.partition = 0
+        where mark.original_offset = letter.original_offset and mark.original_partition = letter.original_partition
+            and mark.original_topic = letter.original_topic and mark.consumer_group = letter.consumer_group
+            and mark.original_timestamp_ms is not distinct from letter.record_time_ms and mark.kind = 'redrive'
+    ),
+    other.twins
+from (
+    select
+        dead_letter.topic, dead_letter.partition, dead_letter."offset", dead_letter.original_topic,
+        dead_letter.original_partition, dead_letter.original_offset,
+        coalesce(dead_letter.original_topic, '') as record_topic,
+        coalesce(dead_letter.original_partition, -1) as record_partition,
+        coalesce(dead_letter.original_offset, -1) as record_offset,
+        dead_letter.reason, dead_letter.wait_expiration_uuid as wait_id, dead_letter.consumer_group,
+        dead_letter.finished_late, dead_letter.finished_outcome is not distinct from 'dead_lettered' as failed,
+        coalesce(octet_length(dead_letter.key), 0) + coalesce(octet_length(dead_letter.body), 0)
+        + coalesce(octet_length(dead_letter.headers::text), 0) as most_bytes,
+        dead_letter.delivery, dead_letter.original_timestamp_ms as record_time_ms
+    from unnest(%s::text[], %s::int[], %s::bigint[]) as bound (topic, partition, ends)
+    inner join (select * from dead_letter where {where}) as dead_letter
+        on dead_letter.topic = bound.topic and dead_letter.partition = bound.partition
+            and dead_letter."offset" < bound.ends
+    where {after}
+    order by
+        record_topic, record_partition, record_offset,
+        dead_letter.topic, dead_letter.partition, dead_letter."offset"
+) as letter
+left join sink_progress as read on read.topic = letter.topic and read.partition = 0
 left join lateral (
     select mark.state, mark.job
     from dead_letter_mark as mark
-    where mark.wait_expiration_uuid = dead_letter.wait_expiration_uuid
-        and wait_registry_covers(
-            mark.dead_letters, dead_letter.topic, read.topic_id, dead_letter.partition, dead_letter."offset"
-        )
+    where mark.wait_expiration_uuid = letter.wait_id
+        and wait_registry_covers(mark.dead_letters, letter.topic, read.topic_id, letter.partition, letter."offset")
     order by mark."offset" desc
     limit 1
 ) as last on true
-where {after}
+left join lateral (
+    select
+        jsonb_agg(jsonb_build_array(twin.topic, twin.partition, twin."offset", coalesce(last.state, 'open'))) as twins,
+        bool_or(exists (
+            select
+            from dead_letter as own
+            where own.topic = letter.topic and own.partition = letter.partition and own."offset" = letter."offset"
+                and (own.key, own.body, own.headers) is distinct from (twin.key, twin.body, twin.headers)
+        )) as conflicting
+    from dead_letter as twin
+    left join sink_progress as read on read.topic = twin.topic and read.partition = 0
+    left join lateral (
+        select mark.state
+        from dead_letter_mark as mark
+        where mark.wait_expiration_uuid = twin.wait_expiration_uuid
+            and wait_registry_covers(mark.dead_letters, twin.topic, read.topic_id, twin.partition, twin."offset")
+        order by mark."offset" desc
+        limit 1
+    ) as last on true
+    where twin.wait_expiration_uuid = letter.wait_id
+        and (twin.topic, twin.partition, twin."offset") <> (letter.topic, letter.partition, letter."offset")
+) as other on true
 order by
-    coalesce(dead_letter.original_topic, ''), coalesce(dead_letter.original_partition, -1),
-    coalesce(dead_letter.original_offset, -1),
-    dead_letter.topic, dead_letter.partition, dead_letter."offset";
+    letter.record_topic, letter.record_partition, letter.record_offset,
+    letter.topic, letter.partition, letter."offset";
 
 -- name: contents
-select dead_letter.*, coalesce(dead_letter.headers, '[]')::text as headers_json
+-- What is sent of dead letters, and the columns of its lineage in their order.
+select
+    topic, partition, "offset", key, body, coalesce(headers, '[]')::text, idempotency_key, original_topic,
+    original_partition, original_offset, original_timestamp_ms, original_timestamp_type, wait_expiration_uuid,
+    wait_partition, wait_offset, consumer_group, instance, delivery
 from unnest(%s::text[], %s::int[], %s::bigint[]) as wanted (topic, partition, "offset")
 inner join dead_letter using (topic, partition, "offset");
 

@@ -88,7 +88,7 @@ def without_marks_before_dead_letters(patch: Patch) -> None:
 @safeguard("R1.5", at="waitreg.redrive.target._next_lineage")
 def without_counted_deliveries(original, row):
     """A redriven record looks like the delivery that failed."""
-    return original({**row, "delivery": row["delivery"] - 1})
+    return original(row._replace(delivery=row.delivery - 1))
 
 
 @safeguard("R1.6", at="waitreg.redrive.classifier.obstacle")

@@ -19,7 +19,7 @@ from wait_registry.records.operation import Event, JobEvent, Mark, Place, Reques
 from wait_registry.settings.tree import Settings
 from waitreg.redrive import execution, executor
 from waitreg.redrive.executor import Executor
-from waitreg.redrive.job_decision import Candidate, Standing
+from waitreg.redrive.job_decision import Candidate, Contents, Standing
 from waitreg.redrive.progress import Progress, begun
 
 SETTINGS: Final = Settings()
@@ -65,8 +65,8 @@ class TableSnapshot:
         marks = [event for event in self._events if isinstance(event, Mark) and event.wait_id == wait_id]
         return Standing("redriven", marks[-1].job, len(marks), len(marks)) if marks else Standing()
 
-    def contents(self, candidates: Any) -> dict[Place, dict[str, Any]]:
-        return {candidate.place: _row(candidate) for candidate in candidates}
+    def contents(self, candidates: Any) -> dict[Place, Contents]:
+        return {candidate.place: _contents(candidate) for candidate in candidates}
 
     def close(self) -> None: ...
 
@@ -82,14 +82,10 @@ class OutcomeCheck:
         return Verdict(*ask("check"))
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
-    topic, partition, offset = candidate.record or ("", 0, 0)
-    place = {"original_topic": topic, "original_partition": partition, "original_offset": offset}
-    empty = dict.fromkeys(
-        ("key", "body", "original_timestamp_ms", "original_timestamp_type", "wait_partition", "wait_offset", "instance")
-    )
-    ids = {"wait_expiration_uuid": candidate.wait_id, "idempotency_key": candidate.wait_id}
-    return {**empty, **place, **ids, "consumer_group": GROUP, "delivery": 1, "headers_json": "[]"}
+def _contents(candidate: Candidate) -> Contents:
+    assert candidate.record is not None and candidate.wait_id is not None
+    own = (candidate.wait_id, *candidate.record, None, None, candidate.wait_id)
+    return Contents(None, None, "[]", *own, None, None, GROUP, None, 1)
 
 
 _NEVER: Any = SimpleNamespace(is_set=lambda: False, wait=lambda _: False)

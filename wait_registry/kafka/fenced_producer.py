@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 # librdkafka never splits a batch that a topic refuses, so batches stay well below any usual max.message.bytes.
 BATCH_BYTES = 65_536
 ABORT_TIMEOUT_S = 5.0
+# The key decides.
+ANY_PARTITION = -1
 
 
 # A named tuple, not a frozen dataclass: two per exported record, at a third of the cost.
@@ -44,6 +46,9 @@ def batches(records: Iterable[ToSend], limits: Mapping[str, int]) -> Iterator[li
     Returns:
         Records that may be sent together, in their order.
     """
+    if not limits:
+        yield list(records)
+        return
     together: list[ToSend] = []
     queued: Counter[str] = Counter()
     for record in records:
@@ -167,9 +172,14 @@ class FencedProducer:
                 if batch_number > 0:
                     self._flush()
                 for topic, partition, key, value, headers, acknowledged in together:
-                    place = {} if partition is None else {"partition": partition}
+                    place = ANY_PARTITION if partition is None else partition
                     reported = partial(_report, self._failed, acknowledged) if acknowledged else refused
-                    produce(topic, value, key, headers=headers, on_delivery=reported, **place)
+                    try:
+                        produce(topic, value, key, headers=headers, on_delivery=reported, partition=place)
+                    except BufferError:
+                        # The client holds as much as kafka.librdkafka allows; a record alone is never too much.
+                        self._flush()
+                        produce(topic, value, key, headers=headers, on_delivery=reported, partition=place)
 
     def _flush(self) -> None:
         if flush(self._producer, self._timeout_s):

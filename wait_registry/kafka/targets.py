@@ -72,11 +72,13 @@ class Targets:
         Raises:
             WaitRegistryError: the cluster can't be reached, or refuses this client.
         """
+        known = self._known.get(topic)
+        if known is not None:
+            return known
         if not is_topic_name(topic):
             return Target(topic, 0, 0, f"{topic[:MAX_TOPIC_LENGTH]!r} ({len(topic)} characters) is not a topic name")
-        if topic not in self._known:
-            self._known[topic] = self._look_up(topic)
-        return self._known[topic]
+        known = self._known[topic] = self._look_up(topic)
+        return known
 
     def _look_up(self, topic: str) -> Target:
         try:

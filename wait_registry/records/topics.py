@@ -43,6 +43,7 @@ def is_kept_topic_name(text: str) -> bool:
     return is_topic_name(name) and (not at or is_topic_name(topic_id))
 
 
+@lru_cache(maxsize=1_024)
 def redelivery_topic(topic: str, group: str) -> str:
     """Return the topic through which a group receives expired records of an input topic; no other group has it.
 

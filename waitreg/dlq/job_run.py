@@ -14,6 +14,7 @@ import click
 
 from wait_registry.errors import ConfigurationError
 from wait_registry.records.operation import Kind, Requested, State
+from wait_registry.service.gc_tuning import tune_gc
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import to_send
 from waitreg.redrive.dry_run import DryRun, dry_run
@@ -67,6 +68,7 @@ def begin_new(
         The exit status.
     """
     require_reason(options.reason, send=send)
+    tune_gc()
     chosen = selection(which, kind, options.allowed, datetime.now(UTC))
     found = dry_run(settings, kind, chosen, options, asker_of_command())
     return begin(settings, found, f"have them {DONE[kind].value}", send=send, as_json=as_json)
@@ -169,6 +171,7 @@ def _meaning(category: Category, job: Requested) -> str:
 
 def resume_job(settings: Settings, name: str, *, send: bool) -> int:
     """Continue a job, if ``send`` says so; return the exit status."""
+    tune_gc()
     progress = open_job(settings, name)
     job = progress.requested
     print(f"job {name}: {job.kind.value} dead letters of group {job.group}, {progress.state.value}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.cluster import cluster_id, describe_topic
@@ -19,11 +19,11 @@ from wait_registry.settings.kafka import KafkaSettings
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.edit import replaced
 from waitreg.redrive.exact_marks import ExactMarks
-from waitreg.redrive.job_decision import DONE, Candidate, Category, obstacle
+from waitreg.redrive.job_decision import DONE, Candidate, Category, Contents, obstacle
 from waitreg.redrive.target import Route
 
 # The dead letters that are classified together; the last one may be beyond the bytes.
-CHUNK: Final = 500
+CHUNK: Final = 2_000
 CHUNK_BYTES: Final = 4_194_304
 
 
@@ -63,6 +63,7 @@ class Classifier:
     def forget(self) -> None:
         """Have topics, the group's members and its commits asked for again; until then, each is asked for once."""
         self._targets.forget()
+        self.route.forget()
         self._readers.cache_clear()
         self._knows_again.cache_clear()
 
@@ -84,11 +85,11 @@ class Classifier:
             refused: where the broker has refused the record.
             sends: whether the contents of all that is to be sent are read, and not only where these decide.
         """
-        obstacles = {candidate.place: self._obstacle(candidate, marks, refused) for candidate in candidates}
-        free = [candidate for candidate in candidates if obstacles[candidate.place] is None]
-        read = [candidate for candidate in free if self._reads(candidate, sends)]
+        obstacles = [self._obstacle(candidate, marks, refused) for candidate in candidates]
+        found = list(zip(candidates, obstacles, strict=True))
+        read = [candidate for candidate, obstacle in found if obstacle is None and self._reads(candidate, sends)]
         rows = marks.tables.contents(read) if read else {}
-        return [self._decision(each, obstacles[each.place], rows.get(each.place), seen) for each in candidates]
+        return [self._decision(each, obstacle, rows.get(each.place), seen) for each, obstacle in found]
 
     def _obstacle(self, candidate: Candidate, marks: ExactMarks, refused: Collection[Place]) -> Category | None:
         found = obstacle(candidate, marks.standing(candidate), self._job, self._max_redrives)
@@ -101,9 +102,7 @@ class Classifier:
             return False
         return sends or self._job.replacement is not None or not self.route.surely_fits(candidate)
 
-    def _decision(
-        self, candidate: Candidate, found: Category | None, row: Mapping[str, Any] | None, seen: set[str]
-    ) -> Decision:
+    def _decision(self, candidate: Candidate, found: Category | None, row: Contents | None, seen: set[str]) -> Decision:
         if found is None and candidate.wait_id in seen:
             found = Category.SAME_DELIVERY
         if found is not None:
@@ -114,9 +113,11 @@ class Classifier:
         seen.add(candidate.wait_id or "")
         return Decision(candidate, DONE[self._job.kind], ready)
 
-    def _ready(self, candidate: Candidate, row: Mapping[str, Any]) -> ToSend | Category:
+    def _ready(self, candidate: Candidate, row: Contents) -> ToSend | Category:
         edited = replaced(row, self._job, self.cluster)
-        return Category.CHANGED if edited is None else self.route.ready(candidate, edited)
+        if edited is None:
+            return Category.CHANGED
+        return self.route.ready(candidate, edited, fits=edited is row and self.route.surely_fits(candidate))
 
 
 def _knows_again(kafka: KafkaSettings, client: Admin, group: str, topic: str) -> bool:

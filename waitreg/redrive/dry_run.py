@@ -90,7 +90,8 @@ def classify_selection(job: Requested, chosen: Filter, classifier: Classifier, m
     candidates = marks.tables.candidates(chosen, selected, None)
     while chunk := next_candidates(candidates, CHUNK):
         for candidate, category, _ in classifier.decide(chunk, marks, seen, sends=False):
-            _reach(ends, (twin.place for twin in candidate.twins))
+            if candidate.twins:
+                _reach(ends, (twin.place for twin in candidate.twins))
             counts[category] += 1
             if category is Category.REDRIVEN:
                 targets[classifier.route.topic(candidate)] += 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from wait_registry.dead_letters.difference import Content, difference
 from wait_registry.errors import ConfigurationError, DataError
@@ -15,6 +15,7 @@ from wait_registry.records.headers import Headers, decode_headers_json, encode_h
 from wait_registry.records.operation import Replacement, Requested, encode_event
 from wait_registry.records.wait_id import wait_id
 from wait_registry.settings.tree import Settings
+from waitreg.redrive.job_decision import Contents
 
 _LOCKED: Final = BLOCK_NAMES | {WAIT_LINEAGE, WAITREG_EDITED}
 # What the reason, which is given after the dry run, may add to a request, bytes.
@@ -117,11 +118,11 @@ def with_headers(headers: Headers, given: Sequence[tuple[str, bytes]], without: 
     return tuple(found)
 
 
-def replaced(row: Mapping[str, Any], job: Requested, cluster_id: str) -> Mapping[str, Any] | None:
-    """Return the row of a dead letter with the record that a job sends, if its edit is of this record.
+def replaced(row: Contents, job: Requested, cluster_id: str) -> Contents | None:
+    """Return the contents of a dead letter with the record that a job sends, if its edit is of this record.
 
     Args:
-        row: everything that the tables have of the dead letter.
+        row: the contents that the tables have of the dead letter.
         job: which sends an edited record or, without one, the dead letter's own.
         cluster_id: of the Kafka cluster, for the idempotency key of the edited record.
 
@@ -132,15 +133,15 @@ def replaced(row: Mapping[str, Any], job: Requested, cluster_id: str) -> Mapping
     if edit is None:
         return row
     try:
-        headers = decode_headers_json(row["headers_json"].encode())
+        headers = decode_headers_json(row.headers_json.encode())
     except DataError:
         return None
-    if record_digest(Content(row["key"], headers, row["body"])) != edit.edited:
+    if record_digest(Content(row.key, headers, row.body)) != edit.edited:
         return None
     name = job.job.encode()
     sent = encode_headers_json((*edit.headers, (WAITREG_EDITED, name)))
     key = _edited_key(row, cluster_id, name)
-    return {**row, "key": edit.key, "body": edit.value, "headers_json": sent.decode(), "idempotency_key": key}
+    return row._replace(key=edit.key, body=edit.value, headers_json=sent.decode(), idempotency_key=key)
 
 
 def require_room(job: Requested, operations: Target) -> None:
@@ -162,13 +163,12 @@ def require_room(job: Requested, operations: Target) -> None:
         )
 
 
-def _edited_key(row: Mapping[str, Any], cluster_id: str, edit: bytes) -> str | None:
+def _edited_key(row: Contents, cluster_id: str, edit: bytes) -> str | None:
     """Return the idempotency key of an edited record; None if the place of its first delivery isn't known."""
-    place = (row["original_topic"], row["original_partition"], row["original_offset"])
-    timestamp_ms = row["original_timestamp_ms"]
-    if None in place or timestamp_ms is None or row["consumer_group"] is None:
+    partition, offset, timestamp_ms = row.original_partition, row.original_offset, row.original_timestamp_ms
+    if partition is None or offset is None or timestamp_ms is None or row.group is None:
         return None
-    return wait_id(cluster_id, place, row["consumer_group"], timestamp_ms, edit)
+    return wait_id(cluster_id, (row.original_topic, partition, offset), row.group, timestamp_ms, edit)
 
 
 def _require_editable(before: Headers, after: Headers) -> None:

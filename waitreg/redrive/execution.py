@@ -28,16 +28,18 @@ from wait_registry.dead_letters.filter import Filter, parse_filter
 from wait_registry.kafka.clients import Admin
 from wait_registry.kafka.errors import RecordRefused
 from wait_registry.kafka.fenced_producer import FencedProducer, ToSend
-from wait_registry.records.operation import Advanced, Changed, Event, Mark, Place, Requested, State, encode_event
+from wait_registry.records.operation import Advanced, Changed, Event, Place, Requested, State, encode_event
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import to_send
 from waitreg.redrive.classifier import CHUNK, Classifier, Decision, next_candidates
 from waitreg.redrive.connect_tables import require_current
 from waitreg.redrive.exact_marks import ExactMarks, exact_marks
 from waitreg.redrive.job_decision import DONE, Candidate
-from waitreg.redrive.marking import Acknowledged, mark_of
+from waitreg.redrive.marking import Marking
 from waitreg.redrive.outcome_check import CHECK_S, OutcomeCheck
 from waitreg.redrive.progress import Progress
+from waitreg.redrive.rate_limit import chunk_size
+from waitreg.redrive.refusals import Refusals
 
 log = logging.getLogger(__name__)
 
@@ -52,19 +54,6 @@ class Restart(Enum):
 
     FENCE = auto()
     SNAPSHOT = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """What the broker has refused.
-
-    Attributes:
-        places: of dead letters whose records it refused.
-        alone: how many dead letters are sent alone, since the broker refused the chunk that they were in.
-    """
-
-    places: frozenset[Place] = frozenset()
-    alone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +143,26 @@ class Fenced:
         self,
         events: Sequence[Event],
         ready: Mapping[Place, ToSend] = MappingProxyType({}),
-        marks: Callable[[Mapping[Place, Acknowledged]], Iterable[Mark]] = lambda _: (),
+        marks: Callable[[Mapping[Place, Message]], Iterable[bytes]] = lambda _: (),
     ) -> None:
         """Write records, marks and events in one transaction; errors as `FencedProducer.write`.
 
         Args:
             events: of the job.
             ready: the records, by the places of their dead letters.
-            marks: makes the marks from where the records are, by the same places.
+            marks: encodes the marks, from what the broker said of the records, by the same places.
         """
-        sent: dict[Place, Acknowledged] = {}
+        sent: dict[Place, Message] = {}
         topics = {self.task.settings.operations.topic, *(record.topic for record in ready.values())}
         doing = f"redriving {len(ready)} records of group {self.task.job.group}"
         limits = self.task.classifier.route.limits(topics)
-        parts = (partial(_records, ready, sent), lambda: self._events([*marks(sent), *events]))
+        parts = (partial(_records, ready, sent), lambda: self._values([*marks(sent), *map(encode_event, events)]))
         self.producer.write(parts, limits, doing)
 
-    def _events(self, events: Iterable[Event]) -> Iterator[ToSend]:
+    def _values(self, values: Iterable[bytes]) -> Iterator[ToSend]:
         topic, key = self.task.settings.operations.topic, self.task.job.job.encode()
-        for event in events:
-            yield ToSend(topic, 0, key, encode_event(event), [])
+        for value in values:
+            yield ToSend(topic, 0, key, value, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +249,12 @@ class Selection:
         return chunk
 
     def _most(self, progress: Progress, refusals: Refusals) -> int:
-        """Return how many dead letters the next chunk has at most: those of one second."""
+        """Return how many dead letters the next chunk has at most."""
         task = self.snapshot.fenced.task
         if task.is_at_limit(progress):
             return 0
-        if refusals.alone:
-            return 1
-        canary = task.check.canary_left(progress)
-        return min(max(1, int(task.rate(progress))), canary or CHUNK, task.left(progress) or CHUNK, CHUNK)
+        canary, left = task.check.canary_left(progress), task.left(progress)
+        return min(chunk_size(task.rate(progress)), canary or CHUNK, left or CHUNK, refusals.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,24 +296,23 @@ class Chunk:
             if not ready or (len(self.decisions) == 1 and self._by_operations()):
                 raise  # no verdict on the dead letter: its mark is refused
             return self._refused(error)
-        refusals = replace(self.refusals, alone=max(0, self.refusals.alone - 1))
-        return Written(replace(self.progress, cursor=cursor, counts=counts), len(done), refusals)
+        progress = replace(self.progress, cursor=cursor, counts=counts)
+        return Written(progress, len(done), self.refusals.after_success())
 
-    def _marks(self, done: Sequence[Candidate], sent: Mapping[Place, Acknowledged]) -> list[Mark]:
-        task, tail = self.snapshot.fenced.task, self.snapshot.marks
-        return [mark_of(each, task.job, tail, sent.get(each.place), task.classifier.cluster) for each in done]
+    def _marks(self, done: Sequence[Candidate], sent: Mapping[Place, Message]) -> list[bytes]:
+        task = self.snapshot.fenced.task
+        marking = Marking(task.job, self.snapshot.marks, task.classifier.cluster)
+        return [marking.value(each, sent.get(each.place)) for each in done]
 
     def _by_operations(self) -> bool:
         fenced = self.snapshot.fenced
         return fenced.producer.refused_by == fenced.task.settings.operations.topic
 
     def _refused(self, error: RecordRefused) -> Refusals:
-        places, size = self.refusals.places, len(self.decisions)
-        if size == 1:
-            place = self.decisions[0].candidate.place
-            log.warning("the broker refused %s: %s", place, error)
-            places = places | {place}
-        return Refusals(places, max(self.refusals.alone, size))
+        places = [decision.candidate.place for decision in self.decisions]
+        if len(places) == 1:
+            log.warning("the broker refused %s: %s", places[0], error)
+        return self.refusals.after_refusal(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,12 +324,6 @@ class Written:
     refusals: Refusals
 
 
-def _records(ready: Mapping[Place, ToSend], sent: dict[Place, Acknowledged]) -> Iterator[ToSend]:
-    for place, record in ready.items():
-        yield record._replace(acknowledged=partial(_acknowledged, sent, place))
-
-
-def _acknowledged(sent: dict[Place, Acknowledged], of: Place, message: Message) -> None:
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None and partition is not None and offset is not None
-    sent[of] = Acknowledged(Place(topic, partition, offset), message.timestamp()[1])
+def _records(ready: Mapping[Place, ToSend], sent: dict[Place, Message]) -> Iterator[ToSend]:
+    for place, (topic, partition, key, value, headers, _) in ready.items():
+        yield ToSend(topic, partition, key, value, headers, partial(sent.__setitem__, place))

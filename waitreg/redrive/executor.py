@@ -19,36 +19,16 @@ from wait_registry.records.operation import Requested
 from wait_registry.settings.tree import Settings
 from waitreg.redrive.approval import with_approval
 from waitreg.redrive.classifier import Classifier
-from waitreg.redrive.execution import Chunk, Refusals, Restart, Snapshot, Task, fence
+from waitreg.redrive.execution import Chunk, Restart, Snapshot, Task, fence
 from waitreg.redrive.outcome_check import OutcomeCheck
 from waitreg.redrive.progress import Progress
+from waitreg.redrive.rate_limit import RateLimit
+from waitreg.redrive.refusals import Refusals
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
-
-
-class RateLimit:
-    """Plans when the next records are due, so that the time of the sending doesn't lower the rate.
-
-    Args:
-        now_s: the present moment, on a clock that never steps.
-    """
-
-    def __init__(self, now_s: float) -> None:
-        self._due_s = now_s
-
-    def pause_s(self, records: int, rate: float, now_s: float) -> float:
-        """Return how long to wait after records have been sent, s. Time that was lost is never made up for.
-
-        Args:
-            records: how many.
-            rate: records per second.
-            now_s: the present moment.
-        """
-        self._due_s = max(self._due_s + records / rate, now_s)
-        return self._due_s - now_s
 
 
 class Executor:

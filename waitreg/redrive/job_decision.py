@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from wait_registry.records.operation import Kind, Place, Requested
+from wait_registry.records.original import TimestampType
 
 
 class Category(StrEnum):
@@ -133,6 +135,26 @@ class Candidate(NamedTuple):
     record_time_ms: int | None = None
 
 
+class Contents(NamedTuple):
+    """What is sent of a dead letter, and its lineage: columns of its row. ``headers_json`` is as Postgres shows it."""
+
+    key: bytes | None
+    body: bytes | None
+    headers_json: str
+    idempotency_key: str | None
+    original_topic: str
+    original_partition: int | None
+    original_offset: int | None
+    original_timestamp_ms: int | None
+    original_timestamp_type: TimestampType | None
+    wait_id: str
+    wait_partition: int | None
+    wait_offset: int | None
+    group: str | None
+    instance: str | None
+    delivery: int | None
+
+
 def is_marked(state: str, job: Requested) -> bool:
     """Return whether a job that acts on a delivery acts on a dead letter of it that is in this state."""
     match job.kind:
@@ -161,16 +183,24 @@ def obstacle(candidate: Candidate, standing: Standing, job: Requested, max_redri
         return None if standing.state == "archived" else Category.NOT_ARCHIVED
     if standing.state == "archived":
         return Category.ALREADY_ARCHIVED
-    redrives = job.kind is Kind.REDRIVE
+    found = _conditional(candidate, standing, job.kind is Kind.REDRIVE, max_redrives)
+    return next((name for name in found if not (name in ALLOWABLE and name in job.allowed)), None)
+
+
+def _conditional(candidate: Candidate, standing: Standing, redrives: bool, max_redrives: int) -> Iterator[Category]:
+    """Yield why a job does nothing with a dead letter unless its request allows it, in the order of the checks."""
     # Whichever dead letter of the delivery was redriven: its record is there already.
-    checks = {Category.ALREADY_REDRIVEN: standing.state == "redriven" or (redrives and standing.number > 0)}
-    if redrives:
-        checks |= {
-            Category.CONFLICT: candidate.conflicting,
-            Category.FINISHED_LATE: candidate.finished_late,
-            Category.STILL_WAITING: candidate.waiting,
-            Category.MAY_BE_DONE: candidate.reason == "expired" and not (candidate.finished_late or candidate.failed),
-            Category.MAX_REDRIVES: standing.of_record >= max_redrives,
-        }
-    allowed = ALLOWABLE.intersection(job.allowed)
-    return next((name for name, holds in checks.items() if holds and name not in allowed), None)
+    if standing.state == "redriven" or (redrives and standing.number > 0):
+        yield Category.ALREADY_REDRIVEN
+    if not redrives:
+        return
+    if candidate.conflicting:
+        yield Category.CONFLICT
+    if candidate.finished_late:
+        yield Category.FINISHED_LATE
+    if candidate.waiting:
+        yield Category.STILL_WAITING
+    if candidate.reason == "expired" and not (candidate.finished_late or candidate.failed):
+        yield Category.MAY_BE_DONE
+    if standing.of_record >= max_redrives:
+        yield Category.MAX_REDRIVES

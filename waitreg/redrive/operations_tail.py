@@ -99,9 +99,11 @@ class OperationsTail:
             shown: what the tables say.
             time_ms: the timestamp of its record.
         """
-        marks = self._marks.get(wait_id or "", [])
+        marks = self._marks.get(wait_id or "")
+        more = self._of_record.get((record, time_ms), 0) if record is not None else 0
+        if marks is None:
+            return shown._replace(of_record=shown.of_record + more) if more else shown
         redriven = sum(mark.kind is Kind.REDRIVE for mark in marks)
-        more = self._of_record[record, time_ms] if record is not None else 0
         counted = shown._replace(number=shown.number + redriven, of_record=shown.of_record + more)
         last = next((mark for mark in reversed(marks) if mark.covers(place)), None)
         return counted if last is None else counted._replace(state=last.kind.state, job=last.job)

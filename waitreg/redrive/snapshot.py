@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from psycopg import IsolationLevel
-from psycopg.rows import dict_row
 
 from wait_registry.dead_letters.filter import Filter
 from wait_registry.dead_letters.listing import ask
@@ -18,16 +17,13 @@ from wait_registry.postgres.schema import require_schema
 from wait_registry.records.operation import Place
 from wait_registry.records.topics import kept_topic_name
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.job_decision import Candidate, Standing, Twin
+from waitreg.redrive.job_decision import Candidate, Contents, Standing, Twin
 from waitreg.redrive.job_listing import find_row
 from waitreg.redrive.progress import Progress
 
 QUERIES: Final = Queries("redrive")
-# Of the query `candidates`, those that a candidate has as they are.
-_COLUMNS: Final = (
-    "reason", "wait_id", "group", "finished_late", "failed", "waiting", "conflicting", "most_bytes", "delivery",
-    "record_time_ms",
-)  # fmt: skip
+# How many candidates are read at a time.
+_ROWS: Final = 2_000
 
 Cursor = tuple[str | int, ...]
 Ends = Mapping[str, Mapping[int, int]]
@@ -103,31 +99,40 @@ class TableSnapshot:
         shown = {kept: topic for topic, kept in self._kept_names.items()}
         places = [(shown.get(topic, topic), number, end) for topic, by in ends.items() for number, end in by.items()]
         bounds = [list(column) for column in zip(*places, strict=True)] if places else [[], [], []]
-        with self._connection.cursor(name="candidates", row_factory=dict_row) as cursor:
-            cursor.itersize = 500
-            cursor.execute(text.encode(), [*bounds, *parameters, *(after or ())])
-            for row in cursor:
-                yield self._candidate(row)
+        with self._connection.cursor(name="candidates") as cursor:
+            cursor.execute(text.encode(), [*bounds, *parameters, *(after or ())], binary=True)
+            while rows := cursor.fetchmany(_ROWS):
+                yield from map(self._candidate, rows)
 
-    def _candidate(self, row: Mapping[str, Any]) -> Candidate:
-        record = (row["original_topic"], row["original_partition"], row["original_offset"])
-        place = Place(row["topic"], row["partition"], row["offset"])
+    def _candidate(self, row: Sequence[Any]) -> Candidate:
+        """Return what the columns of the query say, by their order: a selection may have millions."""
+        topic, partition, offset, of_topic, of_partition, of_offset, has_record, *facts, twins = row
+        reason, wait_id, group, late, failed, waiting, conflicting, size, delivery, time_ms, *standing = facts
         return Candidate(
-            place=place,
-            marked_place=self.marked(place),
-            record=None if None in record else Place(*record),
-            cursor=(record[0] or "", _number(record[1]), _number(record[2]), *place),
-            standing=Standing(row["mark_state"], row["mark_job"], row["number"], row["of_record"]),
-            twins=tuple(Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in row["twins"] or ()),
-            **{name: row[name] for name in _COLUMNS},
+            Place(topic, partition, offset),
+            Place(self._kept_names.get(topic, topic), partition, offset),
+            reason,
+            wait_id,
+            group,
+            Place(of_topic, of_partition, of_offset) if has_record else None,
+            late,
+            failed,
+            waiting,
+            conflicting,
+            size,
+            (of_topic, of_partition, of_offset, topic, partition, offset),
+            Standing(*standing),
+            delivery,
+            tuple([Twin(self.marked(Place(*twin[:3])), twin[3]) for twin in twins]) if twins else (),
+            time_ms,
         )
 
-    def contents(self, candidates: Sequence[Candidate]) -> dict[Place, dict[str, Any]]:
-        """Return the rows of dead letters with everything that they have, by place."""
-        places = [candidate.place for candidate in candidates]
-        with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
-            cursor.execute(QUERIES["contents"], [list(column) for column in zip(*places, strict=True)])
-            return {Place(row["topic"], row["partition"], row["offset"]): row for row in cursor}
+    def contents(self, candidates: Sequence[Candidate]) -> dict[Place, Contents]:
+        """Return what is sent of dead letters, by place."""
+        places = [list(column) for column in zip(*(candidate.place for candidate in candidates), strict=True)]
+        with self._connection.cursor(binary=True) as cursor:
+            rows = cursor.execute(QUERIES["contents"], places).fetchall()
+        return {Place(*row[:3]): Contents(*row[3:]) for row in rows}
 
     def reached(self, topic: str) -> tuple[str | None, dict[int, int]]:
         """Return the ID of a topic that the tables have read, None for no such topic, and the position by partition."""
@@ -175,7 +180,3 @@ def _after(cursor: Cursor | None) -> str:
         'coalesce(dead_letter.original_offset, -1), dead_letter.topic, dead_letter.partition, dead_letter."offset") '
         "> (%s, %s, %s, %s, %s, %s)"
     )
-
-
-def _number(value: int | None) -> int:
-    return -1 if value is None else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from wait_registry.errors import DataError
 from wait_registry.kafka.fenced_producer import ToSend
@@ -11,7 +11,7 @@ from wait_registry.kafka.targets import Target, record_size
 from wait_registry.records.headers import Headers, decode_headers_json, require_sendable_names
 from wait_registry.records.lineage import Lineage, one_more, redelivery_headers
 from wait_registry.records.topics import input_of, is_topic_name, redelivery_topic
-from waitreg.redrive.job_decision import Candidate, Category
+from waitreg.redrive.job_decision import Candidate, Category, Contents
 
 # What the lineage block adds at most, with the longest names of topics and groups (255 bytes each), bytes.
 LINEAGE_BYTES: Final = 4_096
@@ -45,6 +45,12 @@ class Route:
         self._readers = readers
         self._knows_again = knows_again
         self._may_wait = may_wait
+        # By the topic to send to, and by the partition of the origin.
+        self._obstacles: dict[tuple[str, int], Category | None] = {}
+
+    def forget(self) -> None:
+        """Have each topic and its readers looked up again."""
+        self._obstacles.clear()
 
     def topic(self, candidate: Candidate) -> str:
         """Return the topic that a dead letter's record goes to."""
@@ -60,12 +66,18 @@ class Route:
         """Return what keeps a record from its topic, as far as that can be known without its contents."""
         if candidate.record is None:
             return Category.FOREIGN
-        target, readers = self._targets(self.topic(candidate)), self._readers()
+        to = (self.topic(candidate), candidate.record.partition if self._to == ORIGIN else 0)
+        if to not in self._obstacles:
+            self._obstacles[to] = self._find_obstacle(*to)
+        return self._obstacles[to]
+
+    def _find_obstacle(self, topic: str, partition: int) -> Category | None:
+        target, readers = self._targets(topic), self._readers()
         if self._to != ORIGIN and not is_topic_name(target.topic):
             return Category.TARGET_UNNAMED
         if target.problem is not None:
             return Category.TARGET_MISSING
-        if self._to == ORIGIN and candidate.record.partition >= target.partitions:
+        if self._to == ORIGIN and partition >= target.partitions:
             return Category.PARTITION_MISSING
         if self._to == ORIGIN and target.compacted:
             return Category.COMPACTED
@@ -80,40 +92,45 @@ class Route:
         target = self._targets(self.topic(candidate))
         return not target.compacted and candidate.most_bytes + LINEAGE_BYTES <= target.max_message_bytes
 
-    def ready(self, candidate: Candidate, row: Mapping[str, Any]) -> ToSend | Category:
-        """Return what is sent for a dead letter, or why nothing can be."""
+    def ready(self, candidate: Candidate, row: Contents, *, fits: bool = False) -> ToSend | Category:
+        """Return what is sent for a dead letter, or why nothing can be.
+
+        Args:
+            candidate: the dead letter.
+            row: what is sent of it.
+            fits: whether it is known to be small enough.
+        """
         target = self._targets(self.topic(candidate))
         try:
             headers = redelivery_headers(_original_headers(row), _next_lineage(row))
         except DataError:
             return Category.UNREADABLE
-        if row["key"] is None and target.compacted:
+        if row.key is None and target.compacted:
             return Category.NO_KEY
-        if record_size(row["key"], row["body"], headers) > target.max_message_bytes:
+        if not fits and record_size(row.key, row.body, headers) > target.max_message_bytes:
             return Category.TOO_LARGE
-        partition = row["original_partition"] if self._to == ORIGIN else None
-        return ToSend(target.topic, partition, row["key"], row["body"], headers)
+        partition = row.original_partition if self._to == ORIGIN else None
+        return ToSend(target.topic, partition, row.key, row.body, headers)
 
 
-def _original_headers(row: Mapping[str, Any]) -> Headers:
-    headers = decode_headers_json(row["headers_json"].encode())
+def _original_headers(row: Contents) -> Headers:
+    headers = decode_headers_json(row.headers_json.encode())
     require_sendable_names(headers)
     return headers
 
 
-def _next_lineage(row: Mapping[str, Any]) -> Lineage:
-    key, wait_id = row["idempotency_key"], row["wait_expiration_uuid"]
+def _next_lineage(row: Contents) -> Lineage:
     return Lineage(
-        row["original_topic"],
-        row["original_partition"],
-        row["original_offset"],
-        row["original_timestamp_ms"],
-        row["original_timestamp_type"],
-        wait_id,
-        row["wait_partition"],
-        row["wait_offset"],
-        row["consumer_group"],
-        row["instance"],
-        None if row["delivery"] is None else one_more(row["delivery"]),
-        idempotency_key=None if key == wait_id else key,
+        row.original_topic,
+        row.original_partition,
+        row.original_offset,
+        row.original_timestamp_ms,
+        row.original_timestamp_type,
+        row.wait_id,
+        row.wait_partition,
+        row.wait_offset,
+        row.group,
+        row.instance,
+        None if row.delivery is None else one_more(row.delivery),
+        idempotency_key=None if row.idempotency_key == row.wait_id else row.idempotency_key,
     )

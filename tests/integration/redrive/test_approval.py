@@ -86,6 +86,24 @@ def test_a_job_that_finds_more_than_its_dry_run_ends_without_an_approval(many: S
     assert changed.reason == "more meet its conditions now than its dry run counted"
 
 
+@pytest.mark.guarantee("R1.17")
+def test_a_job_awaits_an_approval_that_the_setting_asks_for_after_it_began(at: Scenario) -> None:
+    at.show_dead_letters(4)
+    job = at.pause(at.request().job)
+    at.settings = changed(at.settings, "redrive", approve_above=3)
+    assert at.execute(job).state is State.AWAITING
+    assert at.sent() == [] and states(at) == ["paused", "awaiting"]
+    at.read_operations()
+    assert at.rows("select detail from operator_event where event = 'awaiting'") == [
+        ("it needs the approval of another person",)
+    ]
+    assert at.execute(job).state is State.AWAITING
+    approve(at.settings, job.job, BEN, "looked at them")
+    assert at.execute(job).state is State.FINISHED
+    assert len(at.sent()) == 4
+    assert states(at) == ["paused", "awaiting", "approved by ben", "finished"]
+
+
 def test_another_person_approves_on_the_page(many: Scenario) -> None:
     with people(many) as (anna, ben, vera):
         shown = anna.dry_run(f"group={many.group}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final
@@ -19,9 +20,10 @@ from wait_registry.dead_letters.outcome import Outcome
 from wait_registry.dead_letters.outcome_reader import OutcomeReader
 from wait_registry.errors import PermanentError, TransientError
 from wait_registry.kafka.tail_reader import TailReader
+from wait_registry.kafka.targets import Targets
 from wait_registry.records.dead_letter import Reason
 from wait_registry.records.lineage import split_lineage
-from wait_registry.records.operation import Kind, Mark, Requested, State, encode_event
+from wait_registry.records.operation import Advanced, Kind, Mark, Requested, State, encode_event
 from wait_registry.records.wait_id import wait_id
 from waitreg.redrive.executor import Executor
 from waitreg.redrive.job_decision import ALLOWABLE, DONE, Category
@@ -88,6 +90,28 @@ def test_a_mark_that_is_refused_says_nothing_of_its_dead_letter(at: Scenario, ca
     assert "the broker refused" not in caplog.text
     take("1000000")
     assert dict(at.execute(job).counts) == {"redriven": 2}
+
+
+@pytest.mark.guarantee("P1.44")
+def test_a_refused_record_is_found_without_a_transaction_per_record(
+    at: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.show_dead_letters(60)
+    at.database.execute(at.settings, "update dead_letter set key = null where original_offset in (21, 40)")
+    job = at.request().job
+    at.topics.configure(at.target, "cleanup.policy", "compact")
+    known = Targets.__call__
+    monkeypatch.setattr(Targets, "__call__", lambda self, topic: replace(known(self, topic), compacted=False))
+    assert dict(at.execute(job).counts) == {"redriven": 58, "refused": 2}
+    assert len(at.sent()) == 58
+    assert sum(isinstance(event, Advanced) for event in at.events()) < 25
+
+
+def test_a_chunk_may_be_larger_than_the_queue_of_the_client(at: Scenario) -> None:
+    at.settings = changed(at.settings, "kafka", librdkafka={"queue.buffering.max.messages": 3})
+    at.show_dead_letters(10)
+    assert dict(at.execute(at.request().job).counts) == {"redriven": 10}
+    assert len(at.sent()) == 10
 
 
 @pytest.mark.guarantee("R1.4")

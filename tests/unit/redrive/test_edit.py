@@ -17,6 +17,7 @@ from wait_registry.kafka.targets import Target
 from wait_registry.records.headers import decode_headers_json, encode_headers_json
 from wait_registry.records.operation import decode_event, encode_event
 from waitreg.redrive.edit import record_digest, replaced, replacement_digest, require_room, review, with_headers
+from waitreg.redrive.job_decision import Contents
 
 BYTES = st.none() | st.binary(max_size=20)
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3)
@@ -27,20 +28,11 @@ BEFORE = Content(b"k", (("a", b"1"), ("DLQ_TIME", b"x"), ("a", b"2"), ("b", None
 FIRST = ("orders", 3, 1234567)
 
 
-def row_of(content: Content, place: tuple[str, int | None, int] = FIRST) -> dict[str, Any]:
-    """Return the row of a dead letter with this record."""
-    topic, partition, offset = place
-    return {
-        "key": content.key,
-        "body": content.value,
-        "headers_json": encode_headers_json(content.headers).decode(),
-        "original_topic": topic,
-        "original_partition": partition,
-        "original_offset": offset,
-        "original_timestamp_ms": 1795227600123,
-        "consumer_group": "billing",
-        "idempotency_key": "01a1fbe7-44fb-878e-8f2b-9dd4cdc70500",
-    }
+def row_of(content: Content, place: tuple[str, int | None, int] = FIRST) -> Contents:
+    """Return the contents of a dead letter with this record."""
+    key = "01a1fbe7-44fb-878e-8f2b-9dd4cdc70500"
+    record = (content.key, content.value, encode_headers_json(content.headers).decode(), key)
+    return Contents(*record, *place, 1795227600123, "create", key, 0, 0, "billing", "host-1", 1)
 
 
 @given(CONTENTS, CONTENTS)
@@ -55,8 +47,8 @@ def test_a_job_that_is_read_again_sends_the_edited_record(before: Content, after
     row = replaced(row_of(before), job, "c")  # type: ignore[arg-type]
     assert row is not None
     headers = (*after.headers, ("WAITREG_EDITED", b"job-1"))
-    assert (row["key"], row["body"]) == (after.key, after.value)
-    assert decode_headers_json(row["headers_json"].encode()) == headers
+    assert (row.key, row.body) == (after.key, after.value)
+    assert decode_headers_json(row.headers_json.encode()) == headers
     assert replaced(row_of(after), job, "c") is None  # type: ignore[arg-type]
 
 
@@ -113,14 +105,14 @@ def test_an_earlier_edit_is_named_no_more() -> None:
     job = requested("shop", replacement=review(before, before._replace(value=b"y")).replacement)
     row = replaced(row_of(before), job, "c")
     assert row is not None
-    assert decode_headers_json(row["headers_json"].encode()) == (("a", b"1"), ("WAITREG_EDITED", b"job-1"))
+    assert decode_headers_json(row.headers_json.encode()) == (("a", b"1"), ("WAITREG_EDITED", b"job-1"))
 
 
 @pytest.mark.guarantee("P1.27")
 def test_an_edited_record_has_the_key_of_its_edit() -> None:
     job = requested("billing", replacement=review(BEFORE, BEFORE._replace(value=b"y")).replacement)
     rows = [replaced(row_of(BEFORE, place), job, "MkU3OEVBNTcwNTJENDM2Qg") for place in (FIRST, ("orders", None, 1))]
-    keys = [row and row["idempotency_key"] for row in rows]
+    keys = [row and row.idempotency_key for row in rows]
     assert keys == ["01a1fbe7-44fb-8c33-bdcb-0981f8ce8835", None], "as in tests/vectors/wait_id.json"
 
 

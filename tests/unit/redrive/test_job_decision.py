@@ -38,7 +38,17 @@ from wait_registry.records.operation import (
     encode_event,
 )
 from wait_registry.records.topics import is_topic_name
-from waitreg.redrive.job_decision import ALLOWABLE, DONE, MEANINGS, Candidate, Category, Standing, is_marked, obstacle
+from waitreg.redrive.job_decision import (
+    ALLOWABLE,
+    DONE,
+    MEANINGS,
+    Candidate,
+    Category,
+    Contents,
+    Standing,
+    is_marked,
+    obstacle,
+)
 from waitreg.redrive.operations_tail import OperationsTail
 from waitreg.redrive.progress import Progress
 from waitreg.redrive.target import ORIGIN, REDELIVERY, Route
@@ -288,6 +298,6 @@ def route(to: str) -> Route:
 
 def test_the_delivery_after_the_largest_number_has_one_that_can_be_read() -> None:
     first = Lineage("orders", 0, 7, 1, "create", ID, 1, 5, "shop", "host-1", 2**31 - 1)
-    row = {**first._asdict(), "wait_expiration_uuid": ID, "consumer_group": "shop", "key": b"k", "body": b"v"}
-    sent = route(REDELIVERY).ready(candidate(), {**row, "headers_json": "[]"})
+    row = Contents(b"k", b"v", "[]", ID, "orders", 0, 7, 1, "create", ID, 1, 5, "shop", "host-1", 2**31 - 1)
+    sent = route(REDELIVERY).ready(candidate(), row)
     assert isinstance(sent, ToSend) and split_lineage(sent.headers)[1] == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +24,13 @@ from wait_registry.dead_letters.outcome import (
     most_within,
     outcome,
 )
+from wait_registry.records.operation import Place
 from wait_registry.settings.redrive import RedriveSettings
 from wait_registry.settings.tree import Settings
-from waitreg.redrive.executor import RateLimit
 from waitreg.redrive.outcome_check import OutcomeCheck, retries_s
 from waitreg.redrive.progress import begun
+from waitreg.redrive.rate_limit import RateLimit, chunk_size
+from waitreg.redrive.refusals import Refusals
 
 RULES = (30.0, RedriveSettings(canary_above=0.1, canary_timeout_s=60.0))
 
@@ -118,6 +121,49 @@ def test_lost_time_is_not_made_up_for() -> None:
     assert limit.pause_s(10, 10.0, 100.0) == 0
     assert limit.pause_s(10, 10.0, 100.2) == pytest.approx(0.8)
     assert limit.pause_s(5, 10.0, 101.0) == pytest.approx(0.5)
+
+
+@given(seed=st.integers(0, 2**32), rate=st.floats(0.1, 10_000), most=st.floats(0, 3))
+def test_a_second_has_its_own_records_and_those_of_one_chunk(seed: int, rate: float, most: float) -> None:
+    """``most``: the longest that a chunk takes, as a part of its time: slow ones are followed by others at once."""
+    dice, now_s, size = random.Random(seed), 0.0, chunk_size(rate)
+    limit, sent = RateLimit(now_s), list[float]()
+    for _ in range(CHUNKS):
+        now_s += dice.choice((0, most)) * size / rate
+        sent.append(now_s)
+        now_s += limit.pause_s(size, rate, now_s)
+    for first in sent:
+        assert size * sum(first <= each < first + 1 for each in sent) < max(rate, size) + 2 * size
+
+
+@pytest.mark.parametrize(
+    ("rate", "size"), [(0.1, 1), (1.0, 1), (3.0, 3), (24.9, 24), (50.0, 25), (100.0, 25), (500.0, 125), (1e4, 2_500)]
+)
+def test_a_chunk_has_the_records_of_a_quarter_second_or_a_few(rate: float, size: int) -> None:
+    assert chunk_size(rate) == size
+
+
+@pytest.mark.parametrize(
+    ("count", "bad", "tries"),
+    [
+        (2_000, [], 1),
+        (2_000, [0], 22),
+        (2_000, [1_999], 24),
+        (2_000, [700, 701], 37),
+        (8, range(8), 25),
+    ],
+)
+def test_refused_records_are_found_by_halving(count: int, bad: Sequence[int], tries: int) -> None:
+    found, begin, made = Refusals(), 0, 0
+    while begin < count:
+        tried, made = range(begin, min(count, begin + found.most)), made + 1
+        places = [Place("orders.dlq", 0, offset) for offset in tried]
+        if any(place.offset in bad for place in places if place not in found.places):
+            found = found.after_refusal(places)
+        else:
+            found, begin = found.after_success(), tried.stop
+    assert sorted(place.offset for place in found.places) == list(bad)
+    assert made == tries
 
 
 @pytest.mark.parametrize(
