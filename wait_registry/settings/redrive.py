@@ -27,9 +27,9 @@ class OperationsSettings(Section):
 class RedriveSettings(Section):
     """The limits of `waitreg dlq redrive`."""
 
-    rate: float = Field(10.0, gt=0, le=10_000)
+    rate: float = Field(10.0, gt=0, le=100_000)
     """records per second, if a redrive doesn't say"""
-    max_rate: float = Field(500.0, gt=0, le=10_000)
+    max_rate: float = Field(500.0, gt=0, le=100_000)
     """most records per second that a redrive may ask for"""
     pause_above: float = Field(0.5, gt=0, le=1)
     """share of 100 records sent one after another that may be dead letters again; more pause the job"""

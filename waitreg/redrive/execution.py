@@ -323,6 +323,11 @@ class Written:
     done: int
     refusals: Refusals
 
+    @property
+    def is_last(self) -> bool:
+        """Return whether the job has come to as many dead letters as its dry run counted: hardly any follow."""
+        return self.progress.counts.total() >= sum(self.progress.requested.expected.values()) > 0
+
 
 def _records(ready: Mapping[Place, ToSend], sent: dict[Place, Message]) -> Iterator[ToSend]:
     for place, (topic, partition, key, value, headers, _) in ready.items():

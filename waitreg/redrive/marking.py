@@ -25,8 +25,9 @@ class Marking:
         self._job = job
         self._marks = marks
         self._cluster_id = cluster_id
-        edited = job.replacement is not None
-        self._shared = {"job": job.job, "kind": job.kind.value, "group": job.group, "by": job.by, "edited": edited}
+        self._shared: dict[str, object] = {"job": job.job, "kind": job.kind.value, "group": job.group, "by": job.by}
+        if job.replacement is not None:
+            self._shared["edited"] = True
 
     def value(self, candidate: Candidate, sent: Message | None) -> bytes:
         """Return the value of the record that marks a delivery; errors as `encode_mark`.
