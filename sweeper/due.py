@@ -18,6 +18,7 @@ from wait_registry.settings.tree import Settings
 
 QUERIES = Queries("sweeper")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MS = timedelta(milliseconds=1)
 # Postgres prints the headers longer than a wait record holds them: base64 for the strings of the legacy format and for
 # names with NUL, a blank after each comma and colon. The text grows to less than twice its size.
 MAX_ROW_JSON_BYTES = 2 * MAX_JSON_BYTES
@@ -52,8 +53,7 @@ def find_due(connection: psycopg.Connection[TupleRow], settings: Settings, parti
     return Due(due, counted[0] if counted else 0, min(expired for _, expired in found))
 
 
-@dataclass(frozen=True, slots=True)
-class DueKey:
+class DueKey(NamedTuple):
     """What is needed to judge a due row: its wait ID, the offset of its wait record, its size in bytes."""
 
     wait_id: str
@@ -76,11 +76,11 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
         DataError: its headers can't be read; the row is unsendable.
     """
     policy, target = columns["expiry_policy"], columns["redeliver_to"]
-    source = tuple(columns[f"source_{name}"] for name in Source._fields)
+    source = (columns["source_topic"], columns["source_partition"], columns["source_offset"])
     record = WaitRecord(
         original=_original(columns),
         wait_id=columns["wait_expiration_uuid"],
-        expires_at_ms=(columns["wait_expiration_time"] - EPOCH) // timedelta(milliseconds=1),
+        expires_at_ms=(columns["wait_expiration_time"] - EPOCH) // MS,
         group=columns["consumer_group"],
         instance=columns["instance"],
         delivery=columns["delivery"],
@@ -95,7 +95,7 @@ def due_row(columns: Mapping[str, Any]) -> DueRow:
 
 
 def _original(columns: Mapping[str, Any]) -> Original | PartialOriginal:
-    topic, partition, offset = (columns[f"original_{name}"] for name in ("topic", "partition", "offset"))
+    topic, partition, offset = columns["original_topic"], columns["original_partition"], columns["original_offset"]
     timestamp_ms, timestamp_type = columns["original_timestamp_ms"], columns["original_timestamp_type"]
     headers_json = columns["original_headers"]
     headers = () if headers_json is None else decode_headers_json(headers_json.encode(), MAX_ROW_JSON_BYTES)

@@ -156,18 +156,10 @@ def _expired(row: DueRow, now_ms: int) -> Failure:
 
 def _lineage(row: DueRow, delivery: int | None, max_deliveries: int | None = None) -> Lineage:
     record = row.record
-    return Lineage.of(
-        record.original,
-        wait_id=record.wait_id,
-        wait_partition=row.wait_partition,
-        wait_offset=row.wait_offset,
-        group=record.group,
-        instance=record.instance,
-        delivery=delivery,
-        max_deliveries=max_deliveries,
-        idempotency_key=record.idempotency_key,
-        source=record.source,
-    )
+    where, by = (row.wait_partition, row.wait_offset), (record.group, record.instance)
+    key = None if record.idempotency_key == record.wait_id else record.idempotency_key
+    # By position: one is built per exported record.
+    return Lineage(*record.original[:5], record.wait_id, *where, *by, delivery, max_deliveries, key, record.source)
 
 
 def _published(row: DueRow, topic: str, partition: int | None, headers: list[Header], outcome: Outcome) -> Outgoing:

@@ -46,10 +46,14 @@ def record_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[
     A record that only compression would bring below the topic's limit counts as too large: its compressed size isn't
     known before it is sent, and a refused record costs the whole transaction.
     """
-    size = BATCH_OVERHEAD + RECORD_OVERHEAD + len(key or b"") + len(value or b"")
-    for name, content in headers:
-        size += HEADER_OVERHEAD + (len(name) if name.isascii() else len(name.encode())) + len(content or b"")
-    return size
+    size = BATCH_OVERHEAD + RECORD_OVERHEAD + len(key or b"") + len(value or b"") + HEADER_OVERHEAD * len(headers)
+    if not headers:
+        return size
+    # A third of the time of a loop: an export measures each record.
+    names, contents = zip(*headers, strict=True)
+    together = "".join(names)
+    size += len(together) if together.isascii() else len(together.encode())
+    return size + sum(map(len, filter(None, contents)))
 
 
 class Targets:
