@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 # librdkafka never splits a batch that a topic refuses, so batches stay well below any usual max.message.bytes.
 BATCH_BYTES = 65_536
 ABORT_TIMEOUT_S = 5.0
+# What a record failed for if that is because of another one, which was refused in the same batch or before it.
+_OF_ANOTHER = DROPPED | {KafkaError._INVALID_DIFFERENT_RECORD}
 # The key decides.
 ANY_PARTITION = -1
 
@@ -188,8 +190,8 @@ class FencedProducer:
             raise KafkaException(self._first_failure())
 
     def _first_failure(self) -> KafkaError:
-        """Return what a record failed for, if there is one that the client didn't just drop because of another."""
-        first = next((failed for failed in self._failed if failed[0].code() not in DROPPED), self._failed[0])
+        """Return what a record failed for, if there is one that didn't fail because of another."""
+        first = next((failed for failed in self._failed if failed[0].code() not in _OF_ANOTHER), self._failed[0])
         error, self.refused_by = first
         return error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # A chunk that took longer than it may is followed by the next one at once, so a chunk has the records of a part of a
-# second, or a few: a second never has more than its own and those of one chunk.
+# second, or a few: no second has more than its own and those of two chunks.
 _PER_SECOND: Final = 4
 _FEW: Final = 25
 

@@ -124,7 +124,7 @@ def test_lost_time_is_not_made_up_for() -> None:
 
 
 @given(seed=st.integers(0, 2**32), rate=st.floats(0.1, 10_000), most=st.floats(0, 3))
-def test_a_second_has_its_own_records_and_those_of_one_chunk(seed: int, rate: float, most: float) -> None:
+def test_a_second_has_its_own_records_and_less_than_two_chunks_more(seed: int, rate: float, most: float) -> None:
     """``most``: the longest that a chunk takes, as a part of its time: slow ones are followed by others at once."""
     dice, now_s, size = random.Random(seed), 0.0, chunk_size(rate)
     limit, sent = RateLimit(now_s), list[float]()
