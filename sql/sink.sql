@@ -63,7 +63,6 @@ create temp table if not exists staged_tombstone (
     first_time timestamptz not null,
     first_outcome text,
     first_is_tombstone boolean not null,
-    orphan_counts boolean not null,
     by_processor boolean not null,
     wait_expiration_time timestamptz
 ) on commit delete rows;
@@ -84,6 +83,7 @@ analyze staged_tombstone;
 -- Deletes what tombstones settle, and keeps those of them that came too late: nothing was open, or it had expired.
 -- Nearly all are of registrations that came in the same batch and never became rows. Each is looked up by itself, which
 -- the limit sees to: a join reads the whole table instead, of a million rows in a second (docs/decisions/0019).
+-- A tombstone without a wait counts only where the log was read before compaction could touch it.
 with gone as (
     delete from wait
     where ctid = any(array(
@@ -110,11 +110,13 @@ late as (
         staged.first_time
     from staged_tombstone as staged
     left join gone using (wait_expiration_uuid, wait_partition)
+    left join unnest(%(partitions)s::int[], %(whole_from)s::bigint[]) as whole (wait_partition, first_offset)
+        on whole.wait_partition = staged.wait_partition
     where
         case
             when not staged.first_is_tombstone
                 then staged.by_processor and staged.first_time > staged.wait_expiration_time
-            when gone.wait_expiration_uuid is null then staged.orphan_counts
+            when gone.wait_expiration_uuid is null then staged.first_offset >= coalesce(whole.first_offset, 0)
             else staged.by_processor and staged.first_time > gone.wait_expiration_time
         end
     on conflict (wait_topic, wait_partition, wait_offset) do nothing

@@ -7,14 +7,15 @@ from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
+from psycopg.types.json import Jsonb
 
-from sink.apply.quarantine import Quarantined, insert_quarantined, quarantined
-from sink.apply.staging import copy_rows
-from sink.apply.wait_rows import headers_value
+from sink.apply.staging import copy_rows, insert_quarantined
+from sink.condense.quarantined import Quarantined, quarantined
 from sink.position import TopicPartition, showable
 from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import HEADERS, KEY, OFFSET, OMITTED_BYTES, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.dead_letter import decode_dead_letter
+from wait_registry.records.headers import encode_headers_json
 
 # Columns that are attributes of the dead letter: the type of each, and where it is.
 ATTRIBUTES: Final = {
@@ -91,7 +92,7 @@ def _values(record: dict[str, Any]) -> tuple[Any, ...]:
     decoded = decode_dead_letter(record[HEADERS])
     failure, lineage = decoded.failure, decoded.lineage
     place = (record[TOPIC], record[PARTITION], record[OFFSET], record[KEY])
-    content = (headers_value(decoded.headers), record[VALUE])
+    content = (Jsonb(encode_headers_json(decoded.headers), dumps=bytes), record[VALUE])
     if failure is None or lineage is None:
         return (*place, *content, showable(record[TIME_MS]), *[None] * (len(COLUMNS) - len(_OF_ANY)))
     return (

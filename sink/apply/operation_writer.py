@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from psycopg.types.json import Jsonb
 
-from sink.apply.quarantine import Quarantined, insert_quarantined, quarantined
+from sink.apply.staging import insert_quarantined
+from sink.condense.quarantined import Quarantined, quarantined
 from sink.position import TopicPartition, clamped, moment
 from sink.progress import QUERIES, Connection, Written
 from sink.read.record_columns import OFFSET, TIME_MS, VALUE, records_of

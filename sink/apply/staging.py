@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-import pyarrow as pa
 from psycopg import sql
-from pyarrow import csv
 
+from sink.condense.copy_bytes import CopyRows, copy_stream
+from sink.condense.quarantined import Quarantined
 from sink.progress import QUERIES, Connection
 
 FREEZE_EVERY_S = 3600.0
-# About 4 MB of CSV are in memory at a time.
-ROWS_AT_ONCE = 20_000
 
 
 class Staging:
@@ -42,23 +40,29 @@ class Staging:
 def copy_rows(connection: Connection, table: str, types: Mapping[str, str], rows: Iterable[tuple[Any, ...]]) -> int:
     """Copy rows into a table, one at a time, and return their number; ``types`` are those of the columns, by name."""
     with connection.cursor() as cursor:
-        with cursor.copy(_statement(table, types, "binary")) as copy:
+        with cursor.copy(_statement(table, types)) as copy:
             copy.set_types(list(types.values()))
             for row in rows:
                 copy.write_row(row)
         return cursor.rowcount
 
 
-def copy_table(connection: Connection, table: str, values: pa.Table) -> None:
-    """Copy an Arrow table into a table, without a Python object per row: in CSV only text is in quotes, not null."""
-    with connection.cursor() as cursor, cursor.copy(_statement(table, values.column_names, "csv")) as copy:
-        for start in range(0, values.num_rows, ROWS_AT_ONCE):
-            written = pa.BufferOutputStream()
-            csv.write_csv(values.slice(start, ROWS_AT_ONCE), written, csv.WriteOptions(include_header=False))
-            copy.write(memoryview(written.getvalue()))
+def copy_condensed(connection: Connection, table: str, columns: Iterable[str], rows: CopyRows) -> None:
+    """Copy rows that are bytes for COPY already."""
+    if rows.count == 0:
+        return
+    with connection.cursor() as cursor, cursor.copy(_statement(table, columns)) as copy:
+        for data in copy_stream(rows.portions):
+            copy.write(data)
 
 
-def _statement(table: str, columns: Iterable[str], form: str) -> sql.Composed:
-    return sql.SQL("copy {} ({}) from stdin (format {})").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(form)
+def insert_quarantined(connection: Connection, records: list[Quarantined]) -> None:
+    """Insert quarantined records; those that are there already stay as they are."""
+    with connection.cursor() as cursor:
+        cursor.executemany(QUERIES["quarantine"], records)
+
+
+def _statement(table: str, columns: Iterable[str]) -> sql.Composed:
+    return sql.SQL("copy {} ({}) from stdin (format binary)").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )

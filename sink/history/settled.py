@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink.apply.compaction import CANONICAL_ID
-from sink.apply.header_values import as_text, header_bytes, header_values
+from sink.condense.compaction import CANONICAL_ID
+from sink.condense.header_values import as_text, header_bytes, header_values
 from sink.position import SHOWABLE_MS
 from sink.read.record_columns import EXPRESSIONS, HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE, Columns
 from wait_registry.records import header_names
@@ -111,7 +111,8 @@ def entries(batch: pa.Table) -> pa.Table:
     headers = batch[HEADERS]
 
     def text(name: str) -> pa.Array:
-        return header_values(headers, name)
+        [found] = header_values(headers, name)
+        return found
 
     def number(name: str) -> pa.Array:
         return _integers(text(name))
@@ -124,7 +125,7 @@ def entries(batch: pa.Table) -> pa.Table:
         "time_ms": batch[TIME_MS],
         "is_tombstone": pc.is_null(batch[VALUE]),
         "outcome": text(header_names.WAIT_OUTCOME),
-        "key": header_bytes(headers, ORIGINAL_KEY),
+        "key": header_bytes(headers, ORIGINAL_KEY)[0],
         "partition": partition,
         **{column: text(name) for column, name in _TEXTS.items()},
         **{column: number(name) for column, name in _NUMBERS.items()},

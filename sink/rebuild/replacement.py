@@ -9,7 +9,7 @@ import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from sink.apply.quarantine import insert_quarantined
+from sink.apply.staging import insert_quarantined
 from sink.apply.wait_writer import WaitWriter
 from sink.position import LogEnds, Position, TopicPartition, require_read_in_time
 from sink.progress import QUERIES as SINK_QUERIES
@@ -82,10 +82,10 @@ class PartitionRebuild:
     def _keep(self, records: pa.Table) -> int:
         """Add records to the temporary table; return how many can't be decoded."""
         self._connection.execute(QUERIES["next_chunk"])
-        staged = self._writer.stage(self._connection, records, {})
-        if staged.tombstones:
+        staged = self._writer.stage(self._connection, records)
+        if staged.tombstones.count:
             self._connection.execute(QUERIES["resolve"])
-        if staged.rows:
+        if staged.waits.count:
             self._connection.execute(QUERIES["forget_renewed"])
             self._connection.execute(QUERIES["keep"])
         insert_quarantined(self._connection, staged.unreadable)

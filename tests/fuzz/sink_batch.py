@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sink.apply.compaction import compact
 from sink.apply.dead_letter_writer import COLUMNS as DEAD_LETTER_COLUMNS
 from sink.apply.dead_letter_writer import dead_letter_rows
-from sink.apply.quarantine import Quarantined
-from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
-from sink.apply.wait_writer import staged_tombstones
+from sink.condense.condensed import condense
+from sink.condense.wait_rows import COLUMNS
 from sink.position import SHOWABLE_MS
-from sink.read.record_columns import OFFSET
 from tests.fuzz.inputs import RecordInput, golden_records
 from tests.unit.sink.batches import Row, batch_of
+from tests.unit.sink.copied import rows_in
 from tests.unit.sink.test_wait_rows import as_copied
 from wait_registry.errors import DataError
 from wait_registry.records.headers import decode_headers_json
@@ -42,12 +40,12 @@ def _records(data: bytes) -> list[Row]:
 
 def read(data: bytes) -> tuple[list[Any], list[int], list[str], list[Any]]:
     """Return the rows, the offsets in quarantine, the keys of tombstones, and the rows of the same dead letters."""
-    batch, unreadable = batch_of(_records(data)), list[Quarantined]()
-    compacted = compact(batch)
-    waits = list(wait_rows(compacted.survivors, EarlierWaits(batch), unreadable))
-    as_copied(waits, COLUMNS)
-    quarantined = [record.offset for record in unreadable] + compacted.unkeyed[OFFSET].to_pylist()
-    tombstones = staged_tombstones(compacted, "wait", {})["wait_expiration_uuid"].to_pylist()
+    batch = batch_of(_records(data))
+    condensed = condense(batch, by_columns_from=0)
+    waits = rows_in(condensed.waits.portions)
+    assert condensed == condense(batch, by_columns_from=MAX_RECORDS + 1), "by columns otherwise than one by one"
+    quarantined = [record.offset for record in condensed.unreadable]
+    tombstones = [(row[0] or b"").decode() for row in rows_in(condensed.tombstones.portions)]
     return waits, quarantined, tombstones, as_copied(dead_letter_rows(batch, []), DEAD_LETTER_COLUMNS)
 
 
@@ -56,7 +54,7 @@ def check(data: bytes) -> None:
     rows = _records(data)
     waits, quarantined, tombstones, letters = read(data)
     expected, unreadable = _model(rows)
-    assert sorted((row[0].encode(), row[_OFFSET]) for row in waits) == expected, "other rows"
+    assert sorted((row[0], int.from_bytes(row[_OFFSET])) for row in waits) == expected, "other rows"
     assert sorted(quarantined) == unreadable, "others in quarantine"
     settled = {row.key.decode() for row in rows if row.value is None and row.key is not None and _keyed(row)}
     assert sorted(tombstones) == sorted(settled), "other tombstones"

@@ -26,7 +26,7 @@ def without_renamed_dead_letters(patch: Patch) -> None:
     patch.query("sink", "rename_dead_letters", "where topic = %(topic)s", "where topic = %(topic)s and false")
 
 
-@safeguard("P3.13", at="sink.apply.compaction._tombstones", real=True, world=lambda w: w.sink())
+@safeguard("P3.13", at="sink.condense.compaction._tombstones", real=True, world=lambda w: w.sink())
 def without_all_tombstones_of_a_batch(original, keyed, packed, groups):
     """A tombstone whose wait record is in the same batch is dropped, although an earlier batch had that record too."""
     alone = resolve_name("pyarrow.compute").equal(groups["tombstones_sum"], groups["packed_count"])

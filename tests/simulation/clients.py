@@ -12,7 +12,8 @@ import pyarrow as pa
 from confluent_kafka.admin import OffsetSpec
 from pytest import MonkeyPatch
 
-from sink.apply.wait_writer import Staged, WaitWriter
+from sink.apply.wait_writer import WaitWriter
+from sink.condense.condensed import Condensed
 from sink.read.record_columns import KEY, OFFSET, VALUE
 from sweeper.result import Skip
 from sweeper.sweep_task import sweep_partition
@@ -66,12 +67,12 @@ def _row(at: int, kind: int, wait_id: int, appended: int) -> Row:
 class StagesOnce(WaitWriter):
     """Compacts and decodes each batch once for each world, which takes most of the time."""
 
-    known: ClassVar[dict[tuple[Any, ...], tuple[dict[str, list[tuple[int, int]]], Staged]]] = {}
+    known: ClassVar[dict[tuple[Any, ...], tuple[dict[str, list[tuple[int, int]]], Condensed]]] = {}
 
-    def stage(self, connection: Any, batch: Any, whole_from: Any) -> Staged:
+    def stage(self, connection: Any, batch: Any) -> Condensed:
         key = tuple(tuple(batch[name].to_pylist()) for name in (KEY, VALUE, OFFSET))
         if key not in self.known:
-            staged = super().stage(connection, batch, whole_from)
+            staged = super().stage(connection, batch)
             self.known[key] = {name: list(rows) for name, rows in connection.staged.items()}, staged
         copied, staged = self.known[key]
         for name, rows in copied.items():

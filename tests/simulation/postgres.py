@@ -6,24 +6,28 @@ text is there. A transaction is one effect from its first look at the shared tab
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from io import StringIO
 from typing import Any, NamedTuple
 
 from psycopg import IsolationLevel, sql
 
-from sink.apply.wait_rows import COLUMNS
+from sink.condense.condensed import TOMBSTONE_COLUMNS
+from sink.condense.wait_rows import COLUMNS
 from sink.position import Position
 from sink.progress import QUERIES as SINK
 from sink.rebuild.replacement import QUERIES as REBUILD
 from sweeper.due import QUERIES as SWEEPER
 from tests.simulation.replay import ask
 from tests.simulation.wait_log import IDENTITY, NAME, ORIGINAL, START, WAIT_IDS, Rows, moment
+from tests.unit.sink.copied import SIGNATURE, TRAILER, rows_in
 
-_OFFSET = list(COLUMNS).index("wait_offset")
+# Where the offset of a staged row is.
+_OFFSETS = {
+    "staged_wait": list(COLUMNS).index("wait_offset"),
+    "staged_tombstone": list(TOMBSTONE_COLUMNS).index("last_offset"),
+}
 # What they do is not in the small worlds: plans, staged tables' creation, quarantine, late outcomes, counts.
 _NOTHING = [
     "stage",
@@ -83,24 +87,24 @@ class Cursor:
     @contextmanager
     def copy(self, statement: sql.Composed) -> Iterator[_Copy]:
         table = statement.as_string().split('"')[1]
-        into = _Copy(self._connection.staged[table])
+        into = _Copy(self._connection.staged[table], _OFFSETS[table])
         yield into
         self.rowcount = len(self._connection.staged[table])
 
 
 class _Copy:
-    def __init__(self, rows: list[tuple[int, int]]) -> None:
+    def __init__(self, rows: list[tuple[int, int]], offset: int) -> None:
         self._rows = rows
+        self._offset = offset
 
-    def set_types(self, _: list[str]) -> None: ...
-
-    def write_row(self, row: tuple[Any, ...]) -> None:
-        self._rows.append((WAIT_IDS.index(row[0]), row[_OFFSET]))
-
-    def write(self, data: memoryview) -> None:
-        """Take tombstones: wait ID, partition, offset of the last one, and more."""
-        for row in csv.reader(StringIO(bytes(data).decode())):
-            self._rows.append((WAIT_IDS.index(row[0]), int(row[2])))
+    def write(self, data: bytes) -> None:
+        """Take waits, or the last offsets of tombstones; a portion has whole rows here."""
+        if data in (SIGNATURE, TRAILER):
+            return
+        for row in rows_in([data]):
+            wait_id, offset = row[0], row[self._offset]
+            assert wait_id is not None and offset is not None
+            self._rows.append((WAIT_IDS.index(wait_id.decode()), int.from_bytes(offset)))
 
 
 class Connection:

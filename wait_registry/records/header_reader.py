@@ -16,7 +16,7 @@ MAX_INT64: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 _SHOWN_BYTES: Final = 64
 # tracestate usually has at most 512 characters; anything much longer isn't trace context.
-_MAX_TRACE_BYTES: Final = 1024
+MAX_TRACE_BYTES: Final = 1024
 
 
 class SystemHeaders:
@@ -102,7 +102,7 @@ class SystemHeaders:
 
 def is_trace(value: bytes | None) -> bool:
     """Return whether a header value can be trace context: short, visible ASCII (W3C Trace Context, section 3)."""
-    return value is not None and 0 < len(value) <= _MAX_TRACE_BYTES and value.isascii() and value.decode().isprintable()
+    return value is not None and 0 < len(value) <= MAX_TRACE_BYTES and value.isascii() and value.decode().isprintable()
 
 
 def unreadable(name: str, value: bytes | None, expected: str) -> DataError:

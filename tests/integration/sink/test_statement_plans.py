@@ -30,7 +30,7 @@ FILL = f"""
     select md5(i::text)::uuid::text, 'done', 'wait', 0, i from generate_series(1, {ROWS}) as i;
     analyze wait; analyze dead_letter; analyze late_outcome;
     insert into staged_tombstone
-    select md5(i::text)::uuid::text, i % 8, i + 1, i + 1, now(), 'done', true, true, true, null
+    select md5(i::text)::uuid::text, i % 8, i + 1, i + 1, now(), 'done', true, true, null
     from generate_series(1, 100) as i;
     insert into staged_dead_letter (topic, partition, "offset", reason, wait_expiration_uuid)
     select 'dlq', 0, i, 'expired', md5(i::text)::uuid::text from generate_series(1, 100) as i;
@@ -43,7 +43,7 @@ FILL = f"""
 # dead letter another of its id.
 ABSENT = """
     insert into staged_tombstone
-    select md5('absent ' || i)::uuid::text, i % 8, i + 1, i + 1, now(), 'done', false, true, i % 10 > 0, null
+    select md5('absent ' || i)::uuid::text, i % 8, i + 1, i + 1, now(), 'done', false, i % 10 > 0, null
     from generate_series(1, 60000) as i;
     insert into staged_dead_letter (topic, partition, "offset", reason, wait_expiration_uuid)
     select 'dlq', 1, i, case when i % 2 = 0 then 'expired' else 'failed' end, md5('absent ' || i)::uuid::text
@@ -82,7 +82,7 @@ def read_whole(connection: Connection, statements: Sequence[str]) -> dict[str, s
 
 def plan(connection: Connection, name: str) -> Iterator[dict[str, Any]]:
     """Return how Postgres would do a statement."""
-    used = {"topic": "wait"} if "%(topic)s" in QUERIES[name] else None
+    used = {"topic": "wait", "partitions": [0, 1], "whole_from": [0, 7]} if "%(topic)s" in QUERIES[name] else None
     [[document]] = connection.execute(b"explain (format json) " + QUERIES[name].encode(), used).fetchall()
     return nodes_of(document[0]["Plan"])
 

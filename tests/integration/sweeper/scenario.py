@@ -14,7 +14,9 @@ from typing import Any, Self
 import psycopg
 from psycopg.rows import TupleRow
 
-from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sink.apply.staging import copy_condensed
+from sink.condense.condensed import condense
+from sink.condense.wait_rows import COLUMNS
 from sweeper.connect_policy import tables_policy
 from sweeper.export import Chunk, Held, Task
 from sweeper.metrics import Instruments
@@ -44,7 +46,6 @@ PAST_MS = 60_000
 PAUSE_S = 0.1
 DAY_MS = 86_400_000
 
-INSERT = f"insert into wait ({', '.join(COLUMNS)}) values ({', '.join(['%s'] * len(COLUMNS))})"
 PROGRESS = """
 insert into sink_progress (topic, topic_id, partition, next_offset, position_time, seen_at)
 values (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s), clock_timestamp())
@@ -216,10 +217,9 @@ class Scenario:
 
     def insert(self, connection: psycopg.Connection[TupleRow], record: ReadRecord) -> None:
         """Write a wait record's row, over an older or newer one of its id."""
-        batch = batch_of([row_in_the_log(record)])
-        [row] = wait_rows(batch, EarlierWaits(batch), [])
-        connection.execute("delete from wait where wait_expiration_uuid = %s", row[:1])
-        connection.execute(INSERT.encode(), row)
+        waits = condense(batch_of([row_in_the_log(record)])).waits
+        connection.execute("delete from wait where wait_expiration_uuid = %s", ((record.key or b"").decode(),))
+        copy_condensed(connection, "wait", COLUMNS, waits)
 
     def read_wait(self) -> list[ReadRecord]:
         """Return the wait topic's committed records."""

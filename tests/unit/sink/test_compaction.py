@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sink.apply.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
-from sink.apply.late_outcomes import Entry, late_entries, late_outcomes
+from sink.condense.compaction import MAX_PACKED_PARTITION, OFFSET_BITS, compact
+from sink.condense.late_outcomes import Entry, late_entries, late_outcomes
 from sink.read.record_columns import OFFSET
 from tests.unit.sink.batches import Row, batch_of
 from wait_registry.records.tombstone import Outcome

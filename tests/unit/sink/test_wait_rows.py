@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import psycopg
@@ -13,19 +14,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
+from psycopg.types.json import Jsonb
 
-from sink.apply.header_values import header_values, times_ms
-from sink.apply.quarantine import Quarantined
-from sink.apply.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sink.condense.copy_bytes import copy_rows_of
+from sink.condense.header_values import header_values, times_ms
+from sink.condense.quarantined import Quarantined
+from sink.condense.wait_rows import COLUMNS, EarlierWaits, wait_rows
+from sink.position import moment, showable
 from sink.read.record_columns import HEADERS, KEY, OFFSET, headers_of, records_of
 from tests.unit.records.strategies import HEADER_VALUES, INT64
 from tests.unit.sink.batches import Headers, Row, batch_of
+from tests.unit.sink.copied import Fields, rows_in
+from wait_registry.errors import DataError
 from wait_registry.records import header_names
+from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.original import Original
-from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder
+from wait_registry.records.wait_record import ExpiryRule, WaitRecordEncoder, decode_wait_record
 
 Values = tuple[Any, ...]
 
+_OFFSET = list(COLUMNS).index("wait_offset")
 A, B, C = b"a", b"b", b"c"
 ENCODER = WaitRecordEncoder("billing", "host-1", "waitreg.dlq", ExpiryRule("dlq", 3))
 ORIGINAL = Original("orders", 3, 42, 1_795_227_600_000, "create", b"customer-1", b"paid", (("tenant", b"acme"),))
@@ -69,18 +77,70 @@ changed = st.builds(with_header, st.integers(0, 50).map(registration), SYSTEM_NA
 odd = st.builds(replace, changed, headers=st.none()) | st.builds(replace, changed, value=st.sampled_from([b"", b"x"]))
 
 
-def read(survivors: pa.Table, earlier: EarlierWaits) -> tuple[list[Values], list[Quarantined]]:
+def with_headers(row: Row, more: Headers) -> Row:
+    """Return the record with further headers, as another client may write them."""
+    return replace(row, headers=(*(row.headers or ()), *more))
+
+
+foreign_headers = st.lists(st.tuples(SYSTEM_NAMES | st.just("other"), st.none() | VALUES), max_size=3).map(tuple)
+foreign = st.builds(with_headers, st.integers(0, 50).map(registration), foreign_headers)
+
+
+def read(
+    survivors: pa.Table, earlier: EarlierWaits, by_columns_from: int = 0
+) -> tuple[list[Fields], list[Quarantined]]:
     unreadable: list[Quarantined] = []
-    return as_copied(wait_rows(survivors, earlier, unreadable), COLUMNS), unreadable
+    copied = copy_rows_of(wait_rows(survivors, earlier, unreadable, by_columns_from), COLUMNS)
+    rows = rows_in(copied.portions)
+    assert len(rows) == copied.count
+    return sorted(rows, key=itemgetter(_OFFSET)), sorted(unreadable, key=attrgetter("offset"))
+
+
+def decoded(row: Row) -> Values | None:
+    """Return what a record's row has in COPY, by the codec and psycopg; None for what is quarantined."""
+    try:
+        wait = decode_wait_record(row.key, row.value, row.headers)
+    except DataError:
+        return None
+    original = wait.original
+    values = {
+        **{name: getattr(wait, name) for name in wait._fields if name in COLUMNS},
+        "wait_expiration_uuid": wait.wait_id,
+        **{f"original_{name}": getattr(original, name) for name in original._fields},
+        "original_timestamp": showable(original.timestamp_ms),
+        "original_headers": Jsonb(encode_headers_json(original.headers), dumps=bytes),
+        "body": original.value,
+        "consumer_group": wait.group,
+        "idempotency_key": wait.idempotency_key or wait.wait_id,
+        "wait_expiration_time": moment(wait.expires_at_ms),
+        "wait_topic": row.topic,
+        "wait_partition": row.partition,
+        "wait_offset": row.offset,
+        **dict(zip(("source_topic", "source_partition", "source_offset"), wait.source or (None,) * 3, strict=True)),
+    }
+    [fields] = as_copied([tuple(values[name] for name in COLUMNS)], COLUMNS)
+    return tuple(None if field is None else bytes(field) for field in fields)
 
 
 @pytest.mark.guarantee("P1.17")
-@given(st.lists(changed | odd, max_size=12), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 12))
+@given(st.lists(changed | odd | foreign, max_size=12))
+def test_columns_hold_what_the_codec_reads_of_each_record(rows: list[Row]) -> None:
+    numbered = [replace(row, offset=offset) for offset, row in enumerate(rows)]
+    batch = batch_of(numbered)
+    whole, unreadable = read(batch, EarlierWaits(batch.slice(0, 0)))
+    expected = {row.offset: decoded(row) for row in numbered}
+    assert whole == [fields for fields in expected.values() if fields is not None]
+    assert [record.offset for record in unreadable] == [offset for offset, row in expected.items() if row is None]
+
+
+@pytest.mark.guarantee("P1.17")
+@given(st.lists(changed | odd | foreign, max_size=12), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 12))
 def test_every_record_is_a_row_or_quarantined_in_any_batches(rows: list[Row], lengths: list[int], at_once: int) -> None:
     batch = batch_of([replace(row, offset=offset) for offset, row in enumerate(rows)])
     nothing_before = EarlierWaits(batch.slice(0, 0))
     whole, unreadable = read(batch, nothing_before)
     assert read(in_chunks(batch, lengths), nothing_before) == (whole, unreadable)
+    assert read(batch, nothing_before, len(rows) + 1) == (whole, unreadable)
     assert list(records_of(in_chunks(batch, lengths), at_once)) == list(records_of(batch))
     assert len(whole) + len(unreadable) == len(rows)
 
@@ -139,7 +199,8 @@ def expected(headers: Headers | None) -> str | None:
 def test_the_last_header_of_the_name_counts(all_headers: list[Headers | None], skipped: int) -> None:
     batch = batch_of([Row(b"k", b"v", 0, offset, headers=headers) for offset, headers in enumerate(all_headers)])
     sliced, kept = batch.slice(skipped), all_headers[skipped:]
-    assert header_values(sliced[HEADERS], "WAIT_OUTCOME").to_pylist() == [expected(headers) for headers in kept]
+    [found] = header_values(sliced[HEADERS], "WAIT_OUTCOME")
+    assert found.to_pylist() == [expected(headers) for headers in kept]
     assert headers_of(sliced) == [headers or () for headers in kept]
 
 
@@ -158,9 +219,9 @@ def test_times_of_both_dialects_are_read_and_others_are_null() -> None:
     records = [
         Row(b"k", b"v", 0, offset, headers=(("T", text.encode()),) if text else ()) for offset, text in enumerate(texts)
     ]
-    found = times_ms(header_values(batch_of(records)[HEADERS], "T"))
-    assert found.to_pylist() == [1500, 1500, None, None, 0]
-    assert times_ms(header_values(batch_of(records[:1])[HEADERS], "T")).to_pylist() == [1500]
+    [found] = header_values(batch_of(records)[HEADERS], "T")
+    assert times_ms(found).to_pylist() == [1500, 1500, None, None, 0]
+    assert times_ms(found[:1]).to_pylist() == [1500]
 
 
 RECORDS = 2_000

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink.apply.header_values import header_values, times_ms
+from sink.condense.header_values import header_values, times_ms
 from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, VALUE
 from wait_registry.records.header_names import WAIT_EXPIRATION_TIME, WAIT_OUTCOME
 
@@ -163,8 +163,7 @@ def _tombstones(keyed: pa.Table, packed: pa.ChunkedArray, groups: pa.Table) -> p
     paired_wait = pc.if_else(_is_pair(groups), groups["packed_min"], pa.scalar(None, pa.int64()))
     wait = pc.index_in(paired_wait, place, skip_nulls=True)
     # Of all records, since taking whole headers of some would copy them.
-    outcomes = header_values(keyed[HEADERS], WAIT_OUTCOME)
-    expiry_times = header_values(keyed[HEADERS], WAIT_EXPIRATION_TIME)
+    outcomes, expiry_times = header_values(keyed[HEADERS], WAIT_OUTCOME, WAIT_EXPIRATION_TIME)
     return pa.table(
         {
             "key": pc.cast(groups["key"], pa.string()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sink.position import clamped
-from sink.progress import QUERIES, Connection
 from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE
 from wait_registry.records.headers import encode_headers_json
 
@@ -37,9 +36,3 @@ def quarantined(record: dict[str, Any], error: str) -> Quarantined:
         encode_headers_json(record[HEADERS]).decode(),
         record[VALUE],
     )
-
-
-def insert_quarantined(connection: Connection, records: list[Quarantined]) -> None:
-    """Insert quarantined records; those that are there already stay as they are."""
-    with connection.cursor() as cursor:
-        cursor.executemany(QUERIES["quarantine"], records)

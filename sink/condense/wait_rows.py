@@ -1,4 +1,7 @@
-"""Surviving wait records as rows of the table ``wait``; those that can't be decoded go to quarantine."""
+"""Surviving wait records as rows of the table ``wait``; those that can't be decoded go to quarantine.
+
+Nearly all are decoded by columns (`sink.condense.wait_columns`), the others here, one by one.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from psycopg.types.json import Jsonb
 
-from sink.apply.quarantine import Quarantined, quarantined
-from sink.position import SHOWABLE_MS, moment, showable
+from sink.condense.quarantined import Quarantined, quarantined
+from sink.condense.wait_columns import PlainWaits
+from sink.position import SHOWABLE_MS
 from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TOPIC, VALUE, records_of
 from wait_registry.errors import DataError
-from wait_registry.records.headers import Headers, encode_headers_json
+from wait_registry.records.headers import encode_headers_json
 from wait_registry.records.wait_record import WaitRecord, decode_wait_record
 
 # Columns that are attributes of the wait record: the type of each, and where it is.
@@ -53,17 +56,51 @@ COLUMNS: Final = {
     "source_partition": "int4",
     "source_offset": "int8",
 }
+# Records that are decoded by columns at once, some 10 MB.
+WAITS_AT_ONCE: Final = 20_000
+# A kernel call costs as much as a record: fewer records are decoded faster one by one.
+BY_COLUMNS_FROM: Final = 500
 _attributes = attrgetter(*(place for _, place in ATTRIBUTES.values()))
 
 
-def wait_rows(survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of surviving wait records; nothing here raises for bad data.
+# Arrow's types of them: times are ms since the epoch.
+_ARROW: Final = {
+    "text": pa.string(),
+    "bytea": pa.binary(),
+    "jsonb": pa.binary(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "timestamptz": pa.int64(),
+}
+SCHEMA: Final = pa.schema([(column, _ARROW[kind]) for column, kind in COLUMNS.items()])
+
+
+def wait_rows(
+    survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quarantined], by_columns_from: int = BY_COLUMNS_FROM
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of surviving wait records (`COLUMNS`, of which some are dictionaries); bad data raises nothing.
 
     Args:
-        survivors: records (columns of `sink.read.record_columns`).
+        survivors: records (columns of `sink.read.record_columns`), whose keys are wait IDs.
         earlier: of the whole batch: if the last registration of a key can't be decoded, the one before it counts.
         unreadable: receives the records that can't be decoded.
+        by_columns_from: fewer records are decoded one by one, which comes to the same.
     """
+    for start in range(0, survivors.num_rows, WAITS_AT_ONCE):
+        others = survivors.slice(start, WAITS_AT_ONCE)
+        if others.num_rows >= by_columns_from:
+            [part] = others.combine_chunks().to_batches()
+            waits = PlainWaits(part)
+            yield pa.RecordBatch.from_pydict({column: waits.columns[column] for column in COLUMNS}).filter(
+                waits.is_plain
+            )
+            others = pa.Table.from_batches([part]).filter(pc.invert(waits.is_plain))
+        values = list(one_by_one(others, earlier, unreadable))
+        yield pa.RecordBatch.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in values], SCHEMA)
+
+
+def one_by_one(survivors: pa.Table, earlier: EarlierWaits, unreadable: list[Quarantined]) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of `COLUMNS` for each record that can be decoded; arguments as `wait_rows`."""
     for survivor in records_of(survivors):
         for record in chain([survivor], earlier.before(survivor[KEY], survivor[PARTITION], survivor[OFFSET])):
             decoded = _decoded(record)
@@ -107,11 +144,6 @@ class EarlierWaits:
         return rows
 
 
-def headers_value(headers: Headers) -> Jsonb:
-    """Return headers as a value of a jsonb column."""
-    return Jsonb(encode_headers_json(headers), dumps=bytes)
-
-
 def _decoded(record: dict[str, Any]) -> WaitRecord | str:
     try:
         decoded = decode_wait_record(record[KEY], record[VALUE], record[HEADERS])
@@ -123,12 +155,17 @@ def _decoded(record: dict[str, Any]) -> WaitRecord | str:
 def _values(record: dict[str, Any], decoded: WaitRecord) -> tuple[Any, ...]:
     return (
         *_attributes(decoded),
-        showable(decoded.original.timestamp_ms),
-        headers_value(decoded.original.headers),
-        moment(decoded.expires_at_ms),
+        _shown(decoded.original.timestamp_ms),
+        encode_headers_json(decoded.original.headers),
+        decoded.expires_at_ms,
         decoded.idempotency_key or decoded.wait_id,
         record[TOPIC],
         record[PARTITION],
         record[OFFSET],
         *(decoded.source or (None, None, None)),
     )
+
+
+def _shown(time_ms: int | None) -> int | None:
+    """Return a time that a timestamptz can show, None for others and for no timestamp (-1)."""
+    return time_ms if time_ms is not None and time_ms != -1 and time_ms in SHOWABLE_MS else None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from sink.apply.header_values import header_values, times_ms
+from sink.condense.header_values import header_values, times_ms
 from sink.position import clamped
 from sink.read.record_columns import HEADERS, KEY, OFFSET, PARTITION, TIME_MS, TOPIC, VALUE, records_of
 from wait_registry.records.header_names import WAIT_EXPIRATION_TIME
@@ -53,8 +53,9 @@ def late_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def late_outcomes(entwined: pa.Table) -> list[LateOutcome]:
-    """Return what `late_entries` finds in the records of `sink.apply.compaction.Compacted.entwined`."""
-    expiries = times_ms(header_values(entwined[HEADERS], WAIT_EXPIRATION_TIME)).to_pylist()
+    """Return what `late_entries` finds in the records of `sink.condense.compaction.Compacted.entwined`."""
+    [expiry_times] = header_values(entwined[HEADERS], WAIT_EXPIRATION_TIME)
+    expiries = times_ms(expiry_times).to_pylist()
     ordered = sorted(
         (record[KEY].decode(), record[TOPIC], record[PARTITION], record[OFFSET], _entry(record, expiry))
         for record, expiry in zip(records_of(entwined), expiries, strict=True)
