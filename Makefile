@@ -135,7 +135,7 @@ bench: setup ## measures the product and what others would pick, one round; ROW=
 	@$(BIN)/python -m bench --fetch $(addprefix --row ,$(ROW)) $(if $(FULL),--full) $(ARGS)
 
 bench-peers: connect ## what the benchmark compares this project with: Parallel Consumer, the Python peers
-	@$(BIN)/python -m bench.contenders.parallel_consumer
+	@$(BIN)/python -m bench.contenders.java_programs
 	@sh setup/bench_peers.sh >/dev/null
 
 fuzz: setup ## atheris on every reader of what others write, and the corpus kept; MINUTES=5 TARGET=headers_json

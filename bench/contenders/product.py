@@ -57,7 +57,8 @@ def settings_of(bench: Bench, topic: str, partitions: int = 4, schema: str = "pu
 
 def processor_settings(arguments: FlowArguments, **own: Any) -> Settings:
     """Return the settings of a processor with topics of its own."""
-    options = own | {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
+    options = {"handler": HANDLER, **own}
+    options |= {name: arguments.options[name] for name in PROCESSOR_OPTIONS if name in arguments.options}
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=arguments.kafka),
         wait=WaitTopicSettings(
@@ -67,7 +68,6 @@ def processor_settings(arguments: FlowArguments, **own: Any) -> Settings:
         processor=ProcessorSettings(
             group=arguments.group,
             topics=(arguments.topic,),
-            handler=HANDLER,
             max_in_flight=arguments.in_flight,
             ttl_s=TTL_S,
             **options,

@@ -120,7 +120,9 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a row's table: a figure or its ratio `to` another one, and the bound that its median is held to.
+    """A line of a row's table, and the bound that its median is held to.
+
+    It is a figure, its ratio `to` another one, or by how much it is `above` another one.
 
     `factor` makes the unit of the table of the figure's own; `why` links to where a missed target is explained.
     """
@@ -129,6 +131,7 @@ class Line:
     place: Place
     unit: str = ""
     to: Place | None = None
+    above: Place | None = None
     factor: float = 1.0
     least: float | None = None
     most: float | None = None
@@ -137,11 +140,13 @@ class Line:
     def value(self, round_: Round) -> float | None:
         """Return its value in a round."""
         value, divisor = round_.figure(self.place), round_.figure(self.to) if self.to else 1.0
-        return self.factor * value / divisor if value is not None and divisor else None
+        less = round_.figure(self.above) if self.above else 0.0
+        return self.factor * (value - less) / divisor if value is not None and less is not None and divisor else None
 
     def failure(self, round_: Round) -> str | None:
         """Return why a contender that it is about failed in a round."""
-        return round_.failures.get(self.place[:2]) or (round_.failures.get(self.to[:2]) if self.to else None)
+        places = [place for place in (self.place, self.to, self.above) if place]
+        return next((round_.failures[place[:2]] for place in places if place[:2] in round_.failures), None)
 
 
 @dataclass(frozen=True, slots=True)

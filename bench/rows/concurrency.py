@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Final
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaException
-
 from bench.contenders import flows
 from bench.contenders.flows import Flow, Window, contender, filled, flow_arguments, measure_flow
-from bench.contenders.load import PARTITIONS, SLOW, Mixture, Share, committed, create, delete, fill, held, mean_call_s
+from bench.contenders.late_records import publishing_once_assigned
+from bench.contenders.load import PARTITIONS, SLOW, Mixture, Share, create, delete, held, mean_call_s
 from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
 
 SLOWEST: Final[Mixture] = (Share(1, 60_000), Share(10, 1000), Share(89, 200))
@@ -65,30 +61,15 @@ def _cases(bench: Bench) -> Sequence[Case]:
 
 
 def _measure_deferred(in_flight: int, window: Window, bench: Bench) -> Figures:
-    """Publish the calls once the processor has its partitions: what is there before is registered in any mode."""
     topic = f"bench.r1.deferred-{uuid4().hex[:8]}"
     arguments = flow_arguments(bench, topic, in_flight, "timed", window, keep_topics=True, idle_s=SETTLE_S)
-    fill(bench.kafka, topic, PARTITIONS, SLOW)
-    wait_topic, client = f"{arguments.group}.wait", create(bench.kafka, topic)
-    group = Consumer({"bootstrap.servers": bench.kafka, "group.id": arguments.group})
-    records = window.to_record + 3 * in_flight + BEYOND
-
-    def publish() -> None:
-        deadline_s = time.monotonic() + window.limit_s
-        while time.monotonic() < deadline_s:
-            with suppress(KafkaException):  # a coordinator that has just started may refuse to answer
-                if committed(group, topic, PARTITIONS):
-                    break
-            time.sleep(0.1)
-        fill(bench.kafka, topic, records, SLOW)
-
+    wait_topic, records = f"{arguments.group}.wait", window.to_record + 3 * in_flight + BEYOND
     try:
-        with ThreadPoolExecutor(1) as pool:
-            published = pool.submit(publish)
+        with publishing_once_assigned(bench.kafka, topic, arguments.group, records, SLOW):
             figures = measure_flow(flows.DEFERRED, bench, arguments)
-            published.result()
         # Two entries per record, once all are settled.
-        return {**figures, REGISTERED: held(client, wait_topic, PARTITIONS) / 2 / records}
+        registered = held(create(bench.kafka, topic), wait_topic, PARTITIONS) / 2
+        return {**figures, REGISTERED: registered / records}
     finally:
         delete(bench.kafka, topic, wait_topic, f"{arguments.group}.dlq")
 

@@ -27,12 +27,17 @@ public final class ParallelConsumerFlow {
 
   /** Runs one flow. */
   public static void main(String[] given) throws InterruptedException {
+    // On the spot: the group isn't used again.
+    Runtime.getRuntime().halt(run(arguments(given)));
+  }
+
+  /** Returns arguments by their names. */
+  static Map<String, String> arguments(String[] given) {
     Map<String, String> arguments = new HashMap<>();
     for (int at = 0; at < given.length; at += 2) {
       arguments.put(given[at], given[at + 1]);
     }
-    // On the spot: the group isn't used again.
-    Runtime.getRuntime().halt(run(arguments));
+    return arguments;
   }
 
   private static int run(Map<String, String> arguments) throws InterruptedException {
@@ -75,7 +80,8 @@ public final class ParallelConsumerFlow {
     }
   }
 
-  private static ParallelConsumerOptions<byte[], byte[]> options(Map<String, String> arguments) {
+  /** Returns the options of a flow: N, the order, and its consumer. */
+  static ParallelConsumerOptions<byte[], byte[]> options(Map<String, String> arguments) {
     Map<String, Object> config =
         Map.of(
             ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.get("kafka"),
@@ -86,7 +92,7 @@ public final class ParallelConsumerFlow {
             ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
     return ParallelConsumerOptions.<byte[], byte[]>builder()
         .ordering(ProcessingOrder.valueOf(arguments.get("order").toUpperCase(Locale.ROOT)))
-        // Of the core module this is the number of threads, each of which is blocked by its call.
+        // Of the core module this is the number of threads, each of which is blocked by its call; of Vert.x the calls.
         .maxConcurrency(Integer.parseInt(arguments.get("in_flight")))
         .consumer(new KafkaConsumer<>(config))
         .build();

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import ROWS
 from bench.against import compare
-from bench.contenders import flows
+from bench.contenders import callers, flows
+from bench.contenders.callers import Caller, Work, calling
 from bench.contenders.flows import Flow, Window, contender
+from bench.contenders.java_programs import jars_directory
 from bench.contenders.load import Share, fill
 from bench.contenders.our_redrive import measure_redrive
-from bench.contenders.parallel_consumer import jars_directory
 from bench.contenders.wait_log import WaitLog
 from bench.harness.play import Turn, play
 from bench.harness.report import judged
 from bench.harness.row import HERE, ROOT, Bench, Case, Contender, Round, Row
+from bench.rows.calls import COMPARED
 from bench.rows.sink import BUFFERED
 from tests.support.chosen_stack import skips_are_failures
 from tests.support.connect_worker import plugin_jar
@@ -29,10 +32,19 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
+# As many as 20 calls of 5 ms are in 5 s.
+CALLED_RECORDS = 20_000
 MIXTURE = (Share(10, 30), Share(90, 5))
 ALL = [
     *(flows.REGISTRY, flows.DEFERRED, flows.OFF, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
     *(flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY),
+]
+# What row 10's smoke leaves out; two of them need what the environment may lack.
+LIBRARIES = {callers.BARE_HTTPTOOLS: "httptools", callers.BARE_LIBCURL: "pycurl"}
+CALLERS = [
+    caller
+    for caller in COMPARED
+    if caller not in (callers.HTTP_PUSH, callers.GRPC_PUSH) and find_spec(LIBRARIES.get(caller, "bench"))
 ]
 JAVA = (flows.PARALLEL_CONSUMER, flows.PARALLEL_CONSUMER_BY_KEY)
 
@@ -48,6 +60,8 @@ def bench(stack: Stack, topics: Topics, tmp_path: Path) -> Iterator[Bench]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", ROWS)
 def test_a_row_is_measured_and_judged(number: int, bench: Bench) -> None:
+    if number == 10:
+        require_parallel_consumer()  # the service that is called is made of its jars
     row, round_ = ROWS[number], Round(1)
 
     def keep(turn: Turn) -> None:
@@ -75,6 +89,18 @@ def test_a_contender_handles_every_record(flow: Flow, handler: str, bench: Bench
         # About as long as they were to sleep, and at most N at once.
         assert figures["busy_s"] >= (RECORDS - FROM) * 0.005
         assert 0 < figures["share_of_limit"] <= 1.001
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("caller", CALLERS, ids=lambda caller: caller.name)
+def test_a_caller_calls_a_service(caller: Caller, bench: Bench, topics: Topics, names: Names) -> None:
+    require_parallel_consumer()
+    topic = names("input")
+    topics.delete_at_end(topic)
+    fill(bench.kafka, topic, CALLED_RECORDS)
+    figures = calling(caller, Work(topic, IN_FLIGHT, 5, CALLED_RECORDS, 0.5)).measure(bench)
+    assert 0 < figures["calls_per_s"] <= IN_FLIGHT / 0.005
+    assert figures["cpu_us_per_call"] > 0
 
 
 @pytest.mark.timeout(300)
