@@ -26,7 +26,7 @@ from bench.contenders.flow_program import FlowArguments
 from bench.contenders.flows import JVM_WARM_S, WARM_S
 from bench.contenders.java_programs import java_program
 from bench.contenders.late_records import publishing_once_assigned
-from bench.contenders.load import delete
+from bench.contenders.load import PARTITIONS, create, delete, held
 from bench.contenders.meter import NS_PER_S, cpu_ns_of
 from bench.contenders.product import processor_settings, waitreg
 from bench.harness.process import Child, started
@@ -135,6 +135,13 @@ def _parallel_consumer(bench: Bench, work: Work, server: CalledServer) -> Iterat
     arguments = (work.topic, f"bench.{uuid4().hex[:12]}", work.in_flight, server.url)
     with started(parallel_consumer.calling_command(bench, *arguments), bench.directory) as child:
         yield child, _nothing
+        _require_more(held(create(bench.kafka, work.topic), work.topic, PARTITIONS), server)
+
+
+def _require_more(records: int, server: CalledServer) -> None:
+    """Raise ValueError if the contender had no more records to call for at the end of the measuring."""
+    if (answered := server.answered()) >= records:
+        raise ValueError(f"{answered} calls for {records} records: give the row more records")
 
 
 def _nothing() -> None:
@@ -163,6 +170,7 @@ def _processor(handler: Callable[[CalledServer], str]) -> Start:
                     await_records()
                     yield child, scraper.look
                     scraper.require_done()
+                    _require_more(work.records, server)
         finally:
             delete(bench.kafka, topic, f"{group}.wait", f"{group}.dlq")
 

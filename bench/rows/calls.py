@@ -42,8 +42,9 @@ CASES: Final = tuple((in_flight, delay_ms) for delay_ms in (0, SLOW_MS) for in_f
 
 def _cases(bench: Bench) -> Sequence[Case]:
     if bench.quick:
-        work = Work(TOPIC, FEW, 0, QUICK_RECORDS, 0.5)
-        return [Case(case_name(MANY, 0), [calling(caller, work) for caller in (callers.HTTP_PUSH, callers.GRPC_PUSH)])]
+        work = Work(TOPIC, FEW, SLOW_MS, QUICK_RECORDS, 0.5)
+        pushes = (callers.HTTP_PUSH, callers.GRPC_PUSH)
+        return [Case(case_name(FEW, SLOW_MS), [calling(caller, work) for caller in pushes])]
     fill = filled(TOPIC, RECORDS)
     return [
         Case(case_name(*case), [calling(caller, _work(*case)) for caller in COMPARED], prepare=fill) for case in CASES

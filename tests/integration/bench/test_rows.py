@@ -32,8 +32,8 @@ from wait_registry.errors import ConfigurationError
 from wait_registry.java.jars import CONNECT_JAR_KINDS, jar_directory
 
 RECORDS, FROM, IN_FLIGHT = 300, 50, 20
-# As many as 20 calls of 5 ms are in 5 s.
-CALLED_RECORDS = 20_000
+# Far more than are called for.
+CALLED_RECORDS = 60_000
 MIXTURE = (Share(10, 30), Share(90, 5))
 ALL = [
     *(flows.REGISTRY, flows.DEFERRED, flows.OFF, flows.SHARE_CONSUMER, flows.AIOKAFKA, flows.ARROYO),
@@ -98,9 +98,8 @@ def test_a_caller_calls_a_service(caller: Caller, bench: Bench, topics: Topics, 
     topic = names("input")
     topics.delete_at_end(topic)
     fill(bench.kafka, topic, CALLED_RECORDS)
-    figures = calling(caller, Work(topic, IN_FLIGHT, 5, CALLED_RECORDS, 0.5)).measure(bench)
-    assert 0 < figures["calls_per_s"] <= IN_FLIGHT / 0.005
-    assert figures["cpu_us_per_call"] > 0
+    figures = calling(caller, Work(topic, IN_FLIGHT, 0, CALLED_RECORDS, 0.5)).measure(bench)
+    assert min(figures.values()) > 0
 
 
 @pytest.mark.timeout(300)
