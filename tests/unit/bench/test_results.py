@@ -107,6 +107,12 @@ def test_the_contenders_of_a_case_have_different_names() -> None:
         assert len(names) == len(set(names))
 
 
+def test_the_lines_of_a_row_have_different_texts() -> None:
+    for row in ROWS.values():
+        texts = [line.text for line in row.lines]
+        assert len(texts) == len(set(texts)), sorted(text for text in texts if texts.count(text) > 1)
+
+
 def test_the_committed_data_is_what_the_rows_ask_for() -> None:
     data = Data.read(Path(__file__).parents[3] / "bench" / "rounds.jsonl")
     for row in ROWS.values():
