@@ -1,4 +1,4 @@
-"""The flow contenders of rows 1, 2, 3, 6 and 7: how each is started, and between which records it is measured."""
+"""The flow contenders of rows 1, 2, 3, 7 and 9: how each is started, and between which records it is measured."""
 
 from __future__ import annotations
 
@@ -155,6 +155,9 @@ def _line(bench: Bench, arguments: FlowArguments, command: list[str]) -> dict[st
 
 REGISTRY: Final = Flow("registry", registry.measure, 53_000)
 DEFERRED: Final = Flow("registry, deferred", partial(registry.measure, registration="deferred"), 150_000)
+NOT_GATHERING: Final = Flow(
+    "registry, deferred, gathering off", partial(registry.measure, registration="deferred", gather_ms=0), 150_000
+)
 OFF: Final = Flow("registry, off", partial(registry.measure, registration="off"), 150_000)
 BY_KEY: Final = Flow("registry, off, by key", partial(registry.measure, registration="off", ordering="key"), 110_000)
 BARE_LOOP: Final = Flow("bare loop", _program("bench.contenders.bare_loop"), 95_000)

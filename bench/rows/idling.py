@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from bench.contenders import flows
-from bench.contenders.flows import Flow, Window, contender, filled, flow_arguments, measure_flow, warm_up
-from bench.contenders.load import SLOW, create, mean_call_s
-from bench.harness.process import started
-from bench.harness.row import Bench, Case, Contender, Figures, Line, Row
+from bench.contenders.flows import Flow, Window, contender, filled, warm_up
+from bench.contenders.load import SLOW, mean_call_s
+from bench.contenders.trickle import Trickle, case_name, trickling
+from bench.harness.row import Bench, Case, Contender, Line, Row
 
 MEMORY: Final = "memory"
 LONG_MEMORY: Final = "memory, ten minutes"
 START: Final = "start-up"
-STEADY: Final = "100 records a second"
 IDLE: Final = "idle"
 MEMORY_TOPIC: Final = "bench.r3.memory"
 FEW_TOPIC: Final = "bench.r3.few"
@@ -30,9 +26,10 @@ LONG_S: Final = 600.0
 PEER_S: Final = 15.0
 FEW: Final = 400
 PER_S: Final = 100
-LATENCY_WARM_S: Final = 10
+STEADY: Final = case_name(PER_S)
 AHEAD_S: Final = 4.0
 OURS: Final = flows.REGISTRY.name
+TRICKLING: Final = (flows.REGISTRY, flows.DEFERRED, flows.NOT_GATHERING, flows.PARALLEL_CONSUMER, flows.AIOKAFKA)
 MODES: Final = (flows.REGISTRY, flows.DEFERRED, flows.OFF)
 
 
@@ -41,7 +38,7 @@ def _cases(bench: Bench) -> Sequence[Case]:
     start = contender(flows.REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW // 2, 90.0, least_s=0))
     idle_s = bench.size(2, 20, 40)
     idle = contender(flows.REGISTRY, FEW_TOPIC, IN_FLIGHT, "noop", Window(1, FEW, 90.0, least_s=0), idle_s=idle_s)
-    steady = (flows.REGISTRY, flows.DEFERRED, flows.PARALLEL_CONSUMER, flows.AIOKAFKA)[: bench.size(2, 3, 4)]
+    trickle = Trickle(PER_S, bench.size(2, 10), bench.size(1, 20, 40))
     long = Case(LONG_MEMORY, [_memory(flows.REGISTRY, LONG_S)], prepare=_fill_memory(LONG_S))
     quick = contender(flows.REGISTRY, MEMORY_TOPIC, 20, "timed", Window(20, 200, 90.0))
     memory = (
@@ -53,7 +50,7 @@ def _cases(bench: Bench) -> Sequence[Case]:
         Case(MEMORY, memory, prepare=filled(MEMORY_TOPIC, 600) if bench.quick else _fill_memory(MEMORY_S)),
         *([long] if bench.first_of_full else []),
         Case(START, [start], turns=bench.size(1, 3), prepare=filled(FEW_TOPIC, FEW)),
-        Case(STEADY, [Contender(flow.name, partial(_measure_steady, flow)) for flow in steady]),
+        Case(STEADY, [trickling(flow, trickle) for flow in TRICKLING[: bench.size(2, 4, 5)]]),
         Case(IDLE, [idle], prepare=filled(FEW_TOPIC, FEW)),
     ]
 
@@ -65,19 +62,6 @@ def _memory(flow: Flow, seconds: float) -> Contender:
 
 def _fill_memory(seconds: float) -> Callable[[Bench], None]:
     return filled(MEMORY_TOPIC, round(MEMORY_PER_S * (WARM_S + seconds + AHEAD_S)), SLOW)
-
-
-def _measure_steady(flow: Flow, bench: Bench) -> Figures:
-    """Have a contender wait for records that are published while it runs."""
-    warm, measured = PER_S * bench.size(2, LATENCY_WARM_S), PER_S * bench.size(1, 20, 40)
-    seconds = (warm + measured) / PER_S
-    topic = f"bench.r3.steady-{uuid4().hex[:8]}"
-    create(bench.kafka, topic)
-    arguments = flow_arguments(bench, topic, IN_FLIGHT, "latency", Window(warm, warm + measured, 60.0 + 2 * seconds))
-    # What is published before the contender has started is old, and done before the warm-up is.
-    publish = [sys.executable, "-m", "bench.contenders.load", bench.kafka, topic, str(PER_S), str(seconds + AHEAD_S)]
-    with started(publish, bench.directory, name="load"):
-        return measure_flow(flow, bench, arguments)
 
 
 WHY: Final = "../docs/decisions/0021-what-the-targets-miss.md"
@@ -97,7 +81,7 @@ def _memory_line(flow: Flow, most: float | None = None) -> Line:
 
 LATE_RSS: Final = (LONG_MEMORY, OURS, "rss_mb")
 # Compared at 100 records per second: the highest median latency allowed, ms.
-OTHERS: Final = {flows.DEFERRED: 2.0, flows.PARALLEL_CONSUMER: None, flows.AIOKAFKA: None}
+OTHERS: Final = {flows.DEFERRED: 6.0, flows.NOT_GATHERING: 2.0, flows.PARALLEL_CONSUMER: None, flows.AIOKAFKA: None}
 LINES: Final = (
     *(_memory_line(flow, 90) for flow in MODES),
     _memory_line(flows.PARALLEL_CONSUMER),
@@ -111,8 +95,8 @@ LINES: Final = (
         for flow, most in OTHERS.items()
     ),
     _cpu("CPU at 100 records/s, of a core", OURS, 10),
-    *(_cpu(f"The same: {flow.name}", flow.name, most and 10) for flow, most in OTHERS.items()),
-    Line("CPU idle, of a core", (IDLE, OURS, "idle_cpu_share"), "%", factor=100, most=1, why=LITTLE_WORK),
+    *(_cpu(f"The same: {flow.name}", flow.name, 10 if flow is flows.DEFERRED else None) for flow in OTHERS),
+    Line("CPU idle, of a core", (IDLE, OURS, "idle_cpu_share"), "%", factor=100, most=0.8, why=LITTLE_WORK),
 )
 
 ROW: Final = Row(3, "A processor at rest and at little work", _cases, LINES, warm_up=warm_up(MEMORY_TOPIC, SLOW))
