@@ -31,13 +31,13 @@ from bench.harness.machine import machine, noise, product_commit, versions
 from bench.harness.play import Turn, play
 from bench.harness.report import judged, lines_table, shown, write_report
 from bench.harness.row import ROOT, Bench, Checkout, Row
-from bench.rows import calls, ceiling, concurrency, console, idling, pattern_cost, sink, sink_scaling, sweep
+from bench.rows import calls, ceiling, concurrency, console, idling, pattern_cost, sink, sink_scaling, sweep, trickle
 from wait_registry.errors import WaitRegistryError
 from waitreg.local.stack import EmbeddedStack
 
 ROWS: Final[Mapping[int, Row]] = {
     module.ROW.number: module.ROW
-    for module in (concurrency, ceiling, idling, sink, sweep, sink_scaling, pattern_cost, console, calls)
+    for module in (concurrency, ceiling, idling, sink, sweep, sink_scaling, pattern_cost, console, trickle, calls)
 }
 FULL_ROUNDS: Final = 3
 RESULTS: Final = ROOT / ".waitreg" / "bench"
@@ -115,7 +115,7 @@ def _against(rows: Sequence[Row], options: argparse.Namespace) -> int:
             with EmbeddedStack() as stack:
                 bench = Bench(stack.bootstrap_servers, stack.postgres_url, Path(folder), full=options.full)
                 if not row.pairs(bench):
-                    raise OSError(f"row {row.number} can't compare two checkouts; rows 2, 4, 5 and 10 can")
+                    raise OSError(f"row {row.number} can't compare two checkouts; rows 2, 4, 5, 9 and 10 can")
                 compare(row, bench, other, options.turns, options.at_once)
     return 0
 
