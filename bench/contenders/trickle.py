@@ -16,6 +16,7 @@ IN_FLIGHT: Final = 50
 # The producer continues this long after the last record that is measured, s.
 AHEAD_S: Final = 4.0
 LIMIT_S: Final = 60.0
+LEAST_SHARE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +53,5 @@ def measure_trickle(flow: Flow, trickle: Trickle, bench: Bench) -> Figures:
     # What is published before the contender has started is old, and done before the warm-up is.
     publish = [sys.executable, "-m", "bench.contenders.load", bench.kafka, topic, rate, seconds]
     with started(publish, bench.directory, name="load"):
-        return measure_flow(flow, bench, arguments)
+        # A shorter window has records in it that had waited until the contender was there.
+        return measure_flow(flow, bench, arguments, trickle.seconds * LEAST_SHARE)
