@@ -14,6 +14,7 @@ from wait_registry.records.delays import MAX_DELAY_S, parse_delay
 from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings import Section
 from wait_registry.settings.grpc import GrpcHandlerSettings
+from wait_registry.settings.http import HttpHandlerSettings
 from wait_registry.settings.routes import Route
 
 AUTO: Final = "auto"
@@ -94,19 +95,6 @@ class RetrySettings(Section):
     def delays_s(self) -> tuple[int, ...]:
         """The delays, s."""
         return tuple(map(parse_delay, self.delays))
-
-
-class HttpHandlerSettings(Section):
-    """The HTTP handler (``processor.handler = "http://..."``): one POST per record."""
-
-    forward_headers: tuple[str, ...] = ()
-    """record headers forwarded as HTTP headers"""
-    retry_statuses: tuple[int, ...] = (408, 425, 429, 500, 502, 503, 504)
-    """statuses that are retried"""
-    discard_statuses: tuple[int, ...] = ()
-    """statuses that discard the record"""
-    content_type: str = "application/octet-stream"
-    """Content-Type of the request"""
 
 
 class SchemaRegistrySettings(Section):

@@ -12,6 +12,7 @@ from wait_registry.records.wait_record import RegistrationMode
 from wait_registry.settings.alerts import alert_problems
 from wait_registry.settings.contradictions import more_than, server_problems
 from wait_registry.settings.grpc import grpc_problems
+from wait_registry.settings.http import http_problems
 from wait_registry.settings.kafka import kafka_problems
 from wait_registry.settings.processor import (
     AUTO,
@@ -107,6 +108,7 @@ def _processor_problems(settings: Settings) -> Iterator[Diagnosis]:
         yield error(
             f"HTTP statuses {both} are in processor.http.retry_statuses and in discard_statuses: remove one of them"
         )
+    yield from http_problems(processor.http)
     yield from grpc_problems(processor.grpc, processor.handler_names)
 
 

@@ -27,7 +27,7 @@ from tests.unit.processor.parts import CLOCK, RECORD, attempts_of
 from wait_registry.errors import ConfigurationError, PermanentError, TransientError, WaitRegistryError
 from wait_registry.handler import Record
 from wait_registry.settings.grpc import GrpcHandlerSettings
-from wait_registry.settings.processor import HttpHandlerSettings
+from wait_registry.settings.http import HttpHandlerSettings
 
 
 def none_left() -> None:

@@ -139,6 +139,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
             "with processor.group_protocol=consumer the broker assigns",
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
+        *(
+            ({"processor__http__forward_headers": f"tenant,{name}"}, f"http.forward_headers has '{name}'")
+            for name in ("Content-Type", "idempotency-key", "Host", "transfer-encoding", "X-Waitreg-Topic", "a b", "é")
+        ),
         ({"processor__grpc__discard_statuses": "ABORTED,NOT_FOUND"}, "gRPC statuses ABORTED are in"),
         *(
             ({"processor__grpc__forward_headers": f"tenant,{name}"}, f"forward_headers has '{name}'")

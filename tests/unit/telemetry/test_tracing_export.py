@@ -28,7 +28,7 @@ from tests.unit.processor.parts import delivery
 from wait_registry.handler import Record
 from wait_registry.records.original import Original
 from wait_registry.settings.grpc import GrpcHandlerSettings
-from wait_registry.settings.processor import HttpHandlerSettings
+from wait_registry.settings.http import HttpHandlerSettings
 from wait_registry.telemetry import tracing_export
 from wait_registry.telemetry.tracing import RecordConsumed, RecordTrace, Tracer
 from wait_registry.telemetry.tracing_export import SpanSender, limit_log_lines
