@@ -1,4 +1,4 @@
-"""When the client is left alone for a moment, so that one iteration takes several of the records that trickle in."""
+"""Decides when a poll waits, so that one iteration takes several records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 # With more records than these, an iteration is hardly cheaper per record.
 ENOUGH: Final = 32
-# Of the last poll in the mean time between two records.
+# The weight of the last poll in the mean gap between two records.
 WEIGHT: Final = 0.25
 # A pause counts as this multiple of the span, so that a few close records begin the gathering after any pause.
 LONGEST: Final = 4

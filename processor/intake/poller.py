@@ -31,8 +31,8 @@ class Poller:
 
     async def poll(self, count: int, timeout_s: float) -> dict[TopicPartition, list[Message]]:
         """Return at most ``count`` records that are there; wait for the first one up to a limit, s."""
-        rest_s = self.gathering.rest_s(time.monotonic())
-        messages, waited = await self.thread.poll(_poll, self.consumer, count, timeout_s, rest_s)
+        rest_s = min(timeout_s, self.gathering.rest_s(time.monotonic()))
+        messages, waited = await self.thread.poll(_poll, self.consumer, count, timeout_s - rest_s, rest_s)
         records = self.messages.sort(messages)
         self.gathering.came(sum(map(len, records.values())), count, waited, time.monotonic())
         return records
@@ -42,9 +42,9 @@ def _poll(consumer: Consumer, count: int, timeout_s: float, rest_s: float) -> tu
     """Rest while the client fetches; return at most ``count`` messages, and whether the first one was waited for."""
     if rest_s > 0:
         time.sleep(rest_s)
-    there: list[Message] = consumer.consume(count, 0)
-    if there or timeout_s <= 0:
-        return there, False
+    messages: list[Message] = consumer.consume(count, 0)
+    if messages or timeout_s <= 0:
+        return messages, False
     # Asked for several, the client would wait until all of them are there.
     first = consumer.poll(timeout_s)
     if first is None or count == 1:

@@ -179,9 +179,12 @@ class FencedProducer:
                     try:
                         produce(topic, value, key, headers=headers, on_delivery=reported, partition=place)
                     except BufferError:
-                        # The client holds as much as kafka.librdkafka allows; a record alone is never too much.
+                        # The client holds as much as kafka.librdkafka allows.
                         self._flush()
-                        produce(topic, value, key, headers=headers, on_delivery=reported, partition=place)
+                        try:
+                            produce(topic, value, key, headers=headers, on_delivery=reported, partition=place)
+                        except BufferError as error:
+                            raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from error
 
     def _flush(self) -> None:
         if flush(self._producer, self._timeout_s):

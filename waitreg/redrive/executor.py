@@ -130,8 +130,6 @@ class Executor:
             self._backoff.reset()
             self._report(written.progress)
             rate = self._task.rate(written.progress)
-            pause_s = self._rate_limit.pause_s(written.done, rate, clock.monotonic())
-            # What is not waited for here is waited for after the next chunk, if there is one.
-            self._task.stop.wait(0 if written.is_last else pause_s)
+            self._task.stop.wait(self._rate_limit.pause_s(written.done, rate, clock.monotonic(), written.is_last))
             if clock.monotonic() >= snapshot.until_s:
                 return Restart.SNAPSHOT

@@ -14,7 +14,7 @@ class Refusals:
     """What the broker has refused.
 
     A refusal is of a whole transaction, so the record that it means is found by halving what is tried together. A job
-    of CHUNK dead letters with one such record needs at most forty transactions, not one per dead letter.
+    of CHUNK dead letters with one such record needs about forty transactions, not one per dead letter.
 
     Attributes:
         places: of dead letters whose records it refused when they were tried alone.

@@ -123,6 +123,14 @@ def test_lost_time_is_not_made_up_for() -> None:
     assert limit.pause_s(5, 10.0, 101.0) == pytest.approx(0.5)
 
 
+def test_one_pause_is_skipped_and_its_time_is_waited_for_later() -> None:
+    """More dead letters than the dry run counted may follow the one that was thought to be the last."""
+    limit = RateLimit(0.0)
+    assert limit.pause_s(10, 10.0, 0.0, is_last=True) == 0
+    assert limit.pause_s(10, 10.0, 0.0, is_last=True) == pytest.approx(2.0)
+    assert limit.pause_s(10, 10.0, 2.0, is_last=True) == pytest.approx(1.0)
+
+
 @given(seed=st.integers(0, 2**32), rate=st.floats(0.1, 10_000), most=st.floats(0, 3))
 def test_a_second_has_its_own_records_and_less_than_two_chunks_more(seed: int, rate: float, most: float) -> None:
     """``most``: the longest that a chunk takes, as a part of its time: slow ones are followed by others at once."""
