@@ -12,8 +12,17 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from bench.contenders.meter import percentile
-from bench.contenders.product import OPEN_ROWS, Service, connection_to, count, fresh_schema, require_open_rows, running
-from bench.contenders.sink_pace import Step, await_sessions_end, pace, stretch, writes, written
+from bench.contenders.product import (
+    OPEN_ROWS,
+    Service,
+    connection_to,
+    count,
+    cpu_s_of_all,
+    fresh_schema,
+    require_open_rows,
+    running,
+)
+from bench.contenders.sink_pace import SerialCpu, Step, await_sessions_end, pace, stretch, writes, written
 from bench.contenders.standing_rows import write_positions
 from bench.contenders.wait_log import WaitLog, WaitLogWriter, prepare_topics
 from bench.harness.row import Bench, Figures
@@ -45,9 +54,10 @@ def read_log(bench: Bench, log: WaitLog, settings: Settings, *, start_over: bool
 
     With `start_over` the tables say that a sink has been here and read nothing.
 
-    `records_per_s` and `cpu_us_per_record` are those of the warm stretch in which waits and tombstones alternate, which
-    lasted `warm_stretch_s` and had `warm_commits`. `written_share` is that of the whole run: rows inserted or updated
-    in `wait` by the number of waits. `exact_s` counts from the start of the process to the last record.
+    `records_per_s`, `cpu_us_per_record` and `serial_cpu_us_per_record` (see `SerialCpu`) are those of the warm stretch
+    in which waits and tombstones alternate, which lasted `warm_stretch_s` and had `warm_commits`. `written_share` is
+    that of the whole run: rows inserted or updated in `wait` by the number of waits. `exact_s` counts from the start of
+    the process to the last record.
     """
     with connection_to(settings) as connection:
         if start_over:
@@ -102,12 +112,14 @@ def measure_small_batches(log: WaitLog, bench: Bench) -> Figures:
 
 def _follow(sink: Service, connection: psycopg.Connection[TupleRow], settings: Settings, records: int) -> list[Step]:
     """Return every step that is seen until the positions have come to a number of records."""
-    steps = [Step(time.monotonic(), 0, sink.cpu_s())]
+    serial = SerialCpu(connection, SESSION)
+    # It has no session yet.
+    steps = [Step(time.monotonic(), 0, sink.cpu_s(), cpu_s_of_all(sink.driver()))]
 
     def look() -> bool:
         done = count(connection, PROGRESS, settings.wait.topic)
         if done > steps[-1].records:
-            steps.append(Step(time.monotonic(), done, sink.cpu_s()))
+            steps.append(Step(time.monotonic(), done, sink.cpu_s(), serial.used_s(sink.driver())))
         return done >= records
 
     sink.wait_for(look, f"to read {records} records", START_S + records / SLOWEST_RECORDS_PER_S)

@@ -148,12 +148,17 @@ class Service:
         """Return the CPU time of its processes, user and system, all threads, s."""
         return cpu_s_of_all(process_tree(self._child.pid))
 
+    def driver(self) -> list[psutil.Process]:
+        """Return its own Python process and its JVM, without the Python workers that Spark starts."""
+        tree = process_tree(self._child.pid)
+        return tree[:1] + [process for process in tree[1:] if _is_java(process)]
+
     def peak_mb(self) -> dict[str, float]:
         """Return the most resident memory that JVM and Python have had (VmHWM), MB of 10^6 bytes, and the sum."""
         peaks = {"jvm_peak_mb": 0.0, "python_peak_mb": 0.0}
         for process in process_tree(self._child.pid):
             with suppress(psutil.NoSuchProcess, OSError, KeyError):  # a process that has ended has no memory
-                kind = "jvm_peak_mb" if Path(process.exe()).name == "java" else "python_peak_mb"
+                kind = "jvm_peak_mb" if _is_java(process) else "python_peak_mb"
                 peaks[kind] += memory_of(process.pid)[1] / BYTES_PER_MB
         return {**peaks, "driver_peak_mb": sum(peaks.values())}
 
@@ -173,6 +178,13 @@ def running(bench: Bench, command: str, settings: Settings) -> Iterator[Service]
     variables = {**as_environment(settings), **scratch(bench.directory), f"WAITREG_{section}__PORT": str(port)}
     with started([str(bench.product.waitreg), command], bench.directory, variables, name=command) as child:
         yield Service(child, port)
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return Path(process.exe()).name == "java"
+    except psutil.NoSuchProcess:
+        return False
 
 
 def cpu_s_of_all(processes: Iterable[psutil.Process]) -> float:

@@ -20,6 +20,10 @@ BUFFERED: Final = "Debezium with its reduction buffer"
 UNBUFFERED: Final = "Debezium"
 RATE: Final = "records_per_s"
 CPU: Final = "cpu_us_per_record"
+SERIAL: Final = "serial_cpu_us_per_record"
+
+
+FAR_LOG: Final = WaitLog("bench.r4.far", 1_000_000, tombstone_after=250_000)
 
 
 def _near(bench: Bench) -> WaitLog:
@@ -31,23 +35,24 @@ def _debezium(name: str, log: WaitLog) -> Contender:
 
 
 def _cases(bench: Bench) -> Sequence[Case]:
-    near, far = _near(bench), WaitLog("bench.r4.far", 1_000_000, tombstone_after=250_000)
+    near = _near(bench)
     contenders = [
         Contender(SOURCE, partial(bare_source.measure, near)),
         Contender(SINK, partial(measure_backlog, near)),
         _debezium(BUFFERED, near),
         *([] if bench.quick else [_debezium(UNBUFFERED, near)]),
     ]
-    far_contenders = [Contender(SINK, partial(measure_backlog, far)), _debezium(BUFFERED, far)]
+    far_contenders = [Contender(SINK, partial(measure_backlog, FAR_LOG)), _debezium(BUFFERED, FAR_LOG)]
     # A smoke has no 250,000 records.
-    far_case = [] if bench.quick else [Case(FAR, far_contenders, prepare=partial(fill, far))]
+    far_case = [] if bench.quick else [Case(FAR, far_contenders, prepare=partial(fill, FAR_LOG))]
     quiet = Contender(SINK, partial(measure_small_batches, WaitLog("bench.r4.quiet")))
     return [Case(NEAR, contenders, prepare=partial(fill, near)), *far_case, Case(QUIET, [quiet])]
 
 
 def _pairs(bench: Bench) -> Sequence[Pair]:
-    near, gains = _near(bench), (RATE, "overall_records_per_s")
-    return [Pair(NEAR, partial(measure_backlog, near), gains, (CPU,), partial(fill, near))]
+    gains, costs = (RATE, "overall_records_per_s"), (CPU, SERIAL)
+    logs = {NEAR: _near(bench), FAR: FAR_LOG}
+    return [Pair(name, partial(measure_backlog, log), gains, costs, partial(fill, log)) for name, log in logs.items()]
 
 
 MISSED: Final = "../docs/decisions/0021-what-the-targets-miss.md"
@@ -81,6 +86,7 @@ LINES: Final = (
     _rate("Bare source, with headers", NEAR, SOURCE),
     _times("Sink / bare source", NEAR, SOURCE, 0.5, BATCHES),
     Line("Sink's CPU per record, driver alone", (NEAR, SINK, CPU), "µs"),
+    Line("Serial CPU per record (driver and its session), the same", (NEAR, SINK, SERIAL), "µs"),
     _rate("Debezium with its reduction buffer", NEAR, BUFFERED),
     _rate("Debezium without it", NEAR, UNBUFFERED),
     _times("Sink / Debezium with its buffer", NEAR, BUFFERED, 4),
@@ -88,6 +94,7 @@ LINES: Final = (
     _written(SINK, 0.5),
     _written(BUFFERED),
     _rate("Whole sink, tombstones 250,000 records later", FAR, SINK, 50_000),
+    Line("Serial CPU per record, tombstones 250,000 records later", (FAR, SINK, SERIAL), "µs"),
     _rate("Debezium with its buffer, the same", FAR, BUFFERED),
     _times("Sink / Debezium, the same", FAR, BUFFERED, 1.3),
     Line("100 records, publish to visible rows: median", (QUIET, SINK, "visible_p50_s"), "s"),

@@ -141,6 +141,12 @@ def test_a_pace_counts_the_steps_within_its_stretch() -> None:
     assert stretch(steps, 401, 799) == (steps[0], steps[-1])
 
 
+def test_serial_cpu_is_known_where_both_steps_know_it() -> None:
+    first, last = Step(0, 0, 0, 1), Step(10, 500, 9, 3)
+    assert pace(first, last)["serial_cpu_us_per_record"] == 4000
+    assert "serial_cpu_us_per_record" not in pace(first, last._replace(serial_cpu_s=None))
+
+
 @pytest.mark.parametrize("log", [WaitLog("t", 100, 20), WaitLog("t", 100, 20, left_open_every=10), WaitLog("t", 7)])
 def test_a_wait_log_is_as_long_as_it_says(log: WaitLog) -> None:
     order = list(log.order())
