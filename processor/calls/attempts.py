@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from processor.calls.call_contexts import CallContexts
 from processor.calls.deadline import Call
 from processor.calls.retry_decision import RetryDecision
-from processor.handlers.descriptors import no_descriptor
+from processor.handlers.descriptors import NoThreadError, no_descriptor
 from processor.handlers.failures import asked_pause_s, is_retriable
 from processor.handlers.open_handler import CURRENT_ATTEMPT, OpenHandler
-from processor.handlers.python import AwaitableAnswerError, NoThreadError
+from processor.handlers.python import AwaitableAnswerError
 from processor.handlers.user_code import release_frames
 from processor.health.stats import Stats
 from processor.protocol.results import Discarded, Done, Failed, Result

@@ -25,6 +25,10 @@ class NoDescriptorError(ShortageError):
     """A handler has failed because this process, or its host, has no file descriptor left."""
 
 
+class NoThreadError(ShortageError):
+    """The process can't start one more thread: the call hasn't begun."""
+
+
 def raise_descriptor_limit() -> None:
     """Raise this process's soft limit to its hard one, as far as the host lets us; it is never lowered.
 

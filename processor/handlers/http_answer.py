@@ -95,8 +95,8 @@ class AnswerReader:
             self.reusable = False
 
     def on_status(self, reason: bytes) -> None:
-        self._reason = reason
-        self._longest = max(self._longest, len(reason))
+        self._reason += reason  # it may come in parts
+        self._longest = max(self._longest, len(self._reason))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from aiohappyeyeballs import start_connection
 
+from processor.handlers.descriptors import NoThreadError
 from processor.handlers.http_answer import Answer, AnswerReader, BrokenAnswerError
 from wait_registry.daemon_threads import in_daemon_thread
 
@@ -120,8 +121,13 @@ class Connection(asyncio.BufferedProtocol):
             waiter.set_result(answer)
 
     def eof_received(self) -> None:
-        if self._waiter is not None and not self._waiter.done() and (answer := self._reader.end()) is not None:
+        if self._waiter is None or self._waiter.done():
+            return
+        if (answer := self._reader.end()) is not None:
             self._waiter.set_result(answer)
+        else:
+            # What is still to be sent must not keep the call waiting.
+            self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -226,6 +232,12 @@ class Connections:
         except OSError:
             self._addresses = None
             raise
+        except RuntimeError as error:
+            self._addresses = None
+            raise NoThreadError(
+                f"no thread for looking up {self._origin.host}: {error}. The record hasn't been tried and stays in the "
+                "registry. Raise the limit of threads (ulimit -u, pids.max of the container)"
+            ) from error
         if self._addresses_until_s <= now_s:
             self._addresses_until_s = self._loop.time() + _ADDRESSES_S
         found.append(found.pop(0))

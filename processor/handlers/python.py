@@ -11,16 +11,12 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from processor.handlers.descriptors import ShortageError
+from processor.handlers.descriptors import NoThreadError
 from processor.handlers.open_handler import OpenHandler, Slots
 from processor.handlers.user_code import place_of
 from wait_registry.daemon_threads import DaemonThreads
 from wait_registry.errors import ConfigurationError
 from wait_registry.handler import AsyncHandler, HandlerResult, PlainHandler, Record
-
-
-class NoThreadError(ShortageError):
-    """The process can't start one more thread: the call hasn't begun."""
 
 
 class AwaitableAnswerError(ConfigurationError):

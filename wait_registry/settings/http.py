@@ -17,6 +17,8 @@ _OWN: Final = frozenset(
     }
 )
 _OWN_PREFIX: Final = "x-waitreg-"
+# One line of plain text (RFC 9110, section 5.5): a line break would end the head of the request.
+_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 # RFC 9110, section 5.6.2.
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 
@@ -36,6 +38,11 @@ class HttpHandlerSettings(Section):
 
 def http_problems(settings: HttpHandlerSettings) -> Iterator[Diagnosis]:
     """Yield what is wrong with ``processor.http``."""
+    if _VALUE.fullmatch(settings.content_type) is None:
+        yield error(
+            f"processor.http.content_type is {settings.content_type!r}, which isn't one line of plain ASCII text. "
+            "Remove line breaks and spaces around it"
+        )
     for name in settings.forward_headers:
         lower = name.lower()
         if lower in _OWN or lower.startswith(_OWN_PREFIX):

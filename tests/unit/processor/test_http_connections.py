@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from processor.handlers import http_connections
+from processor.handlers.descriptors import NoThreadError
 from processor.handlers.http import HttpHandler
 from tests.support.certificates import Authority
 from tests.unit.processor.parts import RECORD
@@ -274,3 +275,13 @@ def test_host_and_credentials_come_from_the_url(url: str, host: str, credentials
     assert f"\r\nHost: {host}\r\n".encode() in head
     sent = [line for line in head.decode().split("\r\n") if line.lower().startswith("authorization: ")]
     assert [line.partition(": ")[2] for line in sent] == [credentials or "Bearer own"]
+
+
+async def test_no_thread_for_a_lookup_gives_the_record_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("wait_registry.daemon_threads._started", none_left)
+    async with handler_for(Server(OK)) as handler:
+        with pytest.raises(NoThreadError, match="can't start new thread"):
+            await handler.call(RECORD)

@@ -16,7 +16,8 @@ import pytest
 
 from processor.calls.deadline import DeadlineWatchdog
 from processor.calls.worker_pool import WorkerPool
-from processor.handlers.python import NoThreadError, PlainFunctionHandler
+from processor.handlers.descriptors import NoThreadError
+from processor.handlers.python import PlainFunctionHandler
 from processor.inbox import Inbox
 from processor.protocol.events import CallsEnded
 from processor.protocol.record import Entry

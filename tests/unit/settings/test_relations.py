@@ -140,6 +140,10 @@ def test_the_least_ttl_covers_every_round_of_the_look_ahead(
         ),
         ({"processor__http__discard_statuses": "503"}, "HTTP statuses [503]"),
         *(
+            ({"processor__http__content_type": text}, "isn't one line of plain")
+            for text in ("a/b\n", "a\r\nX: y", " a", "")
+        ),
+        *(
             ({"processor__http__forward_headers": f"tenant,{name}"}, f"http.forward_headers has '{name}'")
             for name in ("Content-Type", "idempotency-key", "Host", "transfer-encoding", "X-Waitreg-Topic", "a b", "é")
         ),
