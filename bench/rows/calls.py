@@ -1,4 +1,4 @@
-"""Row 10: calls of a service. What a record costs whose handler makes an HTTP or gRPC call, beside clients alone."""
+"""Row 10: calls of a service, with what an HTTP or gRPC call costs in a handler and in a client alone."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ LONGEST: Final = 4
 
 
 class Gathering:
-    """Decides how long to rest before a poll: an iteration costs as much as dozens of records.
+    """Decides how long to rest before a poll. An iteration costs as much as dozens of records.
 
     A record that comes alone is taken at once. If records come faster than one per span, a poll rests until the span
     after the last records is over. It doesn't if these were many, or if they were there before the client was asked:

@@ -71,7 +71,7 @@ class AnswerReader:
             self.reusable = False
             if self._answer is None:
                 raise BrokenAnswerError(f"the answer isn't HTTP/1.1: {error!s:.{_SHOWN_CHARACTERS}}") from None
-        if self._answer is None and (self._longest > _LINE_LIMIT or (self._in_head and self._head_size > _HEAD_LIMIT)):
+        if self._longest > _LINE_LIMIT or (self._in_head and self._head_size > _HEAD_LIMIT):
             raise BrokenAnswerError(
                 f"the head of the answer is too long; expected at most {_LINE_LIMIT:,} bytes in a line and "
                 f"{_HEAD_LIMIT:,} in all"
@@ -95,8 +95,9 @@ class AnswerReader:
             self.reusable = False
 
     def on_status(self, reason: bytes) -> None:
-        self._reason += reason  # it may come in parts
-        self._longest = max(self._longest, len(self._reason))
+        if self._in_head:
+            self._reason += reason  # it may come in parts
+            self._longest = max(self._longest, len(self._reason))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:

@@ -51,7 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         # What is under TLS: only it knows what the system hasn't taken yet.
         self._raw: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
-        self._born_s = self.idle_since_s = loop.time()
+        self._opened_s = self.idle_since_s = loop.time()
 
     async def exchange(self, head: bytes, body: bytes) -> Answer:
         """Send a request and return the answer; if it is cancelled or fails, the connection is closed.
@@ -86,11 +86,11 @@ class Connection(asyncio.BufferedProtocol):
         """Return whether it may have another request."""
         assert self._transport is not None
         return (
-            not self._transport.is_closing() and now_s - self.idle_since_s < _IDLE_S and now_s - self._born_s < _AGE_S
+            not self._transport.is_closing() and now_s - self.idle_since_s < _IDLE_S and now_s - self._opened_s < _AGE_S
         )
 
     async def secure(self, tls: ssl.SSLContext, name: str) -> None:
-        """Have everything encrypted for a server whose certificate has this name.
+        """Start TLS with a server whose certificate must have this name.
 
         Raises:
             OSError: the server doesn't speak TLS, or not with this certificate; ssl.SSLError is one.

@@ -50,11 +50,6 @@ class CopyRows:
     count: int = 0
     portions: tuple[bytes, ...] = ()
 
-    @property
-    def nbytes(self) -> int:
-        """How many bytes they have."""
-        return sum(map(len, self.portions))
-
 
 def copy_rows_of(batches: Iterable[pa.RecordBatch], types: Mapping[str, str]) -> CopyRows:
     """Return the rows of record batches.

@@ -49,7 +49,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[
     size = BATCH_OVERHEAD + RECORD_OVERHEAD + len(key or b"") + len(value or b"") + HEADER_OVERHEAD * len(headers)
     if not headers:
         return size
-    # A third of the time of a loop: an export measures each record.
+    # An export measures each record: this takes a third of the time of a loop over the headers.
     names, contents = zip(*headers, strict=True)
     together = "".join(names)
     size += len(together) if together.isascii() else len(together.encode())

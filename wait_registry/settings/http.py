@@ -47,9 +47,8 @@ def http_problems(settings: HttpHandlerSettings) -> Iterator[Diagnosis]:
         lower = name.lower()
         if lower in _OWN or lower.startswith(_OWN_PREFIX):
             yield error(
-                f"processor.http.forward_headers has {name!r}, which each request has a value of its own for, or which "
-                "describes its connection. Remove it; the record's header can be forwarded under another name by the "
-                "producer"
+                f"processor.http.forward_headers has {name!r}. The handler sets this header itself, or it describes "
+                "the connection. Remove it, or have the producer write the value under another name"
             )
         elif _TOKEN.fullmatch(lower) is None:
             yield error(

@@ -141,11 +141,12 @@ async def test_a_connection_that_ends_within_an_answer_is_transient(answer: byte
     "answer",
     [
         b"HTTP/1.1 200 OK\r\n" + 9 * (b"A: " + b"x" * 8180 + b"\r\n"),
+        b"HTTP/1.1 200 OK\r\nA: " + b"x" * 8190 + b"\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nA: b\r\n c: d\r\nContent-Length: 0\r\n\r\n",
     ],
-    ids=["endless head", "two framings", "two lengths", "folded"],
+    ids=["endless head", "long line", "two framings", "two lengths", "folded"],
 )
 async def test_what_is_no_answer_is_transient(answer: bytes) -> None:
     async with handler_for(Server(answer)) as handler:
